@@ -3,7 +3,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
-    history::{Reading, Run, Scope},
+    history::{CommitSource, Run, RunScope},
 };
 
 /// Says that there is neither the branch nor a run of it.
@@ -18,12 +18,12 @@ pub(crate) fn unknown(run: &Run) -> Failure {
 }
 
 /// Refuses a scope whose branch is not there, unless history has a run of it: that was renamed.
-pub(crate) fn require(repository: &Repository, scope: &Scope) -> Result<(), Failure> {
+pub(crate) fn require(repository: &Repository, scope: &RunScope) -> Result<(), Failure> {
     if repository.find_branch(&scope.branch)?.is_some()
         || repository.head.branch.as_ref() == Some(&scope.branch)
     {
         return Ok(());
     }
-    let run = Run::scan(repository, scope.clone(), Reading::Cached)?;
+    let run = Run::scan(repository, scope.clone(), CommitSource::Cached)?;
     if run.start.is_none() && run.tasks.is_empty() { Err(unknown(&run)) } else { Ok(()) }
 }

@@ -8,8 +8,8 @@ use arborist_core::{
     history::State,
     name::{BranchName, TaskId},
     process::{FileLock, Holder},
-    progress::{Progress, Standing},
-    record::{Bulletin, Unfinished},
+    progress::{NodeProgress, Progress},
+    record::{StepStatus, Unfinished},
 };
 
 /// The state that a task is in while a step of it is under way.
@@ -19,7 +19,7 @@ pub(crate) fn gerund(step: &str) -> Option<&'static str> {
 }
 
 /// Who is at work, and on what.
-pub(crate) struct Work {
+pub(crate) struct ActiveWork {
     /// The run that holds the branch, if one goes on.
     pub(crate) holder: Option<Holder>,
     /// Tasks with an attempt that has begun and is not written down.
@@ -28,7 +28,7 @@ pub(crate) struct Work {
     run: BranchName,
 }
 
-impl Work {
+impl ActiveWork {
     pub(crate) fn find(repository: &Repository, branch: &BranchName, refs: &[Ref]) -> Self {
         let begun = refs.iter().filter_map(|found| Unfinished::task_of(&found.name, branch)).collect();
         let holder = FileLock::find_holder(&repository.run_lock(branch));
@@ -36,24 +36,24 @@ impl Work {
     }
 
     /// What the run that goes on does for this task.
-    pub(crate) fn doing(&self, standing: &Standing<'_>) -> Option<Bulletin> {
+    pub(crate) fn doing(&self, standing: &NodeProgress<'_>) -> Option<StepStatus> {
         let pid = self.holder.as_ref().filter(|_| self.has(standing))?.pid;
-        Bulletin::find(&self.repository, &self.run, standing.id, pid)
+        StepStatus::find(&self.repository, &self.run, standing.id, pid)
     }
 
     /// The state that the run that goes on has a task in at this moment, if it is at work on it.
     pub(crate) fn step_of(&self, task: &TaskId) -> Option<&'static str> {
         let pid = self.holder.as_ref()?.pid;
-        gerund(&Bulletin::find(&self.repository, &self.run, task, pid)?.step)
+        gerund(&StepStatus::find(&self.repository, &self.run, task, pid)?.step)
     }
 
     /// Whether a run that goes on has this task in hand.
-    pub(crate) fn has(&self, standing: &Standing<'_>) -> bool {
+    pub(crate) fn has(&self, standing: &NodeProgress<'_>) -> bool {
         self.holder.is_some() && (standing.state.is_under_way() || self.begun.contains(standing.id))
     }
 
     /// Whether an attempt of this task was cut off, so that the next run begins by writing it down.
-    pub(crate) fn has_cut_off(&self, standing: &Standing<'_>) -> bool {
+    pub(crate) fn has_cut_off(&self, standing: &NodeProgress<'_>) -> bool {
         self.holder.is_none() && self.begun.contains(standing.id)
     }
 

@@ -1,6 +1,9 @@
 //! What `cleanup --json` and `cleanup saved --json` print.
 
-use arborist_core::cleanup::{Commits, Content, Fate, Item, SavedWork, Spot, Verdict, What};
+use arborist_core::cleanup::{
+    CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork, UncommittedContent,
+    What,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
@@ -145,28 +148,30 @@ impl CleanupDocument {
 }
 
 impl ItemDocument {
-    fn new(item: &Item, fate: Option<&Fate>) -> Self {
+    fn new(item: &JudgedCandidate, fate: Option<&CleanupOutcome>) -> Self {
         let candidate = &item.candidate;
         let (reference, remote, commit) = match &candidate.spot {
-            Spot::Ref { name, tip } => (Some(name.clone()), None, Some(tip.to_string())),
-            Spot::Remote { remote, name, tip } => {
+            CandidatePlace::Ref { name, tip } => (Some(name.clone()), None, Some(tip.to_string())),
+            CandidatePlace::Remote { remote, name, tip } => {
                 (Some(name.clone()), Some(remote.clone()), Some(tip.to_string()))
             }
-            Spot::Worktree { head, .. } => (None, None, head.map(|head| head.to_string())),
-            Spot::Path(_) => (None, None, None),
+            CandidatePlace::Worktree { head, .. } => (None, None, head.map(|head| head.to_string())),
+            CandidatePlace::Path(_) => (None, None, None),
         };
         let (verdict, reason) = match &item.verdict {
-            Verdict::Keep(reason) => ("keep", reason.to_string()),
-            Verdict::Remove(grounds, save) if save.commits || save.content => ("save", grounds.to_string()),
-            Verdict::Remove(grounds, _) => ("remove", grounds.to_string()),
+            CleanupVerdict::Keep(reason) => ("keep", reason.to_string()),
+            CleanupVerdict::Remove(grounds, save) if save.commits || save.content => {
+                ("save", grounds.to_string())
+            }
+            CleanupVerdict::Remove(grounds, _) => ("remove", grounds.to_string()),
         };
         let (outcome, why, saved) = match fate {
             None => (None, None, Vec::new()),
-            Some(Fate::Removed { saved }) => (Some("removed"), None, saved.clone()),
-            Some(Fate::Kept(why)) => {
+            Some(CleanupOutcome::Removed { saved }) => (Some("removed"), None, saved.clone()),
+            Some(CleanupOutcome::Kept(why)) => {
                 (Some("kept"), Some(why.clone()).filter(|why| *why != reason), Vec::new())
             }
-            Some(Fate::Failed(why)) => (Some("failed"), Some(why.clone()), Vec::new()),
+            Some(CleanupOutcome::Failed(why)) => (Some("failed"), Some(why.clone()), Vec::new()),
         };
         Self {
             kind: candidate.what.as_str(),
@@ -184,7 +189,7 @@ impl ItemDocument {
                 Commits::Loose(_) => Some("nowhere"),
             },
             uncommitted: match &candidate.content {
-                Content::Unsaved(paths) => paths.clone(),
+                UncommittedContent::Unsaved(paths) => paths.clone(),
                 _ => Vec::new(),
             },
             ignored: candidate.ignored.clone(),
@@ -203,13 +208,13 @@ pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
     for (at, item) in outcomes.plan.items.iter().enumerate() {
         let fate = outcomes.fates.as_ref().and_then(|fates| fates.get(at));
         let goes = match fate {
-            Some(Fate::Removed { .. }) => true,
-            Some(Fate::Failed(_)) => {
+            Some(CleanupOutcome::Removed { .. }) => true,
+            Some(CleanupOutcome::Failed(_)) => {
                 totals.failed += 1;
                 continue;
             }
-            Some(Fate::Kept(_)) => false,
-            None => matches!(item.verdict, Verdict::Remove(..)),
+            Some(CleanupOutcome::Kept(_)) => false,
+            None => matches!(item.verdict, CleanupVerdict::Remove(..)),
         };
         if goes {
             totals.removed += 1;

@@ -71,7 +71,7 @@ enum Verb {
     /// List what was saved
     Saved(saved::SavedArgs),
     /// Bring back what was saved: its branch, and what lay in its worktree into a fresh one
-    Restore(restore::RestoreArgs),
+    Restore(restore::CleanupRestoreArgs),
 }
 
 /// Runs the command.

@@ -14,20 +14,20 @@ use arborist_core::{
 use crate::ui::Ui;
 
 /// A repository with its worktrees, of whatever run.
-pub(super) struct Opened {
+pub(super) struct OpenCleanup {
     pub(super) repository: Repository,
     pub(super) settings: Settings,
     pub(super) pool: Option<Pool>,
 }
 
-pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
+pub(super) fn open(ui: &mut Ui) -> Result<OpenCleanup, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
     let pool = pool(&repository, &settings)?;
-    Ok(Opened { repository, settings, pool })
+    Ok(OpenCleanup { repository, settings, pool })
 }
 
 /// No run is meant, so any name does: nothing is named after it. A bare repository may have no worktrees at all.

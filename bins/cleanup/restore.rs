@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use arborist_core::{
-    cleanup::{CleanupError, Wish, restore},
+    cleanup::{CleanupError, RestoreRequest, restore},
     failure::{Exit, Failure},
     message::visible,
 };
@@ -13,7 +13,7 @@ use super::open::open;
 use crate::{clock, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
-pub(super) struct RestoreArgs {
+pub(super) struct CleanupRestoreArgs {
     /// What was saved: a name that 'cleanup saved' lists, or the end of one, such as a task, a branch or a session
     #[arg(value_name = "NAME")]
     name: String,
@@ -25,11 +25,11 @@ pub(super) struct RestoreArgs {
     to: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &CleanupRestoreArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let to = args.to.as_ref().map(std::path::absolute).transpose();
     let to = to.map_err(|error| Failure::new(Exit::Usage, format!("no path: {error}")))?;
-    let wish = Wish { name: args.name.clone(), branch: args.branch.clone(), to };
+    let wish = RestoreRequest { name: args.name.clone(), branch: args.branch.clone(), to };
     let restored = restore(&opened.repository, opened.pool.as_ref(), &wish).map_err(with_ages)?;
     for found in &restored.refs {
         let branch = found.name.strip_prefix("refs/heads/");

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
-    cleanup::{Active, Fate, Item, Reason, Verdict, What},
+    cleanup::{Active, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What},
     message::visible,
-    session::Standing,
+    session::SessionState,
 };
 
 use super::{document::totals, sweep::Outcomes};
@@ -32,7 +32,7 @@ struct Section<'a> {
 }
 
 struct Entry<'a> {
-    item: &'a Item,
+    item: &'a JudgedCandidate,
     why: String,
     saved: &'a [String],
     /// Whether it is gone, or would be.
@@ -59,24 +59,24 @@ pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes) {
 /// What else can be done about what is kept, and about saved work that is gone.
 pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: bool) {
     let items = &outcomes.plan.items;
-    let is_kept = |suits: &dyn Fn(What, &Reason) -> bool| {
+    let is_kept = |suits: &dyn Fn(What, &KeepReason) -> bool| {
         items
             .iter()
-            .any(|item| matches!(&item.verdict, Verdict::Keep(why) if suits(item.candidate.what, why)))
+            .any(|item| matches!(&item.verdict, CleanupVerdict::Keep(why) if suits(item.candidate.what, why)))
     };
-    if !is_forced && is_kept(&|_, why| matches!(why, Reason::Loose(_) | Reason::Unsaved(_))) {
+    if !is_forced && is_kept(&|_, why| matches!(why, KeepReason::Loose(_) | KeepReason::Unsaved(_))) {
         ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
     }
     let limit = outcomes.older_than;
-    let is_young = |what: What, why: &Reason| *why == Reason::Young(limit) && what != What::Saved;
+    let is_young = |what: What, why: &KeepReason| *why == KeepReason::Young(limit) && what != What::Saved;
     if (is_forced || is_named) && limit.0 > 0 && is_kept(&is_young) {
         ui.hint("what is younger goes too with: --older-than 0");
     }
     let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
-    if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, Reason::Young(_))) {
+    if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, KeepReason::Young(_))) {
         ui.hint("saved work goes before its time only with: --force --only saved --older-than <age>");
     }
-    if is_kept(&|_, why| matches!(why, Reason::Active(Active::Moved(_)))) {
+    if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
         ui.hint("a worktree that was moved is found again with: git arborist worktree repair");
     }
     if let Some(session) = resting(items).filter(|_| is_forced || is_named) {
@@ -85,8 +85,8 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
         ));
     }
     let gone = outcomes.fates.iter().flatten().zip(items);
-    let is_saved = |(fate, item): (&Fate, &Item)| {
-        matches!(fate, Fate::Removed { .. }) && item.candidate.what == What::Saved
+    let is_saved = |(fate, item): (&CleanupOutcome, &JudgedCandidate)| {
+        matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == What::Saved
     };
     if gone.into_iter().any(is_saved) {
         ui.hint("until git collects its objects, saved work comes back with: git update-ref <ref> <object>");
@@ -94,11 +94,12 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
 }
 
 /// The session that is not over though nobody is at work, or which word stands for them if there are several.
-fn resting(items: &[Item]) -> Option<String> {
-    let resting = |item: &Item| match &item.verdict {
-        Verdict::Keep(Reason::Active(Active::Session(id, Standing::Paused | Standing::Open))) => {
-            Some(id.to_string())
-        }
+fn resting(items: &[JudgedCandidate]) -> Option<String> {
+    let resting = |item: &JudgedCandidate| match &item.verdict {
+        CleanupVerdict::Keep(KeepReason::Active(Active::Session(
+            id,
+            SessionState::Paused | SessionState::Open,
+        ))) => Some(id.to_string()),
         _ => None,
     };
     let ids: BTreeSet<String> = items.iter().filter_map(resting).collect();
@@ -109,14 +110,20 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
     let (mut gone, mut kept, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (at, item) in outcomes.plan.items.iter().enumerate() {
         let planned = match &item.verdict {
-            Verdict::Remove(grounds, _) => grounds.to_string(),
-            Verdict::Keep(reason) => reason.to_string(),
+            CleanupVerdict::Remove(grounds, _) => grounds.to_string(),
+            CleanupVerdict::Keep(reason) => reason.to_string(),
         };
         match outcomes.fates.as_ref().and_then(|fates| fates.get(at)) {
-            Some(Fate::Removed { saved }) => gone.push(Entry { item, why: planned, saved, goes: true }),
-            Some(Fate::Kept(why)) => kept.push(Entry { item, why: why.clone(), saved: &[], goes: false }),
-            Some(Fate::Failed(why)) => failed.push(Entry { item, why: why.clone(), saved: &[], goes: false }),
-            None if matches!(item.verdict, Verdict::Remove(..)) => {
+            Some(CleanupOutcome::Removed { saved }) => {
+                gone.push(Entry { item, why: planned, saved, goes: true })
+            }
+            Some(CleanupOutcome::Kept(why)) => {
+                kept.push(Entry { item, why: why.clone(), saved: &[], goes: false })
+            }
+            Some(CleanupOutcome::Failed(why)) => {
+                failed.push(Entry { item, why: why.clone(), saved: &[], goes: false })
+            }
+            None if matches!(item.verdict, CleanupVerdict::Remove(..)) => {
                 gone.push(Entry { item, why: planned, saved: &[], goes: true });
             }
             None => kept.push(Entry { item, why: planned, saved: &[], goes: false }),
@@ -178,7 +185,7 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
     lines
 }
 
-fn is_file(item: &Item) -> bool {
+fn is_file(item: &JudgedCandidate) -> bool {
     let small =
         [What::Log, What::Report, What::Cache, What::Saved, What::Record, What::Claim, What::Unfinished];
     small.contains(&item.candidate.what)

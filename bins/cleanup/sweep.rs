@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use arborist_core::{
-    cleanup::{Fate, Mode, Options, Plan, Reclaimed, Remotes, Rules, Sweep, Topic, Unsaved, Verdict},
+    cleanup::{
+        CleanupOptions, CleanupOutcome, CleanupPlan, CleanupRules, CleanupVerdict, Mode, Reclaimed, Remotes,
+        Sweep, Topic, UnsavedPolicy,
+    },
     failure::{Exit, Failure},
     git::{Network, Repository},
     process::Cancel,
@@ -55,7 +58,7 @@ const LONG: Age = Age::days(90);
 const CACHES: [&str; 2] = ["target/", "node_modules/"];
 
 impl SweepArgs {
-    fn options(&self, repository: &Repository, settings: &Settings) -> Result<Options, Failure> {
+    fn options(&self, repository: &Repository, settings: &Settings) -> Result<CleanupOptions, Failure> {
         let age = |key: &str, usual| settings.age(key).unwrap_or(usual);
         let given = self.older_than.as_deref().map(parse_age).transpose()?;
         let topics: Vec<Topic> = Topic::ALL
@@ -64,13 +67,13 @@ impl SweepArgs {
             .collect();
         let keep_saved = given.filter(|_| self.force && topics == [Topic::Saved]);
         let dir = |key: &str, usual: &str| settings.text(key).unwrap_or(usual).to_owned();
-        Ok(Options {
-            rules: Rules {
+        Ok(CleanupOptions {
+            rules: CleanupRules {
                 now: clock::now(),
                 older_than: given.unwrap_or_else(|| age("cleanup.older-than", USUAL)),
                 keep_saved: keep_saved.unwrap_or_else(|| age("cleanup.keep-saved", LONG)),
                 keep_records: age("cleanup.keep-records", LONG),
-                unsaved: if self.force { Unsaved::Saved } else { Unsaved::Kept },
+                unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
             },
             topics,
             names: self.names.clone(),
@@ -90,9 +93,9 @@ fn parse_age(text: &str) -> Result<Age, Failure> {
 
 /// What came of it all.
 pub(super) struct Outcomes {
-    pub(super) plan: Plan,
+    pub(super) plan: CleanupPlan,
     /// None if nothing was to be done.
-    pub(super) fates: Option<Vec<Fate>>,
+    pub(super) fates: Option<Vec<CleanupOutcome>>,
     pub(super) reclaimed: Vec<Reclaimed>,
     pub(super) older_than: Age,
 }
@@ -122,14 +125,14 @@ pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// The worktrees that a dry run believes to be gone.
-fn leaving(plan: &Plan, dry_run: bool) -> Vec<PathBuf> {
-    let goes = plan.items.iter().filter(|item| dry_run && matches!(item.verdict, Verdict::Remove(..)));
+fn leaving(plan: &CleanupPlan, dry_run: bool) -> Vec<PathBuf> {
+    let goes = plan.items.iter().filter(|item| dry_run && matches!(item.verdict, CleanupVerdict::Remove(..)));
     goes.filter_map(|item| item.candidate.path().cloned()).collect()
 }
 
 fn exit_of(outcomes: &Outcomes) -> Exit {
     let fates = outcomes.fates.iter().flatten();
-    let has_failed = fates.into_iter().any(|fate| matches!(fate, Fate::Failed(_)))
+    let has_failed = fates.into_iter().any(|fate| matches!(fate, CleanupOutcome::Failed(_)))
         || outcomes.reclaimed.iter().any(|one| one.failed.is_some());
     if has_failed { Exit::No } else { Exit::Done }
 }

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, Wish},
+    gardener::{Failed, GardenerError, Selection},
     history::State,
     name::TaskId,
     plan::Task,
@@ -13,7 +13,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Voice, foretell, open},
+    gardening::{GardeningArgs, Reporter, foretell, open},
     ui::Ui,
 };
 
@@ -79,7 +79,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     let worded =
         || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
     let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
-        Voice::new(&args.common, ui).answer("nothing is ready");
+        Reporter::new(&args.common, ui).answer("nothing is ready");
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
@@ -88,7 +88,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     if standing.state.is_settled() {
         let words = format!("{task} is {}", standing.state.as_str());
-        Voice::new(&args.common, ui).answer(&words);
+        Reporter::new(&args.common, ui).answer(&words);
         return Ok(Exit::Done);
     }
     let is_retried = args.retry_failed && standing.state == State::Failed;
@@ -111,9 +111,9 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let failed = if args.retry_failed { Failed::Retry } else { Failed::Stay };
-    let wish = Wish { only: vec![task], failed, ..Wish::default() };
+    let wish = Selection { only: vec![task], failed, ..Selection::default() };
     opened.approve(&args.common, &planned, None, ui)?;
-    let mut voice = Voice::new(&args.common, ui);
+    let mut voice = Reporter::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);
     voice.end(&opened, &planned, ended)

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
+    gardener::{Failed, GardenerError, KeepGoing, Selection, wanted},
     git::Repository,
     history::State,
     name::TaskId,
-    pipeline::Options,
+    pipeline::RunOptions,
     plan::{Plan, Task},
-    progress::{Boxes, Progress, Standing},
+    progress::{Boxes, NodeProgress, Progress},
     queue::FanIn,
     session::Asked,
     settings::Settings,
@@ -21,7 +21,9 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{Brought, GardeningArgs, Planned, Source, Voice, find_plan, foretell, give_back_here, open},
+    gardening::{
+        Brought, CallSource, GardeningArgs, Planned, Reporter, find_plan, foretell, give_back_here, open,
+    },
     ui::Ui,
 };
 
@@ -170,7 +172,7 @@ impl GardenerArgs {
         (settings, workspace): (&Settings, &Workspace),
         plan: &Plan,
     ) -> Result<BTreeSet<String>, Failure> {
-        let options = &Options::new(&self.common.flags(), settings)?;
+        let options = &RunOptions::new(&self.common.flags(), settings)?;
         Brought { settings, options, workspace, plan }.commands(self.lanes(settings)?)
     }
 
@@ -180,7 +182,7 @@ impl GardenerArgs {
     }
 
     /// The tasks that there is something to do for: work, or a landing.
-    fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Wish) -> Vec<&'a Task> {
+    fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Selection) -> Vec<&'a Task> {
         let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
             Some(State::Failed) => self.retry_failed,
             _ => progress.is_left(&task.id),
@@ -188,8 +190,8 @@ impl GardenerArgs {
         wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
     }
 
-    fn wish(&self) -> Wish {
-        Wish {
+    fn wish(&self) -> Selection {
+        Selection {
             only: self.only.clone(),
             until: self.until.clone(),
             keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
@@ -203,7 +205,7 @@ impl GardenerArgs {
 pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     args.common.more = args.told();
     args.common.choice = args.chosen();
-    args.common.source = if args.offline { Source::Records } else { Source::Agents };
+    args.common.source = if args.offline { CallSource::Records } else { CallSource::Agents };
     args.common.is_guest = args.give_back;
     let outcome = grow(&mut args, ui);
     if args.give_back {
@@ -233,7 +235,7 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
             ui.line("nothing is left to do");
         }
         for task in due {
-            let is_apart = progress.find(&task.id).is_some_and(Standing::is_apart);
+            let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
             match (is_apart, jobs) {
                 // In the checkout the run would refuse, with these words.
                 (true, None) => return Err(GardenerError::apart(&run, &opened.branch, &task.id).into()),
@@ -244,7 +246,7 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     opened.approve(&args.common, &planned, jobs, ui)?;
-    let mut voice = Voice::new(&args.common, ui);
+    let mut voice = Reporter::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let lanes = match jobs {
         None => None,

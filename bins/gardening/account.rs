@@ -1,6 +1,6 @@
 //! What a call of `garden` or `gardener` came to, as the last line of `--json` tells it.
 
-use arborist_core::{agent::Usage, progress::Totals};
+use arborist_core::{agent::Usage, progress::RunTotals};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -145,9 +145,9 @@ impl From<Usage> for SpentDocument {
     }
 }
 
-impl From<Totals> for SpentDocument {
-    fn from(totals: Totals) -> Self {
-        let Totals { tokens_in, tokens_out, cost, .. } = totals;
+impl From<RunTotals> for SpentDocument {
+    fn from(totals: RunTotals) -> Self {
+        let RunTotals { tokens_in, tokens_out, cost, .. } = totals;
         Self { tokens_in, tokens_out, cost }
     }
 }

@@ -4,24 +4,24 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, recover, start},
     git::{Config, RefMove, Repository},
-    history::{Base, Event, Reading, Run, Scope},
+    history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
-    pipeline::{Annex, Neighbour, PipelineError, Sentry},
-    record::{Recorder, Unfinished, settle},
-    session::{Archive, Happening, Start, finish_turn_elsewhere},
+    pipeline::{ConfigGuard, OtherRepo, PipelineError, SessionRepo},
+    record::{RunRecorder, Unfinished, settle},
+    session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere},
     settings::Settings,
     workspace::{
-        Cargo, Courier, Errand, Misplaced, PushPolicy, Reply, Section, Supply, Transcripts, Wanted,
-        leave_word,
+        FetchReply, FetchScope, Misplaced, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Supply,
+        Transcripts, leave_word,
     },
-    worktree::{House, Pool, WorktreeOptions},
+    worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
 
-use super::{GardeningArgs, Opened, Planned, Voice, open::pre_commit};
+use super::{GardeningArgs, OpenRun, Planned, Reporter, open::pre_commit};
 
 /// Another repository of the workspace, as a run found it.
 pub(super) struct Supplied {
-    pub(super) section: Section,
+    pub(super) section: RepoSection,
     pub(super) repository: Repository,
     /// The session's branch there, whether it is there already or not.
     pub(super) branch: BranchName,
@@ -29,7 +29,7 @@ pub(super) struct Supplied {
     pub(super) base: Option<Oid>,
 }
 
-impl Opened {
+impl OpenRun {
     /// A task that names a repository that there is not would work in the wrong one; a test command or a gate
     /// that names a tool that there is not would fail after each attempt.
     pub(crate) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ impl Opened {
         &mut self,
         (session, planned): (&SessionId, &Planned),
         (args, run): (&GardeningArgs, &Run),
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let (workspace, main) = (&self.workspace, self.workspace.main());
         let mut errands = Vec::new();
@@ -69,37 +69,37 @@ impl Opened {
                 None => false,
             };
             let wanted = match (&run.start, is_here) {
-                (None, _) => Wanted::Branch,
-                (Some(_), true) => Wanted::Also(vec![format!("{}*", branch.to_ref())]),
-                (Some(_), false) => Wanted::Everything,
+                (None, _) => FetchScope::Branch,
+                (Some(_), true) => FetchScope::Also(vec![format!("{}*", branch.to_ref())]),
+                (Some(_), false) => FetchScope::Everything,
             };
-            errands.push(Errand { section, here, wanted });
+            errands.push(RepoRequest { section, here, wanted });
             branches.push(branch);
         }
         let wanted = self.wanted_of_main((session, planned), args);
         let here = Some(self.repository.clone());
-        errands.extend(wanted.map(|wanted| Errand { section: main, here, wanted }));
+        errands.extend(wanted.map(|wanted| RepoRequest { section: main, here, wanted }));
         let mut replies = workspace.ask_all(&errands);
         self.require_unstopped()?;
-        if let Some(Reply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
+        if let Some(FetchReply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
             self.refuse_elsewhere((session, planned), (args, &here.1), voice)?;
             self.supply = Some(here.1);
             if !self.has_begun() {
                 self.head = self.find_base(voice)?;
             }
         }
-        let replies: Vec<Reply> = replies.into_iter().collect::<Result<_, _>>()?;
+        let replies: Vec<FetchReply> = replies.into_iter().collect::<Result<_, _>>()?;
         let answers = workspace.keep_all(&errands, &replies);
         self.require_unstopped()?;
         let mut others = Vec::new();
-        for ((Errand { section, wanted, .. }, branch), answer) in
+        for ((RepoRequest { section, wanted, .. }, branch), answer) in
             errands.into_iter().zip(branches).zip(answers)
         {
             let (repository, supply) = answer?;
             match wanted {
-                Wanted::Everything => drop(self.workspace.adopt(&repository, section)?),
-                Wanted::Also(_) => self.catch_up(section, (&repository, &branch), voice)?,
-                Wanted::Branch => {}
+                FetchScope::Everything => drop(self.workspace.adopt(&repository, section)?),
+                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), voice)?,
+                FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
             voice.tell_supply(section, &supply, base);
@@ -118,8 +118,8 @@ impl Opened {
         &self,
         session: &SessionId,
         planned: &Planned,
-        voice: &mut Voice<'_>,
-    ) -> Result<Vec<Annex>, Failure> {
+        voice: &mut Reporter<'_>,
+    ) -> Result<Vec<OtherRepo>, Failure> {
         let mut annexes = Vec::new();
         for Supplied { section, repository, branch, base } in &self.others {
             if repository.find_branch(branch)?.is_none() {
@@ -135,14 +135,14 @@ impl Opened {
 
     fn annex(
         &self,
-        section: &Section,
+        section: &RepoSection,
         (repository, branch): (&Repository, BranchName),
         (session, planned): (&SessionId, &Planned),
-        voice: &mut Voice<'_>,
-    ) -> Result<Annex, Failure> {
+        voice: &mut Reporter<'_>,
+    ) -> Result<OtherRepo, Failure> {
         // What is configured for worktrees is meant for the repository that has the plan.
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
-        let house: House = Pool::open(repository, &branch, options)?.house(session)?;
+        let house: SessionWorktree = Pool::open(repository, &branch, options)?.house(session)?;
         if house.is_new {
             voice.tell_worktree(section, &house.path, &branch);
         }
@@ -154,29 +154,33 @@ impl Opened {
             finish_turn_elsewhere(&self.repository, session, (section.name.as_str(), &place, &branch))?;
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-        let mut recorder = Recorder::new(&place, branch.clone(), session.clone(), head)?;
+        let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;
         settle(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
-            let run = Run::scan(&place, Scope { branch, tip: Some(head) }, Reading::Fresh)?;
+            let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
             for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
                 voice.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
-            start::write_start_of(&mut recorder, start::Freeze::Nothing, self.replayed(session)?.as_ref())?;
+            start::write_start_of(
+                &mut recorder,
+                start::FrozenPlan::Nothing,
+                self.replayed(session)?.as_ref(),
+            )?;
         }
         let (hand, tip) = (recorder.hand().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;
-        let (name, base) = (section.name.clone(), Base::fresh(tip.head, tip.tree));
-        Ok(Annex { name, repository: place, hand, tip, hook, sentry: Sentry::default(), base })
+        let (name, base) = (section.name.clone(), WorkBase::fresh(tip.head, tip.tree));
+        Ok(OtherRepo { name, repository: place, hand, tip, hook, sentry: ConfigGuard::default(), base })
     }
 
     /// The session that this one replays, if it does.
     fn replayed(&self, session: &SessionId) -> Result<Option<SessionId>, Failure> {
-        let archive = Archive::new(&self.repository);
+        let archive = SessionReader::new(&self.repository);
         let Some(newest) = archive.newest(session)? else { return Ok(None) };
         let first = archive.start_of(&newest)?;
         Ok(match first.record.happening {
-            Happening::Start(Start { forked_from: Some(fork), .. }) => Some(fork.session),
+            RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) => Some(fork.session),
             _ => None,
         })
     }
@@ -191,25 +195,25 @@ impl Opened {
 
     /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
     /// be right only there.
-    pub(super) fn courier(&self, session: SessionId) -> Result<Option<Courier>, Failure> {
-        let cargo = Cargo { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
+    pub(super) fn courier(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
+        let cargo = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
         let mut routes = Vec::new();
         for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
             let repository = self.workspace.open(section)?;
             routes.extend(repository.map(|repository| (section.clone(), repository)));
         }
-        Ok(Courier::start(&self.workspace, routes, &cargo))
+        Ok(Pusher::start(&self.workspace, routes, &cargo))
     }
 }
 
 /// An annex as far as it concerns who writes the session down.
-pub(super) fn neighbour(annex: &Annex) -> Neighbour {
+pub(super) fn neighbour(annex: &OtherRepo) -> SessionRepo {
     let (repository, branch) = (annex.repository.clone(), annex.tip.branch.clone());
-    Neighbour { name: annex.name.to_string(), repository, branch }
+    SessionRepo { name: annex.name.to_string(), repository, branch }
 }
 
 /// Where a repository begins, in words.
-pub(super) fn words_on(section: &Section, supply: &Supply, base: Option<Oid>) -> Option<String> {
+pub(super) fn words_on(section: &RepoSection, supply: &Supply, base: Option<Oid>) -> Option<String> {
     let at = base.map(|base| base.short()).unwrap_or_default();
     match supply {
         Supply::Offline { why, .. } => Some(format!(

@@ -6,19 +6,19 @@ use std::{path::Path, time::Duration};
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
-    git::{Dirt, RefMove, Repository},
+    git::{RefMove, Repository, UncommittedPath},
     history::Run,
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, digest},
     process::FileLock,
     safe_files::{self, Enclosure, InnerPath},
-    session::{Chronicle, Happening},
+    session::{RecordKind, SessionWriter},
     settings::Settings,
-    workspace::{Meant, Supply, Workspace},
+    workspace::{SessionFilter, Supply, Workspace},
     worktree::Pool,
 };
 
-use super::{GardeningArgs, Opened, Planned, Voice, elsewhere::refuse_left, planned::find_plan};
+use super::{GardeningArgs, OpenRun, Planned, Reporter, elsewhere::refuse_left, planned::find_plan};
 use crate::clock;
 
 /// How long another process may keep us from choosing a session: it may be asking a remote.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CONFIG: &str = ".arborist/config.toml";
 
 /// Where a run works.
-pub(super) struct Course {
+pub(super) struct RunPlace {
     /// Its branch.
     pub(super) branch: BranchName,
     /// Where that is, or will begin.
@@ -52,7 +52,7 @@ pub(super) fn choose(
     repository: &Repository,
     args: &GardeningArgs,
     (settings, workspace): (&Settings, &Workspace),
-) -> Result<Course, Failure> {
+) -> Result<RunPlace, Failure> {
     let here = match &repository.head.branch {
         Some(branch) => workspace.main().find_session_of(repository, branch)?,
         None => None,
@@ -65,14 +65,14 @@ pub(super) fn choose(
     }
     let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
     let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-    Ok(Course { branch, head, session: here, move_in: None })
+    Ok(RunPlace { branch, head, session: here, move_in: None })
 }
 
 fn choose_session(
     repository: &Repository,
     args: &GardeningArgs,
     (settings, workspace): (&Settings, &Workspace),
-) -> Result<Course, Failure> {
+) -> Result<RunPlace, Failure> {
     let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
     let plan = find_plan(repository, args, settings);
     let choosing = match args.new_run {
@@ -82,9 +82,9 @@ fn choose_session(
     let pipeline = PipelineName::of_plan(plan.as_deref());
     let main = workspace.main();
     let meant = match &plan {
-        Some(plan) => Meant::Plan(plan),
-        None if args.is_unplanned => Meant::Unplanned,
-        None => Meant::Any,
+        Some(plan) => SessionFilter::Plan(plan),
+        None if args.is_unplanned => SessionFilter::Unplanned,
+        None => SessionFilter::Any,
     };
     let last = if args.new_run { None } else { main.find_last_session(repository, meant)? };
     let Some(last) = last else {
@@ -94,13 +94,13 @@ fn choose_session(
         let session = start::new_session(head);
         let branch = main.session_branch(&pipeline, &session)?;
         let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
-        return Ok(Course { branch, head, session: Some(session), move_in: Some(move_in) });
+        return Ok(RunPlace { branch, head, session: Some(session), move_in: Some(move_in) });
     };
     let branch = last.record.context.branch.clone();
     let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-    let is_fresh = matches!(last.record.happening, Happening::Start(_)) && last.record.context.tip == head;
+    let is_fresh = matches!(last.record.happening, RecordKind::Start(_)) && last.record.context.tip == head;
     let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
-    Ok(Course { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
+    Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
 }
 
 /// Two that are started at once for one plan are one. Those of other plans do not wait, and a new run chooses nothing.
@@ -115,14 +115,14 @@ fn lock_choice(
     Ok(FileLock::take_within(&path, what, PATIENCE, &workspace.network.cancel)?)
 }
 
-impl Opened {
+impl OpenRun {
     /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
     /// the worktree. Killed anywhere, the same command goes on.
     pub(crate) fn settle(
         mut self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<Self, Failure> {
         let session = self.session(args, run).clone();
         self.refuse_behind(&session)?;
@@ -153,7 +153,7 @@ impl Opened {
         args: &GardeningArgs,
         planned: &Planned,
         session: &SessionId,
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let plan = match &planned.file {
             Some(PlanFile { path, bytes }) => {
@@ -165,15 +165,15 @@ impl Opened {
         let start = self.start(args, planned, plan)?;
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
-        Chronicle::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
+        SessionWriter::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
         voice.tell_branch(self.workspace.main(), &self.branch, base);
         Ok(())
     }
 }
 
-impl Opened {
+impl OpenRun {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
-    pub(super) fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
+    pub(super) fn find_base(&self, voice: &mut Reporter<'_>) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
         let seen = self.workspace.base(repository, main)?;
@@ -197,9 +197,9 @@ impl Opened {
 }
 
 /// What is not committed is not seen where the run works. The plan and the configuration are brought there.
-fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
+fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Reporter<'_>) -> Result<(), Failure> {
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
-    let is_brought = |dirt: &Dirt| {
+    let is_brought = |dirt: &UncommittedPath| {
         let path = dirt.path.as_slice();
         Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
     };
@@ -209,7 +209,7 @@ fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Voice<'_>) -> 
     Ok(())
 }
 
-impl Opened {
+impl OpenRun {
     /// The run freezes its plan and its configuration as the user has them. Whatever an agent left where they go is
     /// committed by then.
     pub(super) fn bring_plan(&self, planned: &Planned) -> Result<(), Failure> {

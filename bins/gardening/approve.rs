@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::approval::foreign_commands,
-    pipeline::{Options, require_programs},
+    pipeline::{RunOptions, require_programs},
     plan::Plan,
     process::Cancel,
     queue,
@@ -15,13 +15,13 @@ use arborist_core::{
     workspace::Workspace,
 };
 
-use super::{GardeningArgs, Opened, Planned, Source, asked::require_given, open::secrets};
+use super::{CallSource, GardeningArgs, OpenRun, Planned, asked::require_given, open::secrets};
 use crate::{approval, clock, ui::Ui};
 
 /// What files of the repository may bring along for a run.
 pub(crate) struct Brought<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a RunOptions,
     pub(crate) workspace: &'a Workspace,
     pub(crate) plan: &'a Plan,
 }
@@ -33,7 +33,7 @@ impl Brought<'_> {
         let mut gates = Vec::new();
         if lanes.is_some() {
             let (staff, cancel) = (&self.options.staff, Cancel::new());
-            let queue = queue::Options::new(staff, secrets()?, &cancel, clock::now)?;
+            let queue = queue::QueueOptions::new(staff, secrets()?, &cancel, clock::now)?;
             commands.extend(queue.worktrees.foreign_commands());
             commands.extend(queue.foreign_commands());
             gates = queue.gates;
@@ -45,7 +45,7 @@ impl Brought<'_> {
     }
 }
 
-impl Opened {
+impl OpenRun {
     /// Refuses what cannot be run and what the user has not seen.
     pub(crate) fn approve(
         &self,
@@ -62,7 +62,7 @@ impl Opened {
                 )
             })?;
         }
-        if args.source == Source::Agents {
+        if args.source == CallSource::Agents {
             let staff = &self.options.staff;
             require_programs(&staff.chains(&planned.plan)?)?;
             staff.require_commands(&planned.plan)?;

@@ -7,33 +7,33 @@ use arborist_core::{
     failure::Failure,
     gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
     history::{Run, State},
-    message::{self, Body, Reading, plain_text},
+    message::{self, Body, MessageReading, plain_text},
     name::Oid,
-    pipeline::{BEFORE_THE_RUN, KnownRed, Sentry},
+    pipeline::{BEFORE_THE_RUN, ConfigGuard, KnownRed},
     plan::Task,
-    process::Attendance,
+    process::OrphanLock,
     progress::{Boxes, Progress},
     queue::Target,
-    record::Recorder,
-    session::Archive,
+    record::RunRecorder,
+    session::SessionReader,
     worktree::{Pool, run_variables},
 };
 
-use super::{GardeningArgs, Opened, Planned, Source, Voice, asked::TEST, open::secrets};
+use super::{CallSource, GardeningArgs, OpenRun, Planned, Reporter, asked::TEST, open::secrets};
 use crate::clock;
 
 /// A pool for clean checkouts, and what of a build may stay in them.
 type CleanPool = Arc<(Pool, Vec<String>)>;
 
-impl Opened {
+impl OpenRun {
     /// Runs the test command unless it is known to pass, and refuses to continue if it is red. Returns the known failures,
     /// to be recorded in the commit that starts the run.
     pub(super) fn check_baseline(
         &self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
-        (recorder, lanes, attendance): (&Recorder<'_>, Option<&Lanes<'_>>, &mut Attendance),
-        voice: &mut Voice<'_>,
+        (recorder, lanes, attendance): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
+        voice: &mut Reporter<'_>,
     ) -> Result<Body, Failure> {
         let tip = match lanes {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
@@ -86,7 +86,7 @@ impl Opened {
             self.workspace.sections.iter().any(|section| section.find_tool(command).is_some())
         };
         let Some(command) = command.filter(|command| !is_tool(command)) else { return Ok(None) };
-        let is_played = args.source != Source::Agents || args.is_idle;
+        let is_played = args.source != CallSource::Agents || args.is_idle;
         if is_played || !self.has_use_of_command((planned, run)) {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ impl Opened {
     /// Whether the run was tested by another command before: what that one passed says nothing of this one.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
         let Some(start) = &run.start else { return Ok(false) };
-        let archive = Archive::new(&self.repository);
+        let archive = SessionReader::new(&self.repository);
         let Some(newest) = archive.newest(&start.session)? else { return Ok(false) };
         let before = archive.asked_of(&newest)?;
         // One that holds a secret was not recorded, so nobody knows whether it is the same.
@@ -134,7 +134,7 @@ impl Opened {
         let commits = self.repository.load_commits(&[tip])?;
         let session = run.start.as_ref().map(|start| &start.session);
         Ok(commits.first().is_some_and(|commit| match message::read(commit.message()) {
-            Reading::Sound(message) => message.trailers.session().as_ref() == session,
+            MessageReading::Sound(message) => message.trailers.session().as_ref() == session,
             _ => false,
         }))
     }
@@ -148,9 +148,9 @@ impl Opened {
         &self,
         (command, log, secrets): (&str, &str, &Secrets),
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
-        attendance: &mut Attendance,
+        attendance: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
-        let sentry = lanes.map_or_else(Sentry::default, |lanes| lanes.queue.sentry.clone());
+        let sentry = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.sentry.clone());
         let probe = |dir, places| Probe {
             command,
             dir,

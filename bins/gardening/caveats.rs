@@ -9,23 +9,23 @@ use arborist_core::{
     queue,
 };
 
-use super::{GardeningArgs, Opened, Planned, Voice};
+use super::{GardeningArgs, OpenRun, Planned, Reporter};
 
 /// What nobody has typed now holds all the same.
-pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Voice<'_>) {
+pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Reporter<'_>) {
     let words = &args.taken_up.words;
     if !words.is_empty() {
         voice.remark(&visible(&format!("goes on with what this session was given before:{words}")));
     }
 }
 
-impl Opened {
+impl OpenRun {
     /// Warns once in each run that tasks have no test command, and that landings are untested where that is so.
     pub(super) fn tell_of_missing_tests(
         &self,
         planned: &Planned,
-        (is_start, queue): (bool, Option<&queue::Options>),
-        voice: &mut Voice<'_>,
+        (is_start, queue): (bool, Option<&queue::QueueOptions>),
+        voice: &mut Reporter<'_>,
     ) {
         let untested = self.count_untested(planned);
         let lands_untested = queue.is_some_and(|queue| queue.gates.is_empty());
@@ -45,7 +45,7 @@ impl Opened {
     }
 
     /// What its author may take for a task must not be missing in silence.
-    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, voice: &mut Voice<'_>) {
+    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, voice: &mut Reporter<'_>) {
         for mistake in &planned.plan.mistakes {
             voice.warn(&mistake.to_string());
             voice.hint(&mistake.fix);
@@ -67,7 +67,11 @@ impl Opened {
     }
 
     /// A limit on what nobody tells is no limit.
-    pub(super) fn tell_of_unmeasured(&self, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
+    pub(super) fn tell_of_unmeasured(
+        &self,
+        planned: &Planned,
+        voice: &mut Reporter<'_>,
+    ) -> Result<(), Failure> {
         let Budgets { run, task } = &self.options.budgets;
         let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
         let mut silent: Vec<String> = Vec::new();

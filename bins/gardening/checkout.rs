@@ -3,13 +3,13 @@
 use arborist_core::{
     failure::Failure,
     gardener::GardenerError,
-    git::{Change, GoingOn},
-    record::Recorder,
+    git::{GoingOn, TreeChange},
+    record::RunRecorder,
 };
 
-use super::{GardeningArgs, Opened, Planned};
+use super::{GardeningArgs, OpenRun, Planned};
 
-impl Opened {
+impl OpenRun {
     /// Hides logs from `git status` by an entry in the repository's own exclude file.
     pub(super) fn hide_logs(&self) -> Result<(), Failure> {
         // The user may well keep them on another disk. What an agent links there later is not theirs.
@@ -21,7 +21,7 @@ impl Opened {
     pub(super) fn refuse_dirt(
         &self,
         args: &GardeningArgs,
-        recorder: &Recorder<'_>,
+        recorder: &RunRecorder<'_>,
         planned: &Planned,
     ) -> Result<(), Failure> {
         if let Some(going_on) = GoingOn::find_operation(&self.repository.git_dir) {
@@ -37,7 +37,7 @@ impl Opened {
         let dirt: Vec<String> = changes
             .iter()
             .filter(|change| !hidden.contains(&change.path))
-            .map(Change::shown)
+            .map(TreeChange::shown)
             .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
             .collect();
         if dirt.is_empty() {

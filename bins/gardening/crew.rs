@@ -2,7 +2,7 @@
 
 use arborist_core::{
     agent::limits::Choice,
-    pipeline::{CrewFlags, Named},
+    pipeline::{NamedRunner, RunnerFlags},
 };
 use clap::Args;
 
@@ -39,12 +39,12 @@ pub(super) struct CrewArgs {
 }
 
 impl CrewArgs {
-    pub(super) fn flags(&self) -> CrewFlags {
-        let named = |runner: &Option<String>, model: &Option<String>| Named {
+    pub(super) fn flags(&self) -> RunnerFlags {
+        let named = |runner: &Option<String>, model: &Option<String>| NamedRunner {
             runner: runner.clone(),
             model: model.clone(),
         };
-        CrewFlags {
+        RunnerFlags {
             all: named(&self.runner, &self.model),
             implement: named(&self.implement_runner, &self.implement_model),
             review: named(&self.review_runner, &self.review_model),

@@ -4,34 +4,34 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{RawCommit, Repository, Taken},
-    history::{Reading, Run, Scope},
+    history::{CommitSource, Run, RunScope},
     message::visible,
     name::{BranchName, Oid, PipelineName, SessionId},
     plan::Plan,
     progress::{Boxes, Progress},
     queue::Target,
-    session::Archive,
-    workspace::{Section, Supply, Wanted, Workspace},
+    session::SessionReader,
+    workspace::{FetchScope, RepoSection, Supply, Workspace},
     worktree::SESSION_REASON,
 };
 
-use super::{GardeningArgs, Opened, Planned, Voice};
+use super::{GardeningArgs, OpenRun, Planned, Reporter};
 
 const SESSIONS: &str = "refs/arborist/sessions/";
 
-impl Opened {
+impl OpenRun {
     /// What the remote of the repository with the plan is asked for. What the user sends to a certain place goes on there,
     /// and nobody is asked.
     pub(super) fn wanted_of_main(
         &self,
         (session, planned): (&SessionId, &Planned),
         args: &GardeningArgs,
-    ) -> Option<Wanted> {
+    ) -> Option<FetchScope> {
         let prefix = &self.workspace.main().prefix;
         Some(match self.move_in.as_ref()? {
-            _ if args.new_run => Wanted::Branch,
-            begun if begun.has_begun => Wanted::Also(vec![format!("{SESSIONS}{session}*")]),
-            _ => Wanted::Also(vec![format!("refs/heads/{prefix}{}/*", planned.pipeline())]),
+            _ if args.new_run => FetchScope::Branch,
+            begun if begun.has_begun => FetchScope::Also(vec![format!("{SESSIONS}{session}*")]),
+            _ => FetchScope::Also(vec![format!("refs/heads/{prefix}{}/*", planned.pipeline())]),
         })
     }
 
@@ -45,7 +45,7 @@ impl Opened {
         &self,
         (session, planned): (&SessionId, &Planned),
         (args, supply): (&GardeningArgs, &Supply),
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let has_begun = self.has_begun();
@@ -71,7 +71,7 @@ impl Opened {
             return Ok(());
         }
         let (repository, here) = (&self.repository, self.head);
-        let Some(newest) = Archive::new(repository).newest(session)? else {
+        let Some(newest) = SessionReader::new(repository).newest(session)? else {
             return Ok(());
         };
         let tip = newest.record.context.tip;
@@ -105,9 +105,9 @@ impl Opened {
     /// Brings the session's branch in another repository to where its remote has it.
     pub(super) fn catch_up(
         &self,
-        section: &Section,
+        section: &RepoSection,
         (repository, branch): (&Repository, &BranchName),
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let there = self.workspace.find_seen(repository, section, &branch.to_ref())?;
         let (Some(here), Some(there)) = (repository.find_branch(branch)?, there) else {
@@ -151,7 +151,7 @@ fn gone_on(session: &SessionId) -> Failure {
 /// Refuses to begin a plan again that this user has begun elsewhere, and whose work a remote has.
 pub(super) fn refuse_left(
     repository: &Repository,
-    (main, workspace): (&Section, &Workspace),
+    (main, workspace): (&RepoSection, &Workspace),
     (pipeline, plan): (&PipelineName, &str),
 ) -> Result<(), Failure> {
     let prefix = format!("{}{pipeline}/", main.prefix);
@@ -172,9 +172,9 @@ pub(super) fn refuse_left(
     let commits = repository.load_commits(&tips)?;
     let is_own = |commit: &RawCommit| user.is_some() && commit.committer() == user;
     for ((branch, tip), _) in seen.into_iter().zip(&commits).filter(|(_, commit)| is_own(commit)) {
-        let scope = Scope { branch, tip: Some(tip) };
+        let scope = RunScope { branch, tip: Some(tip) };
         // What cannot be read keeps nobody from beginning.
-        let Ok(run) = Run::scan(repository, scope, Reading::Fresh) else {
+        let Ok(run) = Run::scan(repository, scope, CommitSource::Fresh) else {
             continue;
         };
         let Some(start) = run.start.as_ref().filter(|_| is_left(repository, &run, plan)) else {

@@ -240,7 +240,7 @@ pub enum RunEvent {
         /// The task; null for what concerns the whole run.
         task: Option<String>,
         /// How much it matters.
-        level: Level,
+        level: NoteLevel,
         /// A sentence.
         words: String,
     },
@@ -275,7 +275,7 @@ pub enum Chooser {
 /// How much a note matters.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum NoteLevel {
     /// Good to know.
     Note,
     /// Something may be wrong.

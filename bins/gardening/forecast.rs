@@ -4,14 +4,14 @@ use arborist_core::{
     agent::limits::Chain,
     failure::Failure,
     message::plain_text,
-    pipeline::{Crew, Options},
+    pipeline::{RunOptions, StepRunner},
     plan::Task,
 };
 
 use crate::ui::{Tone, Ui};
 
 /// One task and its steps.
-pub(crate) fn tell(ui: &mut Ui, options: &Options, task: &Task) -> Result<(), Failure> {
+pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(), Failure> {
     let title = format!("{} {}", task.id, plain_text(&task.name));
     ui.line(&ui.paint(Tone::Strong, &title));
     let (tests, has_tests) = options.tests_of(task);
@@ -32,8 +32,8 @@ pub(crate) fn tell(ui: &mut Ui, options: &Options, task: &Task) -> Result<(), Fa
 }
 
 /// Who works, and who does it instead.
-fn people(chain: &Chain<Crew>) -> String {
-    let named = |crew: &Crew| match &crew.model {
+fn people(chain: &Chain<StepRunner>) -> String {
+    let named = |crew: &StepRunner| match &crew.model {
         Some(model) => format!("{} ({})", crew.name, plain_text(model)),
         None => crew.name.clone(),
     };

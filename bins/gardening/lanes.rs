@@ -5,17 +5,17 @@ use arborist_core::{
     gardener::{Attended, GardenerError, Lanes, LeftMarks, Proofs},
     message::plain_text,
     name::SessionId,
-    queue::{self, FanIn, News, Queue, Target},
+    queue::{self, FanIn, Queue, QueueEvent, Target},
     worktree::{Pool, WorktreeOptions},
 };
 
-use super::{Opened, Planned, Voice, open::secrets};
+use super::{OpenRun, Planned, Reporter, open::secrets};
 use crate::clock;
 
 /// What to try when it is crowded.
 pub(crate) const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
 
-impl Opened {
+impl OpenRun {
     /// Lanes for so many tasks at once, of which this is to land.
     pub(crate) fn lanes(
         &self,
@@ -32,7 +32,7 @@ impl Opened {
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,
-            queue: queue::Options { fan_in: policy, ..queue },
+            queue: queue::QueueOptions { fan_in: policy, ..queue },
             left: LeftMarks::default(),
             attended: Attended::default(),
             proofs: Proofs::default(),
@@ -40,11 +40,11 @@ impl Opened {
     }
 
     /// How what is finished in lanes lands.
-    pub(super) fn queue_options(&self, planned: &Planned) -> Result<queue::Options, Failure> {
-        let queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+    pub(super) fn queue_options(&self, planned: &Planned) -> Result<queue::QueueOptions, Failure> {
+        let queue = queue::QueueOptions::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
         let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
         let queue = queue.tested_by(self.options.test_command.as_deref(), self.options.test_origin);
-        Ok(queue::Options { report_dir: self.options.report_dir.clone(), ..queue })
+        Ok(queue::QueueOptions { report_dir: self.options.report_dir.clone(), ..queue })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
@@ -52,7 +52,7 @@ impl Opened {
     }
 
     /// Says when worktrees or what is left of the disk call for cleaning up.
-    pub(super) fn tell_of_crowding(&self, voice: &mut Voice<'_>) {
+    pub(super) fn tell_of_crowding(&self, voice: &mut Reporter<'_>) {
         let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
         let words = pool.find_crowding();
         words.iter().for_each(|words| voice.warn(words));
@@ -62,7 +62,7 @@ impl Opened {
     }
 
     /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
-    pub(super) fn clear(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
+    pub(super) fn clear(&self, lanes: &Lanes<'_>, voice: &mut Reporter<'_>) -> Result<(), Failure> {
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
             voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
@@ -75,7 +75,7 @@ impl Opened {
     }
 
     /// Lanes begin at what is parked for the target. What another process parked is asked about before.
-    fn check_parked(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
+    fn check_parked(&self, lanes: &Lanes<'_>, voice: &mut Reporter<'_>) -> Result<(), Failure> {
         let position = Target::new(&self.repository, &self.branch).find()?;
         if position.is_none_or(|position| position.parked.is_none()) {
             return Ok(());
@@ -83,7 +83,7 @@ impl Opened {
         let (run, target) = (self.branch.clone(), self.branch.clone());
         let queue = Queue::open(&self.repository, run, target, clock::now)?;
         Ok(queue.check_parked(&lanes.queue, &mut |news| {
-            if let News::Note { words } = news {
+            if let QueueEvent::Note { words } = news {
                 voice.warn(&plain_text(&words));
             }
         })?)

@@ -14,13 +14,13 @@ mod elsewhere;
 pub mod event;
 mod forecast;
 mod guest;
+mod inherited_options;
 mod lanes;
 mod open;
 mod planned;
 mod record;
-mod taken_up;
+mod reporter;
 mod toolbox;
-mod voice;
 
 pub(crate) use apart::bring;
 pub(crate) use approve::Brought;
@@ -29,10 +29,10 @@ pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use guest::{give_back, give_back_here};
 pub(crate) use lanes::CLEAN_UP;
-pub(crate) use open::{Opened, open, watch_signals};
+pub(crate) use open::{OpenRun, open, watch_signals};
 pub(crate) use planned::{Planned, find_plan};
 pub(crate) use record::only_played;
-pub(crate) use voice::Voice;
+pub(crate) use reporter::Reporter;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -41,7 +41,7 @@ use clap::Args;
 
 use budget::BudgetArgs;
 use crew::CrewArgs;
-use taken_up::TakenUp;
+use inherited_options::InheritedOptions;
 
 use crate::approval;
 
@@ -100,7 +100,7 @@ pub(crate) struct GardeningArgs {
     json: bool,
     /// What is played again instead of calling anybody
     #[arg(skip)]
-    pub(crate) source: Source,
+    pub(crate) source: CallSource,
     /// What a command has beside these, for the session's records
     #[arg(skip)]
     pub(crate) more: BTreeMap<String, String>,
@@ -115,7 +115,7 @@ pub(crate) struct GardeningArgs {
     pub(crate) is_unplanned: bool,
     /// What the session was asked for before, and still is
     #[arg(skip)]
-    taken_up: TakenUp,
+    taken_up: InheritedOptions,
     /// Whether nothing is left to do, so that nothing is asked for
     #[arg(skip)]
     pub(crate) is_idle: bool,
@@ -123,7 +123,7 @@ pub(crate) struct GardeningArgs {
 
 /// Where what agents do comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum CallSource {
     /// They are called.
     #[default]
     Agents,

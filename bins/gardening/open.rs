@@ -10,40 +10,40 @@ use anyhow::Context;
 use arborist_core::{
     agent::redact::Secrets,
     failure::Failure,
-    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Site, Tools, recover, start},
+    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
     git::{Config, GitVersion, Repository},
-    history::{Memory, Reading, Run, Scope, State},
+    history::{CommitCache, CommitSource, Run, RunScope, State},
     message::Body,
     name::{BranchName, Oid, SessionId},
-    pipeline::{IgnoredFiles, KnownRed, Options, PreCommit, Scribe, Sentry, Words},
-    process::{Attendance, Cancel, FileLock, interrupt, is_executable},
-    progress::{Boxes, Progress, Totals},
-    queue::{Claim, Target},
-    record::{Hand, Recorder, settle},
-    session::{Chronicle, finish_turns, forget_unrecorded},
+    pipeline::{CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, PreCommit, RunOptions, Words},
+    process::{Cancel, FileLock, OrphanLock, interrupt, is_executable},
+    progress::{Boxes, Progress, RunTotals},
+    queue::{QueueClaim, Target},
+    record::{RunIdentity, RunRecorder, settle},
+    session::{SessionWriter, finish_turns, forget_unrecorded},
     settings::Settings,
     workspace::{Supply, Workspace},
 };
 
 use super::{
-    GardeningArgs, Planned, Source, Voice,
+    CallSource, GardeningArgs, Planned, Reporter,
     annexes::{Supplied, neighbour},
-    apart::{Course, MoveIn, choose},
+    apart::{MoveIn, RunPlace, choose},
     asked::{typed, typed_again},
     caveats::tell_of_taken_up,
-    voice::Begun,
+    reporter::RunOpening,
 };
 use crate::{clock, ui, ui::Ui};
 
 /// A run that may go on.
-pub(crate) struct Opened {
+pub(crate) struct OpenRun {
     pub(crate) repository: Repository,
-    pub(crate) options: Options,
+    pub(crate) options: RunOptions,
     pub(crate) settings: Settings,
     pub(crate) branch: BranchName,
     pub(super) head: Oid,
     pub(super) session: OnceLock<SessionId>,
-    pub(super) chronicle: OnceLock<Chronicle>,
+    pub(super) chronicle: OnceLock<SessionWriter>,
     pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
     /// What is left to do before the run works apart from the user's checkout.
@@ -63,12 +63,12 @@ pub(crate) struct Opened {
     pub(super) brings_plan: bool,
     hook: PreCommit,
     /// What was read of the run.
-    memory: Memory,
+    memory: CommitCache,
     pub(super) cancel: Cancel,
 }
 
 /// Finds the repository and takes the lock of its branch.
-pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure> {
+pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<OpenRun, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
@@ -79,15 +79,15 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     }
     let cancel = watch_signals();
     let workspace = Workspace::load(&repository, &settings, &cancel)?;
-    let Course { branch, head, session, move_in } = choose(&repository, args, (&settings, &workspace))?;
-    let options = Options::new(&args.flags(), &settings)?;
+    let RunPlace { branch, head, session, move_in } = choose(&repository, args, (&settings, &workspace))?;
+    let options = RunOptions::new(&args.flags(), &settings)?;
     let what = format!("git arborist on {branch}");
     let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let has_crashed = repository.recover_locks()?;
     if has_crashed {
         repository.undo_updates(&branch)?;
-        Claim::release_dead(&repository, &branch)?;
+        QueueClaim::release_dead(&repository, &branch)?;
     }
     // Another command may have recovered from the crash and forgotten it, so this does not depend on it.
     let is_moved = !finish_turns(&repository, &branch)?.is_empty();
@@ -108,7 +108,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         _ if args.is_guest => workspace.main().path.clone(),
         _ => repository.top().to_owned(),
     };
-    Ok(Opened {
+    Ok(OpenRun {
         home,
         is_apart: session.is_some(),
         is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on)
@@ -127,7 +127,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         chronicle: OnceLock::new(),
         lock,
         hook,
-        memory: Memory::default(),
+        memory: CommitCache::default(),
         cancel,
     })
 }
@@ -153,12 +153,12 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
     Ok(Secrets::of_environment(std::env::vars_os())?)
 }
 
-impl Opened {
+impl OpenRun {
     /// What history says now.
     pub(crate) fn scan(&self) -> Result<Run, Failure> {
         if self.is_untouched {
-            let scope = Scope { branch: self.branch.clone(), tip: None };
-            return Ok(Run::scan(&self.repository, scope, Reading::Fresh)?);
+            let scope = RunScope { branch: self.branch.clone(), tip: None };
+            return Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?);
         }
         self.scan_at(self.head)
     }
@@ -180,7 +180,7 @@ impl Opened {
     }
 
     fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
-        let scope = Scope { branch: self.branch.clone(), tip: Some(tip) };
+        let scope = RunScope { branch: self.branch.clone(), tip: Some(tip) };
         let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
         Ok(Run::scan_again(&self.repository, scope, refs, &self.memory)?)
     }
@@ -203,7 +203,7 @@ impl Opened {
         &'a self,
         args: &GardeningArgs,
         planned: &'a Planned,
-        voice: &'a mut Voice<'_>,
+        voice: &'a mut Reporter<'_>,
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
@@ -216,7 +216,7 @@ impl Opened {
             voice.warn(&format!("ended what a crashed run had left running: {ended}"));
         }
         let session = self.session(args, &run).clone();
-        let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
+        let mut recorder = RunRecorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         if lanes.is_none() {
             // The user may be about to commit: what we write down of a crash would move the branch under them.
             self.repository.await_index()?;
@@ -269,13 +269,13 @@ impl Opened {
         let recalled = self.recall(&session, (planned, &run))?;
         let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
         let words = Words::of(&self.settings);
-        let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
+        let scribe = CheckpointWriter::new(chronicle, planned.pipeline(), words, clock::now);
         let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
-        let offline = args.source == Source::Records;
+        let offline = args.source == CallSource::Records;
         let asked = args.asked()?;
         let (options, again) = (typed(&asked), typed_again(&asked));
         let (options, again) = (options + &args.typed_here(), again + &args.typed_choice());
-        voice.begin(Begun { offline, options, again, ..self.begun(&recorder, planned, &run) });
+        voice.begin(RunOpening { offline, options, again, ..self.begun(&recorder, planned, &run) });
         voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
@@ -290,7 +290,7 @@ impl Opened {
             plan: &planned.plan,
             run,
             tools,
-            checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
+            checkout: Some(WorkerPlace { repository: self.repository.clone(), tip, attendance, lease: None }),
             annexes,
             red_before,
             voice: voice.listener(),
@@ -306,9 +306,9 @@ impl Opened {
         }
     }
 
-    fn attend(&self) -> Result<(Attendance, String), Failure> {
-        let path = Attendance::beside(self.lock.path());
-        let taken = Attendance::take_over(&self.lock, &path, Duration::from_secs(5));
+    fn attend(&self) -> Result<(OrphanLock, String), Failure> {
+        let path = OrphanLock::beside(self.lock.path());
+        let taken = OrphanLock::take_over(&self.lock, &path, Duration::from_secs(5));
         let (attendance, ended) =
             taken.map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
         let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
@@ -316,23 +316,23 @@ impl Opened {
     }
 
     /// How the run stands now.
-    fn begun(&self, recorder: &Recorder<'_>, planned: &Planned, run: &Run) -> Begun {
+    fn begun(&self, recorder: &RunRecorder<'_>, planned: &Planned, run: &Run) -> RunOpening {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
-        Begun {
+        RunOpening {
             branch: self.branch.clone(),
             session: recorder.hand().session.clone(),
             head: self.head,
             share: progress.share(),
             failed: progress.count(State::Failed),
             max_attempts: self.options.max_retries,
-            spent: Totals::of_run(run),
+            spent: RunTotals::of_run(run),
             offline: false,
             options: String::new(),
             again: String::new(),
         }
     }
 
-    fn tools<'a>(&'a self, hand: Hand, scribe: Scribe<'a>) -> Result<Tools<'a>, Failure> {
+    fn tools<'a>(&'a self, hand: RunIdentity, scribe: CheckpointWriter<'a>) -> Result<Tools<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the program itself")?;
         Ok(Tools {
             options: &self.options,
@@ -344,7 +344,7 @@ impl Opened {
             toolbox: self.toolbox(&beside),
             hook: self.hook,
             clock: clock::now,
-            sentry: Sentry::default(),
+            sentry: ConfigGuard::default(),
             reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
             scribe,
             recalled: Vec::new(),

@@ -4,7 +4,7 @@ use std::path::{Component, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{Drift, GardenerError, PlanFile, start, start::Freeze},
+    gardener::{Drift, GardenerError, PlanFile, start, start::FrozenPlan},
     git::Repository,
     history::Run,
     message::PlanRef,
@@ -14,7 +14,7 @@ use arborist_core::{
     settings::Settings,
 };
 
-use super::{GardeningArgs, Opened};
+use super::{GardeningArgs, OpenRun};
 
 /// The plan of a run, and whether the run has begun.
 pub(crate) struct Planned {
@@ -51,12 +51,12 @@ impl Planned {
     }
 
     /// What a `plan` commit freezes. A task in the user's own words has no plan, but its run may have one.
-    pub(super) fn freeze(&self, accepts: bool) -> Freeze<'_> {
+    pub(super) fn freeze(&self, accepts: bool) -> FrozenPlan<'_> {
         match (&self.file, &self.frozen) {
-            (Some(file), None) => Freeze::File(file),
-            (Some(file), Some(_)) if accepts => Freeze::File(file),
-            (_, Some(frozen)) => Freeze::Kept(frozen),
-            (None, None) => Freeze::Nothing,
+            (Some(file), None) => FrozenPlan::File(file),
+            (Some(file), Some(_)) if accepts => FrozenPlan::File(file),
+            (_, Some(frozen)) => FrozenPlan::Kept(frozen),
+            (None, None) => FrozenPlan::Nothing,
         }
     }
 }
@@ -75,7 +75,7 @@ fn id_of_words(words: &str) -> String {
     format!("{}-{hash}", if start.is_empty() { "task" } else { start })
 }
 
-impl Opened {
+impl OpenRun {
     /// The plan of one task in the user's own words. What the run has frozen holds all the same.
     pub(crate) fn worded(&self, args: &GardeningArgs, run: &Run, words: &str) -> Result<Planned, Failure> {
         let frozen = run.start.as_ref().filter(|_| !args.new_run).and_then(|start| start.plan.clone());

@@ -8,25 +8,26 @@ use arborist_core::{
     history::Run,
     message::Status,
     name::{Oid, SessionId, TaskId},
-    pipeline::{News, Playback, Scribe, repository_name},
+    pipeline::{CheckpointWriter, PipelineEvent, Playback, repository_name},
     progress::Share,
     session::{
-        Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
-        RepositoryStart, Resumed, SessionError, Start, Trail, Verdict,
+        Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
+        SessionEnd, SessionError, SessionPause, SessionReader, SessionStart, SessionVerdict, SessionWriter,
+        Trail,
     },
 };
 
-use super::{GardeningArgs, Opened, Planned, Source, Voice};
+use super::{CallSource, GardeningArgs, OpenRun, Planned, Reporter};
 use crate::clock;
 
-impl Opened {
+impl OpenRun {
     /// What is known of the tasks of a session that is resumed, as far as they are not complete.
     pub(super) fn recall(
         &self,
         session: &SessionId,
         (planned, run): (&Planned, &Run),
-    ) -> Result<Vec<Recollection>, Failure> {
-        let archive = Archive::new(&self.repository);
+    ) -> Result<Vec<ResumeContext>, Failure> {
+        let archive = SessionReader::new(&self.repository);
         let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_settled());
         let left = planned.plan.leaves().map(|task| &task.id).filter(is_left).collect();
         match archive.newest(session)? {
@@ -37,10 +38,10 @@ impl Opened {
 
     /// What began without calling anybody does not go on by calling agents.
     pub(super) fn refuse_played(&self, args: &GardeningArgs, session: &SessionId) -> Result<(), Failure> {
-        if args.source == Source::Records {
+        if args.source == CallSource::Records {
             return Ok(());
         }
-        match Archive::new(&self.repository).newest(session)? {
+        match SessionReader::new(&self.repository).newest(session)? {
             Some(newest) if newest.record.context.offline => Err(only_played(&newest.record)),
             _ => Ok(()),
         }
@@ -52,13 +53,13 @@ impl Opened {
         args: &GardeningArgs,
         session: &SessionId,
     ) -> Result<Option<Arc<Playback>>, Failure> {
-        if args.source == Source::Agents {
+        if args.source == CallSource::Agents {
             return Ok(None);
         }
-        let archive = Archive::new(&self.repository);
+        let archive = SessionReader::new(&self.repository);
         let unknown = || SessionError::Unknown(session.to_string());
         let newest = archive.newest(session)?.ok_or_else(unknown)?;
-        let Happening::Start(Start { forked_from: Some(fork), .. }) = &newest.record.happening else {
+        let RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) = &newest.record.happening else {
             let words = format!("session '{session}' was not just forked from another");
             return Err(Failure::new(Exit::No, words).hint(
                 "play one again with: git arborist session replay <session> --turn <number> --offline",
@@ -67,7 +68,7 @@ impl Opened {
         let origin = archive.newest(&fork.session)?.ok_or_else(unknown)?;
         let recording = archive.recording(&origin, fork.turn)?;
         let first = archive.start_of(&origin)?;
-        let Happening::Start(start) = &first.record.happening else {
+        let RecordKind::Start(start) = &first.record.happening else {
             return Ok(None);
         };
         let mut trails = BTreeMap::new();
@@ -88,25 +89,25 @@ impl Opened {
         (planned, run): (&Planned, &Run),
         session: &SessionId,
         tip: Oid,
-    ) -> Result<&Chronicle, Failure> {
-        let chronicle = match Chronicle::find(&self.repository, session)? {
+    ) -> Result<&SessionWriter, Failure> {
+        let chronicle = match SessionWriter::find(&self.repository, session)? {
             Some(chronicle) => {
                 let newest = chronicle.newest();
-                let before = Archive::new(&self.repository).asked_of(&newest)?;
+                let before = SessionReader::new(&self.repository).asked_of(&newest)?;
                 let now = args.asked()?;
-                let is_asked = args.source == Source::Agents && !args.is_idle;
+                let is_asked = args.source == CallSource::Agents && !args.is_idle;
                 let asked = (is_asked && now != before).then_some(now);
-                let is_told = matches!(newest.record.happening, Happening::Resume(_) | Happening::Start(_));
+                let is_told = matches!(newest.record.happening, RecordKind::Resume(_) | RecordKind::Start(_));
                 if !is_told || asked.is_some() {
                     let resumed = Resumed { turn: None, commit: tip, asked };
-                    write(&chronicle, tip, &Happening::Resume(resumed))?;
+                    write(&chronicle, tip, &RecordKind::Resume(resumed))?;
                 }
                 chronicle
             }
             None => {
                 let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
                 let start = self.start(args, planned, plan)?;
-                Chronicle::begin(&self.repository, session.clone(), start, clock::now())?
+                SessionWriter::begin(&self.repository, session.clone(), start, clock::now())?
             }
         };
         Ok(self.chronicle.get_or_init(|| chronicle))
@@ -117,7 +118,7 @@ impl Opened {
         args: &GardeningArgs,
         planned: &Planned,
         plan: Option<String>,
-    ) -> Result<Start, Failure> {
+    ) -> Result<SessionStart, Failure> {
         let (name, branch) = (repository_name(&self.repository), self.branch.clone());
         let mut repositories = vec![RepositoryStart { name, branch, base: self.head }];
         repositories.extend(self.others.iter().filter_map(|other| {
@@ -125,7 +126,7 @@ impl Opened {
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
         let Asked { options, withheld } = args.asked()?;
-        Ok(Start {
+        Ok(SessionStart {
             repositories,
             plan,
             pipeline: planned.pipeline().to_string(),
@@ -138,10 +139,15 @@ impl Opened {
     }
 
     /// In lanes no turn is on the run's own branch: its records do not know by themselves that it has begun there.
-    pub(super) fn record_start(&self, chronicle: &Chronicle, scribe: &Scribe<'_>, voice: &mut Voice<'_>) {
-        if let Happening::Start(_) = chronicle.newest().record.happening {
+    pub(super) fn record_start(
+        &self,
+        chronicle: &SessionWriter,
+        scribe: &CheckpointWriter<'_>,
+        voice: &mut Reporter<'_>,
+    ) {
+        if let RecordKind::Start(_) = chronicle.newest().record.happening {
             let followed = scribe.follow(&self.repository, &self.branch, Status::RunStart);
-            followed.into_iter().for_each(|happening| voice.tell(News { task: None, happening }));
+            followed.into_iter().for_each(|happening| voice.tell(PipelineEvent { task: None, happening }));
         }
     }
 
@@ -161,14 +167,14 @@ impl Opened {
         };
         let words = format!("{done} of {total} tasks are done");
         let happening = match ended {
-            Err(error) => Happening::Pause(Pause { why: error.to_string() }),
+            Err(error) => RecordKind::Pause(SessionPause { why: error.to_string() }),
             Ok(summary) if done >= total && summary.is_well() => {
-                Happening::End(End { result: Verdict::Complete, words })
+                RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words })
             }
             Ok(summary) if !summary.failed.is_empty() => {
-                Happening::End(End { result: Verdict::Failed, words })
+                RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words })
             }
-            Ok(_) => Happening::Pause(Pause { why: words }),
+            Ok(_) => RecordKind::Pause(SessionPause { why: words }),
         };
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
         Ok(write(chronicle, tip, &happening)?)
@@ -189,6 +195,8 @@ pub(crate) fn only_played(record: &Record) -> Failure {
     ))
 }
 
-fn write(chronicle: &Chronicle, tip: Oid, happening: &Happening) -> Result<(), SessionError> {
-    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, happening.clone()))).map(drop)
+fn write(chronicle: &SessionWriter, tip: Oid, happening: &RecordKind) -> Result<(), SessionError> {
+    chronicle
+        .append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, happening.clone())))
+        .map(drop)
 }

@@ -8,9 +8,9 @@ use arborist_core::{
     workspace::Toolbox,
 };
 
-use super::{Brought, Opened, Planned, Voice};
+use super::{Brought, OpenRun, Planned, Reporter};
 
-impl Opened {
+impl OpenRun {
     /// The tools of this run's repositories; their server stands beside `program`.
     pub(super) fn toolbox(&self, program: &Path) -> Toolbox {
         let server = program.with_file_name("git-arborist-tools");
@@ -21,7 +21,7 @@ impl Opened {
     pub(super) fn tell_of_missing_tools(
         &self,
         planned: &Planned,
-        voice: &mut Voice<'_>,
+        voice: &mut Reporter<'_>,
     ) -> Result<(), AgentError> {
         let chains = self.options.staff.chains(&planned.plan)?;
         let without: BTreeSet<&str> = chains

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     event::Quoted,
-    plan::Step,
-    status::{AgentStatus, State},
+    plan::HookChange,
+    status::{AgentStatus, HookState},
 };
 
 /// The settings of Claude Code that are one user's own in one repository.
@@ -34,7 +34,7 @@ const EVENTS: [(&str, Option<&str>); 4] = [
 
 /// What is to be done to the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum SettingsRequest {
     Install,
     Uninstall,
 }
@@ -48,14 +48,14 @@ pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
                 settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(is_ours))
             });
             match ours.count() {
-                0 => (State::Missing, None),
-                count if count == EVENTS.len() => (State::Installed, None),
-                _ => (State::Edited, Some("not all that we wrote is there".to_owned())),
+                0 => (HookState::Missing, None),
+                count if count == EVENTS.len() => (HookState::Installed, None),
+                _ => (HookState::Edited, Some("not all that we wrote is there".to_owned())),
             }
         }
-        Err(failure) => (State::Missing, Some(failure.message)),
+        Err(failure) => (HookState::Missing, Some(failure.message)),
     };
-    let place = (state != State::Missing).then(|| path.to_string_lossy().into_owned());
+    let place = (state != HookState::Missing).then(|| path.to_string_lossy().into_owned());
     Some(AgentStatus { agent: "claude", state, place, note })
 }
 
@@ -72,7 +72,11 @@ fn load(path: &Path) -> Result<Value, Failure> {
 }
 
 /// The step that brings the settings to where they should be; `None` if they are there.
-pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Result<Option<Step>, Failure> {
+pub(super) fn plan(
+    repository: &Repository,
+    wish: SettingsRequest,
+    binary: &Quoted,
+) -> Result<Option<HookChange>, Failure> {
     if repository.worktree.is_none() {
         return Err(Failure::new(Exit::Fatal, "an agent works in a checkout, and this repository has none"));
     }
@@ -82,17 +86,17 @@ pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Resu
     let mut new = old.clone();
     let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is no object"))?;
     take_out(settings);
-    if wish == Wish::Install {
+    if wish == SettingsRequest::Install {
         put_in(settings, binary).map_err(|why| unreadable(&path, &why))?;
     }
     if new == old {
         return Ok(None);
     }
     if new == json!({}) {
-        return Ok(Some(Step::Remove { path }));
+        return Ok(Some(HookChange::Remove { path }));
     }
     let bytes = format!("{new:#}\n").into_bytes();
-    Ok(Some(Step::Edit { path, bytes }))
+    Ok(Some(HookChange::Edit { path, bytes }))
 }
 
 /// A link that is tracked comes with the repository, from whoever wrote it: it must not decide which file of the user's is

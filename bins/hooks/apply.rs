@@ -8,18 +8,18 @@ use std::{
 use anyhow::Context;
 use arborist_core::{failure::Failure, git::Repository, safe_files};
 
-use super::plan::Step;
+use super::plan::HookChange;
 
-pub(super) fn apply(step: &Step, repository: &Repository) -> Result<(), Failure> {
+pub(super) fn apply(step: &HookChange, repository: &Repository) -> Result<(), Failure> {
     let config = || repository.act("config").arg("--local");
     let (path, done) = match step {
-        Step::Set { key, value } => return Ok(config().args([key, value]).stdout().map(drop)?),
-        Step::Unset { key } => return Ok(config().args(["--unset-all", key]).stdout().map(drop)?),
-        Step::SetAside { from, to } => (to, set_aside(&within(from), &within(to))),
-        Step::Restore { from, to } => (to, safe_files::rename(&within(from), &within(to))),
-        Step::Place { path, bytes } => (path, place(&within(path), bytes)),
-        Step::Edit { path, bytes } => (path, edit(&within(path), bytes)),
-        Step::Remove { path } => (path, safe_files::remove(&within(path))),
+        HookChange::Set { key, value } => return Ok(config().args([key, value]).stdout().map(drop)?),
+        HookChange::Unset { key } => return Ok(config().args(["--unset-all", key]).stdout().map(drop)?),
+        HookChange::SetAside { from, to } => (to, set_aside(&within(from), &within(to))),
+        HookChange::Restore { from, to } => (to, safe_files::rename(&within(from), &within(to))),
+        HookChange::Place { path, bytes } => (path, place(&within(path), bytes)),
+        HookChange::Edit { path, bytes } => (path, edit(&within(path), bytes)),
+        HookChange::Remove { path } => (path, safe_files::remove(&within(path))),
     };
     Ok(done.with_context(|| format!("could not change '{}'", path.display()))?)
 }

@@ -12,11 +12,11 @@ use arborist_core::{
 
 use super::{
     Manner,
-    agent::{self, Wish},
+    agent::{self, SettingsRequest},
     apply, chosen,
-    event::{Event, Quoted},
-    plan::{Plan, plan_install, plan_uninstall},
-    site::Site,
+    event::{HookEvent, Quoted},
+    plan::{HookPlan, plan_install, plan_uninstall},
+    site::HookSite,
 };
 use crate::{entry::Outcome, ui::Ui};
 
@@ -38,14 +38,14 @@ enum Voice {
 
 /// What was meant.
 #[derive(Debug)]
-pub(super) struct Options {
-    names: Vec<Event>,
+pub(super) struct HookOptions {
+    names: Vec<HookEvent>,
     mode: Mode,
     voice: Voice,
 }
 
-impl Options {
-    pub(super) fn new(names: Vec<Event>, typed: &Manner) -> Self {
+impl HookOptions {
+    pub(super) fn new(names: Vec<HookEvent>, typed: &Manner) -> Self {
         Self {
             names,
             mode: if typed.dry_run { Mode::Show } else { Mode::Apply },
@@ -54,11 +54,11 @@ impl Options {
     }
 }
 
-pub(super) fn install(options: &Options, ui: &mut Ui) -> Outcome {
+pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
     let binary = Quoted::path(&own_path(BINARY)?);
-    let plan = |event| plan_install(&Site::load(event, &repository, &config)?, &binary);
+    let plan = |event| plan_install(&HookSite::load(event, &repository, &config)?, &binary);
     let names = chosen(&options.names, &repository, &config);
     let plans = names.into_iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
     carry_out(&plans, options, &repository, ui)?;
@@ -68,12 +68,12 @@ pub(super) fn install(options: &Options, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn uninstall(options: &Options, ui: &mut Ui) -> Outcome {
+pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
-    let plan = |event| Ok(plan_uninstall(&Site::load(event, &repository, &config)?));
-    let is_named = |event: &Event| options.names.is_empty() || options.names.contains(event);
-    let names = Event::ALL.into_iter().filter(is_named);
+    let plan = |event| Ok(plan_uninstall(&HookSite::load(event, &repository, &config)?));
+    let is_named = |event: &HookEvent| options.names.is_empty() || options.names.contains(event);
+    let names = HookEvent::ALL.into_iter().filter(is_named);
     let plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
     carry_out(&plans, options, &repository, ui)?;
     let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
@@ -85,13 +85,13 @@ pub(super) fn uninstall(options: &Options, ui: &mut Ui) -> Outcome {
 }
 
 /// Brings the settings of an interactive agent to where they should be.
-pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcome {
+pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let binary = Quoted::path(&own_path(agent::BINARY)?);
     let step = agent::plan(&repository, wish, &binary)?;
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
-        if wish == Wish::Install {
+        if wish == SettingsRequest::Install {
             // One user's own settings are nobody's work, and must not stand in the way of a run.
             repository.exclude(&format!("/{}", agent::SETTINGS))?;
         }
@@ -105,13 +105,18 @@ pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcom
         (Some(step), Mode::Apply) => step.done(),
     };
     ui.line(&visible(&format!("claude: {done}")));
-    if wish == Wish::Install && step.is_some() {
+    if wish == SettingsRequest::Install && step.is_some() {
         ui.hint("every turn that writes files becomes a commit on the branch that is checked out then");
     }
     Ok(Exit::Done)
 }
 
-fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mut Ui) -> Result<(), Failure> {
+fn carry_out(
+    plans: &[HookPlan],
+    options: &HookOptions,
+    repository: &Repository,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     for plan in plans {
         let name = plan.event.as_str();
         let mut lines: Vec<String> = Vec::new();

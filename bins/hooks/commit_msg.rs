@@ -7,10 +7,10 @@ use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, GitVersion},
-    message::{self, Cleanup, CommentPrefix, Editing, Fault, Reading, Recorded},
+    message::{self, Cleanup, CommentPrefix, Editing, Fault, MessageReading, Recorded},
 };
 
-use super::fault::{Place, refusal};
+use super::fault::{FaultPlace, refusal};
 use crate::entry::Outcome;
 
 /// What of git's configuration decides what becomes of a message file.
@@ -27,7 +27,7 @@ pub(super) fn run(file: &Path) -> Outcome {
     }
     let editor = std::env::var("GIT_EDITOR").ok();
     for recorded in readings(&bytes, &Settings::load()?, editor.as_deref()) {
-        if let Reading::Unsound(faults) = message::read(&recorded.message) {
+        if let MessageReading::Unsound(faults) = message::read(&recorded.message) {
             return Err(refused(file, &bytes, &recorded.lines, &faults));
         }
     }
@@ -39,7 +39,7 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
     let lines: Vec<&str> = text.lines().collect();
     let place = |line| {
         let line = recorded.line_in_file(line);
-        Place { line, text: lines.get(line - 1).copied().unwrap_or_default() }
+        FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
     refusal("this message claims to be a task's and is not sound", faults, place)
         .hint("if it is not about a task, begin its subject and its lines in another way")
@@ -52,7 +52,7 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
 fn is_sound_whatever_git_does(file: &[u8]) -> bool {
     let plain =
         |line: &[u8]| line.first().is_none_or(|b| b.is_ascii_alphabetic() || matches!(b, b'>' | b'('));
-    file.split(|b| *b == b'\n').all(plain) && matches!(message::read(file), Reading::Sound(_))
+    file.split(|b| *b == b'\n').all(plain) && matches!(message::read(file), MessageReading::Sound(_))
 }
 
 impl Settings {

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A hook of git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum HookEvent {
     /// Checks a message before it is committed.
     CommitMsg,
     /// Checks commits before they are pushed.
@@ -20,7 +20,7 @@ pub enum Event {
 const MARKS: [&str; 2] = ["'git arborist hooks install'", "# >>> git-arborist"];
 const BINARY_LINE: &str = "arborist=";
 
-impl Event {
+impl HookEvent {
     /// Every hook that we know.
     pub const ALL: [Self; 3] = [Self::CommitMsg, Self::PrePush, Self::Update];
 
@@ -118,7 +118,7 @@ mod tests {
         for path in ["/usr/bin/x", "/o'brien/a b/ü", ""] {
             let binary = Quoted::path(path.as_ref());
             assert_eq!(binary.unquoted(), path);
-            for event in Event::ALL {
+            for event in HookEvent::ALL {
                 for text in [event.script(&binary), event.block(&binary)] {
                     assert_eq!(Quoted::find_in(&text), Some(binary.clone()));
                     assert!(is_marked(&text) && !text.contains("@CHECK@") && !text.contains("@BINARY@"));

@@ -11,7 +11,7 @@ const MOST: usize = 5;
 const LONGEST: usize = 100;
 
 /// Where a fault stands.
-pub(super) struct Place<'a> {
+pub(super) struct FaultPlace<'a> {
     /// The line, from 1.
     pub line: usize,
     /// What stands there.
@@ -19,10 +19,10 @@ pub(super) struct Place<'a> {
 }
 
 /// A refusal that shows the first faults with their places; the hints say what would be right.
-pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> Place<'a>) -> Failure {
+pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> FaultPlace<'a>) -> Failure {
     let mut failure = Failure::new(Exit::No, what);
     for fault in faults.iter().take(MOST) {
-        let Place { line, text } = place(fault.line);
+        let FaultPlace { line, text } = place(fault.line);
         let _ = write!(failure.message, "\n  line {line}: {}\n    {}", shown(text), fault.what);
         failure = failure.hint(format!("line {line}: {}", fault.fix));
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::event::Event;
+use super::event::HookEvent;
 
 /// A program that manages hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -41,15 +41,15 @@ impl Manager {
     }
 
     /// What to add to its own configuration, so that ours is still run after it has written its hooks anew.
-    pub(super) fn lasting(self, event: Event) -> Option<String> {
+    pub(super) fn lasting(self, event: HookEvent) -> Option<String> {
         let name = event.as_str();
         match (self, event) {
-            (Self::Lefthook, Event::CommitMsg | Event::PrePush) => Some(format!(
+            (Self::Lefthook, HookEvent::CommitMsg | HookEvent::PrePush) => Some(format!(
                 "lefthook writes its hooks anew when its configuration changes; to make this last, add to lefthook.yml:\n\
                  {name}:\n  commands:\n    arborist:\n      run: git-arborist-hooks run {name} {}",
-                if event == Event::PrePush { "{1} {2}\n      use_stdin: true" } else { "{1}" },
+                if event == HookEvent::PrePush { "{1} {2}\n      use_stdin: true" } else { "{1}" },
             )),
-            (Self::PreCommit, Event::CommitMsg) => Some(format!(
+            (Self::PreCommit, HookEvent::CommitMsg) => Some(format!(
                 "to have pre-commit itself run it, add to the repos of .pre-commit-config.yaml:\n\
                  - repo: local\n  hooks:\n    - id: arborist-{name}\n      name: git arborist {name}\n\
                  \x20     entry: git-arborist-hooks run {name}\n      language: system\n      stages: [{name}]",

@@ -25,16 +25,16 @@ use arborist_core::{
 use clap::{Args, Parser, Subcommand};
 
 use self::{
-    agent::Wish,
-    change::Options,
+    agent::SettingsRequest,
+    change::HookOptions,
     probe::Fired,
-    push::{Holding, RefUpdate},
-    site::Site,
+    push::{RefUpdate, RefValue},
+    site::HookSite,
 };
 pub use self::{
-    event::Event,
+    event::HookEvent,
     manager::Manager,
-    status::{HookStatus, HooksStatus, State},
+    status::{HookState, HookStatus, HooksStatus},
 };
 use crate::{catalog, document, entry::Outcome, session::Agent, ui::Ui};
 
@@ -72,7 +72,7 @@ enum Action {
     Test {
         /// Which hooks; without any, those that 'install' would install
         #[arg(value_enum, value_name = "HOOK")]
-        names: Vec<Event>,
+        names: Vec<HookEvent>,
     },
     /// Do what a hook does; this is what hooks call
     #[command(subcommand, after_help = words::RUN_EXAMPLES)]
@@ -88,7 +88,7 @@ struct InstallArgs {
     agent: Option<Agent>,
     /// Which hooks; without any, commit-msg and pre-push (in a bare repository: update)
     #[arg(value_enum, value_name = "HOOK")]
-    names: Vec<Event>,
+    names: Vec<HookEvent>,
 }
 
 #[derive(Debug, Args)]
@@ -100,7 +100,7 @@ struct UninstallArgs {
     agent: Option<Agent>,
     /// Which hooks; without any, all that are ours
     #[arg(value_enum, value_name = "HOOK")]
-    names: Vec<Event>,
+    names: Vec<HookEvent>,
 }
 
 #[derive(Debug, Args)]
@@ -132,9 +132,9 @@ enum Call {
         /// The ref
         name: OsString,
         /// What it holds
-        old: Holding,
+        old: RefValue,
         /// What it shall hold
-        new: Holding,
+        new: RefValue,
     },
 }
 
@@ -142,16 +142,16 @@ enum Call {
 pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
     match args.action {
         Action::Install(args) => {
-            let options = Options::new(args.names, &args.manner);
+            let options = HookOptions::new(args.names, &args.manner);
             match args.agent {
-                Some(Agent::Claude) => change::change_agent(Wish::Install, &options, ui),
+                Some(Agent::Claude) => change::change_agent(SettingsRequest::Install, &options, ui),
                 None => change::install(&options, ui),
             }
         }
         Action::Uninstall(args) => {
-            let options = Options::new(args.names, &args.manner);
+            let options = HookOptions::new(args.names, &args.manner);
             match args.agent {
-                Some(Agent::Claude) => change::change_agent(Wish::Uninstall, &options, ui),
+                Some(Agent::Claude) => change::change_agent(SettingsRequest::Uninstall, &options, ui),
                 None => change::uninstall(&options, ui),
             }
         }
@@ -176,13 +176,13 @@ pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
 
 /// Installs the hooks that make sense here, as `git arborist hooks install` does.
 pub(crate) fn install(ui: &mut Ui) -> Outcome {
-    change::install(&Options::new(Vec::new(), &Manner { dry_run: false, quiet: false }), ui)
+    change::install(&HookOptions::new(Vec::new(), &Manner { dry_run: false, quiet: false }), ui)
 }
 
 /// Whether the hooks that make sense here are all in place.
 pub(crate) fn are_installed(repository: &Repository, config: &Config) -> Result<bool, Failure> {
     for event in chosen(&[], repository, config) {
-        if HookStatus::of(&Site::load(event, repository, config)?).state != State::Installed {
+        if HookStatus::of(&HookSite::load(event, repository, config)?).state != HookState::Installed {
             return Ok(false);
         }
     }
@@ -203,23 +203,23 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
     ui.configure(&config);
-    let load = |event| Ok(HookStatus::of(&Site::load(event, &repository, &config)?));
-    let hooks = Event::ALL.into_iter().map(load).collect::<Result<_, Failure>>()?;
+    let load = |event| Ok(HookStatus::of(&HookSite::load(event, &repository, &config)?));
+    let hooks = HookEvent::ALL.into_iter().map(load).collect::<Result<_, Failure>>()?;
     let agents = agent::status(&repository).into_iter().collect();
     Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, (hooks, agents)))
 }
 
 /// The hooks that make sense here, unless some were named; each once.
-fn chosen(names: &[Event], repository: &Repository, config: &Config) -> Vec<Event> {
+fn chosen(names: &[HookEvent], repository: &Repository, config: &Config) -> Vec<HookEvent> {
     let is_bare = repository.worktree.is_none() && config.find_text("core.bare") == Some("true");
     match names {
-        [] if is_bare => vec![Event::Update],
-        [] => vec![Event::CommitMsg, Event::PrePush],
-        _ => Event::ALL.into_iter().filter(|event| names.contains(event)).collect(),
+        [] if is_bare => vec![HookEvent::Update],
+        [] => vec![HookEvent::CommitMsg, HookEvent::PrePush],
+        _ => HookEvent::ALL.into_iter().filter(|event| names.contains(event)).collect(),
     }
 }
 
-fn test(names: &[Event], ui: &mut Ui) -> Outcome {
+fn test(names: &[HookEvent], ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
     let mut exit = Exit::Done;
@@ -228,7 +228,7 @@ fn test(names: &[Event], ui: &mut Ui) -> Outcome {
         if fired != Fired::Ours {
             exit = Exit::No;
         }
-        let status = HookStatus::of(&Site::load(event, &repository, &config)?);
+        let status = HookStatus::of(&HookSite::load(event, &repository, &config)?);
         words::tested(&fired, &status, ui);
     }
     Ok(exit)

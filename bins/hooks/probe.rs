@@ -15,7 +15,7 @@ use arborist_core::{
     safe_files,
 };
 
-use super::event::Event;
+use super::event::HookEvent;
 use crate::{entry::Outcome, ui::Ui};
 
 const VARIABLE: &str = "GIT_ARBORIST_PROBE";
@@ -53,10 +53,10 @@ fn signature(nonce: &str) -> String {
 }
 
 /// Fires `event` in this worktree.
-pub(super) fn fire(event: Event, repository: &Repository) -> Result<Fired, Failure> {
+pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, Failure> {
     let nonce = format!("{:016x}", std::hash::RandomState::new().build_hasher().finish());
     let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
-    let takes_input = event == Event::PrePush && repository.version >= GitVersion::HOOK_STDIN;
+    let takes_input = event == HookEvent::PrePush && repository.version >= GitVersion::HOOK_STDIN;
     let fired = repository.fire_hook(&Firing {
         event: event.as_str(),
         arguments: &arguments(event, &scratch, repository.format),
@@ -71,20 +71,20 @@ pub(super) fn fire(event: Event, repository: &Repository) -> Result<Fired, Failu
     })
 }
 
-fn sample(event: Event, format: ObjectFormat) -> String {
+fn sample(event: HookEvent, format: ObjectFormat) -> String {
     match event {
-        Event::PrePush => format!("(delete) {} {PROBED} {}\n", id(format, '0'), id(format, '1')),
+        HookEvent::PrePush => format!("(delete) {} {PROBED} {}\n", id(format, '0'), id(format, '1')),
         _ => SAMPLE.into(),
     }
 }
 
 const PROBED: &str = "refs/heads/arborist/probe";
 
-fn arguments(event: Event, scratch: &Scratch, format: ObjectFormat) -> Vec<OsString> {
+fn arguments(event: HookEvent, scratch: &Scratch, format: ObjectFormat) -> Vec<OsString> {
     match event {
-        Event::CommitMsg => vec![scratch.0.clone().into()],
-        Event::PrePush => vec!["arborist-probe".into(), "arborist-probe".into()],
-        Event::Update => vec![PROBED.into(), id(format, '1').into(), id(format, '0').into()],
+        HookEvent::CommitMsg => vec![scratch.0.clone().into()],
+        HookEvent::PrePush => vec!["arborist-probe".into(), "arborist-probe".into()],
+        HookEvent::Update => vec![PROBED.into(), id(format, '1').into(), id(format, '0').into()],
     }
 }
 

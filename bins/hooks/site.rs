@@ -8,9 +8,9 @@ use arborist_core::{
 };
 
 use super::{
-    event::Event,
+    event::HookEvent,
     manager::Manager,
-    spot::{Content, Spot},
+    spot::{HookContent, HookFile},
 };
 
 /// The suffix that the hook of before gets.
@@ -20,35 +20,35 @@ const MOVED: [&str; 2] = [".legacy", ".old"];
 
 /// Everything that decides about one hook.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
-    pub event: Event,
+pub(super) struct HookSite {
+    pub event: HookEvent,
     pub git: GitVersion,
     pub dir: HooksDir,
     /// Our command in the repository's own configuration.
-    pub config: Content,
+    pub config: HookContent,
     /// False if configuration switches our command off.
     pub is_enabled: bool,
     /// The hook file that git would run.
-    pub script: Spot,
+    pub script: HookFile,
     /// Who wrote that file, or the one that we moved aside for ours.
     pub manager: Option<Manager>,
     /// The hook that we moved aside.
-    pub kept: Spot,
+    pub kept: HookFile,
     /// Ours, moved aside by somebody else.
-    pub moved: Option<Spot>,
+    pub moved: Option<HookFile>,
     /// The file of the user's that husky runs.
-    pub husky: Option<Spot>,
+    pub husky: Option<HookFile>,
     /// Ours in the default directory and what we moved aside there, while `core.hooksPath` points elsewhere.
-    pub elsewhere: Option<(Spot, Spot)>,
+    pub elsewhere: Option<(HookFile, HookFile)>,
 }
 
-impl Site {
-    pub(super) fn load(event: Event, repository: &Repository, config: &Config) -> Result<Self, Failure> {
+impl HookSite {
+    pub(super) fn load(event: HookEvent, repository: &Repository, config: &Config) -> Result<Self, Failure> {
         let dir = repository.hooks_dir(config)?;
         let file = dir.path.join(event.as_str());
-        let script = Spot::script(file.clone(), event)?;
-        let husky = husky_file(&dir.path, event).map(|path| Spot::block(path, event)).transpose()?;
-        let kept = Spot::script(with_suffix(&file, KEPT), event)?;
+        let script = HookFile::script(file.clone(), event)?;
+        let husky = husky_file(&dir.path, event).map(|path| HookFile::block(path, event)).transpose()?;
+        let kept = HookFile::script(with_suffix(&file, KEPT), event)?;
         let manager =
             [&script, &kept].into_iter().find_map(|spot| Manager::of_script(spot.bytes.as_deref()?));
         Ok(Self {
@@ -70,27 +70,27 @@ impl Site {
     }
 }
 
-fn config_content(event: Event, config: &Config) -> Content {
+fn config_content(event: HookEvent, config: &Config) -> HookContent {
     let key = format!("{}.command", event.config_section());
     let command = config.find(&key).filter(|entry| entry.scope == "local");
     match command.and_then(|entry| entry.value.as_deref()) {
-        Some(text) => match Content::of(Some(text), |binary| event.check(binary)) {
-            Content::Ours(binary) => Content::Ours(binary),
-            _ => Content::Edited,
+        Some(text) => match HookContent::of(Some(text), |binary| event.check(binary)) {
+            HookContent::Ours(binary) => HookContent::Ours(binary),
+            _ => HookContent::Edited,
         },
-        None => Content::Absent,
+        None => HookContent::Absent,
     }
 }
 
-fn is_enabled(event: Event, config: &Config) -> bool {
+fn is_enabled(event: HookEvent, config: &Config) -> bool {
     let setting = config.find(&format!("{}.enabled", event.config_section()));
     let value = setting.and_then(|entry| entry.value.as_ref()).map(|value| value.to_ascii_lowercase());
     !value.is_some_and(|value| matches!(value.as_str(), "false" | "no" | "off" | "0" | ""))
 }
 
-fn find_ours<const N: usize>(paths: [PathBuf; N], event: Event) -> Result<Option<Spot>, Failure> {
+fn find_ours<const N: usize>(paths: [PathBuf; N], event: HookEvent) -> Result<Option<HookFile>, Failure> {
     for path in paths {
-        let spot = Spot::script(path, event)?;
+        let spot = HookFile::script(path, event)?;
         if spot.content.is_ours() {
             return Ok(Some(spot));
         }
@@ -98,13 +98,13 @@ fn find_ours<const N: usize>(paths: [PathBuf; N], event: Event) -> Result<Option
     Ok(None)
 }
 
-fn find_pair(file: &Path, event: Event) -> Result<Option<(Spot, Spot)>, Failure> {
+fn find_pair(file: &Path, event: HookEvent) -> Result<Option<(HookFile, HookFile)>, Failure> {
     let found = find_ours([file.to_owned()], event)?;
-    found.map(|script| Ok((script, Spot::script(with_suffix(file, KEPT), event)?))).transpose()
+    found.map(|script| Ok((script, HookFile::script(with_suffix(file, KEPT), event)?))).transpose()
 }
 
 /// Where husky expects the user's own hook: beside its folder `_`, or in it for husky before 9.
-fn husky_file(dir: &Path, event: Event) -> Option<PathBuf> {
+fn husky_file(dir: &Path, event: HookEvent) -> Option<PathBuf> {
     let generated = dir.ends_with("_") && (dir.ends_with(".husky/_") || dir.join("h").is_file());
     let home = if generated { dir.parent()? } else { dir };
     let is_husky = generated || dir.ends_with(".husky") || dir.join("_/husky.sh").is_file();

@@ -13,12 +13,12 @@ use arborist_core::{
 
 use super::{
     block,
-    event::{Event, Quoted, is_marked},
+    event::{HookEvent, Quoted, is_marked},
 };
 
 /// Whose a text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum HookContent {
     /// There is none.
     Absent,
     /// Exactly what we write, with this path of the binary.
@@ -29,7 +29,7 @@ pub(super) enum Content {
     Foreign,
 }
 
-impl Content {
+impl HookContent {
     pub(super) fn of(text: Option<&str>, render: impl Fn(&Quoted) -> String) -> Self {
         let Some(text) = text else {
             return Self::Absent;
@@ -64,15 +64,15 @@ pub(super) struct Binary {
 
 /// A file that could hold our hook.
 #[derive(Debug, Clone)]
-pub(super) struct Spot {
+pub(super) struct HookFile {
     pub path: PathBuf,
     pub bytes: Option<Vec<u8>>,
     pub is_executable: bool,
-    pub content: Content,
+    pub content: HookContent,
 }
 
-impl Spot {
-    fn load(path: PathBuf, judge: impl Fn(Option<&str>) -> Content) -> Result<Self, Failure> {
+impl HookFile {
+    fn load(path: PathBuf, judge: impl Fn(Option<&str>) -> HookContent) -> Result<Self, Failure> {
         let bytes = match safe_files::read_users(&path) {
             Ok(bytes) => Some(bytes),
             Err(error) if is_absence(&error) && !path.is_symlink() => None,
@@ -89,22 +89,22 @@ impl Spot {
     }
 
     /// Whether it is somebody else's, with a line of theirs that runs our check.
-    pub(super) fn calls_ours(&self, event: Event) -> bool {
+    pub(super) fn calls_ours(&self, event: HookEvent) -> bool {
         let call = format!("git-arborist-hooks run {}", event.as_str());
         let text = String::from_utf8_lossy(self.bytes.as_deref().unwrap_or_default());
         let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-        self.content == Content::Foreign && lines.any(|line| line.contains(&call))
+        self.content == HookContent::Foreign && lines.any(|line| line.contains(&call))
     }
 
-    pub(super) fn script(path: PathBuf, event: Event) -> Result<Self, Failure> {
-        Self::load(path, |text| Content::of(text, |binary| event.script(binary)))
+    pub(super) fn script(path: PathBuf, event: HookEvent) -> Result<Self, Failure> {
+        Self::load(path, |text| HookContent::of(text, |binary| event.script(binary)))
     }
 
-    pub(super) fn block(path: PathBuf, event: Event) -> Result<Self, Failure> {
+    pub(super) fn block(path: PathBuf, event: HookEvent) -> Result<Self, Failure> {
         Self::load(path, |text| match text.map(|text| block::find(text).ok_or(text)) {
-            Some(Err(text)) if !is_marked(text) => Content::Foreign,
-            Some(Err(_)) => Content::Edited,
-            found => Content::of(found.and_then(Result::ok), |binary| {
+            Some(Err(text)) if !is_marked(text) => HookContent::Foreign,
+            Some(Err(_)) => HookContent::Edited,
+            found => HookContent::of(found.and_then(Result::ok), |binary| {
                 event.block(binary).trim_end_matches('\n').to_owned()
             }),
         })

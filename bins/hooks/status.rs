@@ -1,20 +1,20 @@
 //! Where each hook stands, and what keeps it from being run.
 
-use arborist_core::git::{GitVersion, HooksDir, Reach};
+use arborist_core::git::{DirPlace, GitVersion, HooksDir};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    event::Event,
+    event::HookEvent,
     manager::Manager,
-    site::Site,
-    spot::{Content, Spot},
+    site::HookSite,
+    spot::{HookContent, HookFile},
 };
 
 /// Whether git will run our hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum HookState {
     /// It is in place.
     Installed,
     /// It is not there.
@@ -48,7 +48,7 @@ pub struct AgentStatus {
     /// The agent.
     pub agent: &'static str,
     /// Whether its settings call us.
-    pub state: State,
+    pub state: HookState,
     /// The file that they stand in.
     pub place: Option<String>,
     /// What else should be known.
@@ -60,9 +60,9 @@ pub struct AgentStatus {
 #[schemars(deny_unknown_fields)]
 pub struct HookStatus {
     /// Its name in git.
-    pub event: Event,
+    pub event: HookEvent,
     /// Whether git will run ours.
-    pub state: State,
+    pub state: HookState,
     /// The file or configuration key that ours stands in.
     pub place: Option<String>,
     /// The hook of before, which ours calls first.
@@ -93,11 +93,11 @@ impl HooksStatus {
 
 impl HookStatus {
     /// Decides it from what is there.
-    pub(super) fn of(site: &Site) -> Self {
+    pub(super) fn of(site: &HookSite) -> Self {
         let found = if let Some(place) = firing_place(site) {
-            (State::Installed, Some(place), None)
+            (HookState::Installed, Some(place), None)
         } else {
-            find_shadowed(site).unwrap_or_else(|| (State::Missing, None, missing_note(site)))
+            find_shadowed(site).unwrap_or_else(|| (HookState::Missing, None, missing_note(site)))
         };
         let (state, place, note) = found;
         let binary = site.config.binary().or_else(|| site.script.content.binary());
@@ -117,11 +117,11 @@ impl HookStatus {
 }
 
 /// Whether git comes to ours.
-pub(super) fn is_firing(site: &Site) -> bool {
+pub(super) fn is_firing(site: &HookSite) -> bool {
     firing_place(site).is_some()
 }
 
-fn firing_place(site: &Site) -> Option<String> {
+fn firing_place(site: &HookSite) -> Option<String> {
     if site.config.is_ours() && site.is_enabled && site.git >= GitVersion::CONFIG_HOOKS {
         return Some(format!("{}.command", site.event.config_section()));
     }
@@ -134,39 +134,45 @@ fn firing_place(site: &Site) -> Option<String> {
     legacy.filter(|spot| by_pre_commit && spot.is_executable).map(shown)
 }
 
-type Found = (State, Option<String>, Option<String>);
+type Found = (HookState, Option<String>, Option<String>);
 
 /// Ours, in a place that git does not come to or with a text that we did not write.
-fn find_shadowed(site: &Site) -> Option<Found> {
+fn find_shadowed(site: &HookSite) -> Option<Found> {
     let found = |state, place: String, note: String| Some((state, Some(place), Some(note)));
     let command = format!("{}.command", site.event.config_section());
     match site.config {
-        Content::Edited => return found(State::Edited, command, "it is not what we wrote".into()),
-        Content::Ours(_) => return found(State::Shadowed, command, config_note(site)),
-        Content::Absent | Content::Foreign => {}
+        HookContent::Edited => return found(HookState::Edited, command, "it is not what we wrote".into()),
+        HookContent::Ours(_) => return found(HookState::Shadowed, command, config_note(site)),
+        HookContent::Absent | HookContent::Foreign => {}
     }
     let file = site.husky.as_ref().unwrap_or(&site.script);
     match file.content {
-        Content::Edited => return found(State::Edited, shown(file), "it is not what we wrote".into()),
-        Content::Ours(_) => return found(State::Shadowed, shown(file), file_note(site)),
-        Content::Absent | Content::Foreign => {}
+        HookContent::Edited => {
+            return found(HookState::Edited, shown(file), "it is not what we wrote".into());
+        }
+        HookContent::Ours(_) => return found(HookState::Shadowed, shown(file), file_note(site)),
+        HookContent::Absent | HookContent::Foreign => {}
     }
     if let Some(moved) = &site.moved {
         let by = site.manager.map_or("another hook", Manager::as_str);
-        return found(State::Shadowed, shown(moved), format!("'{}' is now of {by}", shown(&site.script)));
+        return found(HookState::Shadowed, shown(moved), format!("'{}' is now of {by}", shown(&site.script)));
     }
     let (spot, _) = site.elsewhere.as_ref()?;
     let scope = site.dir.setting.as_ref().map_or("", |setting| setting.scope.as_str());
     let dir = site.dir.path.display();
-    found(State::Shadowed, shown(spot), format!("core.hooksPath ({scope}) makes git look in '{dir}' instead"))
+    found(
+        HookState::Shadowed,
+        shown(spot),
+        format!("core.hooksPath ({scope}) makes git look in '{dir}' instead"),
+    )
 }
 
-fn missing_note(site: &Site) -> Option<String> {
-    let is_out_of_reach = site.dir.reach == Reach::Outside && site.git < GitVersion::CONFIG_HOOKS;
+fn missing_note(site: &HookSite) -> Option<String> {
+    let is_out_of_reach = site.dir.reach == DirPlace::Outside && site.git < GitVersion::CONFIG_HOOKS;
     is_out_of_reach.then(|| "git looks outside of this repository, where we install nothing".into())
 }
 
-fn config_note(site: &Site) -> String {
+fn config_note(site: &HookSite) -> String {
     if site.is_enabled {
         format!(
             "git {} does not run hooks from its configuration, {} does",
@@ -178,7 +184,7 @@ fn config_note(site: &Site) -> String {
     }
 }
 
-fn file_note(site: &Site) -> String {
+fn file_note(site: &HookSite) -> String {
     match &site.husky {
         Some(_) if site.script.bytes.is_none() => format!(
             "'{}' is not in this worktree, so git runs no hook here; run 'npx husky' in it",
@@ -188,6 +194,6 @@ fn file_note(site: &Site) -> String {
     }
 }
 
-fn shown(spot: &Spot) -> String {
+fn shown(spot: &HookFile) -> String {
     spot.path.to_string_lossy().into_owned()
 }

@@ -2,7 +2,7 @@
 
 use arborist_core::message::visible;
 
-use super::{HookStatus, HooksStatus, State, fault::shown, probe::Fired, status::AgentStatus};
+use super::{HookState, HookStatus, HooksStatus, fault::shown, probe::Fired, status::AgentStatus};
 use crate::ui::{Tone, Ui};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -122,12 +122,12 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     }
 }
 
-fn standing(state: State) -> (Tone, &'static str) {
+fn standing(state: HookState) -> (Tone, &'static str) {
     match state {
-        State::Installed => (Tone::Good, "installed"),
-        State::Missing => (Tone::Dim, "not installed"),
-        State::Shadowed => (Tone::Bad, "does not run"),
-        State::Edited => (Tone::Busy, "edited"),
+        HookState::Installed => (Tone::Good, "installed"),
+        HookState::Missing => (Tone::Dim, "not installed"),
+        HookState::Shadowed => (Tone::Bad, "does not run"),
+        HookState::Edited => (Tone::Busy, "edited"),
     }
 }
 
@@ -140,7 +140,9 @@ pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
             ui.line(&format!("{name}: does not fire"));
             match (&status.note, status.state) {
                 (Some(note), _) => ui.hint(note),
-                (None, State::Missing) => ui.hint(&format!("install it: git arborist hooks install {name}")),
+                (None, HookState::Missing) => {
+                    ui.hint(&format!("install it: git arborist hooks install {name}"))
+                }
                 (None, _) => ui.hint("it is in place, but something before it ended without calling it"),
             }
         }

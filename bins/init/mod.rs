@@ -72,7 +72,7 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     let top = repository.worktree.as_deref().ok_or(GardenerError::Bare)?;
     let agents = installed();
     let test = propose_test(|name| safe_files::read_text(&top.join(name)).ok());
-    let needs = worktree::Proposal::find(&repository, top)?;
+    let needs = worktree::WorktreeProposal::find(&repository, top)?;
     let test = test.as_ref().map(|found| found.test.command.as_str());
     let text = template::write(agents.first().copied(), test, &needs);
     if args.dry_run {

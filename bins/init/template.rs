@@ -1,13 +1,13 @@
 //! The configuration that is written: every key with what it does. What was found out stands, all else is commented.
 
-use arborist_core::settings::{Kind, SETTINGS, Setting};
+use arborist_core::settings::{SETTINGS, Setting, ValueKind};
 
-use super::worktree::Proposal;
+use super::worktree::WorktreeProposal;
 
 const WIDTH: usize = 100;
 
 /// The file, with the agent, the test command and the needs of worktrees that were found.
-pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &Proposal) -> String {
+pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &WorktreeProposal) -> String {
     let mut text =
         "# Configuration of git arborist. It is tracked: everybody who clones this repository has it.\n"
             .to_owned();
@@ -37,7 +37,7 @@ pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &Proposal) -
 }
 
 /// The keys below one heading, all of them commented but for what was found.
-fn section(name: &str, needs: &Proposal) -> String {
+fn section(name: &str, needs: &WorktreeProposal) -> String {
     let found = |key: &str| match key {
         "worktree.setup" => Some(&needs.setup).filter(|words| !words.is_empty()),
         "worktree.copy" => Some(&needs.copy).filter(|words| !words.is_empty()),
@@ -101,16 +101,18 @@ fn sample(setting: &Setting) -> String {
     let Setting { kind, default, .. } = setting;
     let is_number = default.parse::<f64>().is_ok();
     match kind {
-        Kind::Switch if default.parse::<bool>().is_err() => "true".to_owned(),
-        Kind::Switch => (*default).to_owned(),
-        Kind::Count | Kind::Positive | Kind::Amount | Kind::Size if is_number => (*default).to_owned(),
-        Kind::Size => "\"auto\"".to_owned(),
-        Kind::Count | Kind::Positive => "1000".to_owned(),
-        Kind::Amount => "10.0".to_owned(),
-        Kind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
-        Kind::Words => "[\"…\"]".to_owned(),
-        Kind::Text if !is_value(default) => "\"…\"".to_owned(),
-        Kind::Text | Kind::Age => format!("\"{default}\""),
+        ValueKind::Switch if default.parse::<bool>().is_err() => "true".to_owned(),
+        ValueKind::Switch => (*default).to_owned(),
+        ValueKind::Count | ValueKind::Positive | ValueKind::Amount | ValueKind::Size if is_number => {
+            (*default).to_owned()
+        }
+        ValueKind::Size => "\"auto\"".to_owned(),
+        ValueKind::Count | ValueKind::Positive => "1000".to_owned(),
+        ValueKind::Amount => "10.0".to_owned(),
+        ValueKind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
+        ValueKind::Words => "[\"…\"]".to_owned(),
+        ValueKind::Text if !is_value(default) => "\"…\"".to_owned(),
+        ValueKind::Text | ValueKind::Age => format!("\"{default}\""),
     }
 }
 

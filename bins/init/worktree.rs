@@ -30,12 +30,12 @@ const VENV: &str = "python3 -m venv .venv && .venv/bin/pip install -r requiremen
 
 /// What is proposed for `worktree.setup` and `worktree.copy`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Proposal {
+pub(super) struct WorktreeProposal {
     pub(super) setup: Vec<String>,
     pub(super) copy: Vec<String>,
 }
 
-impl Proposal {
+impl WorktreeProposal {
     /// From what lies at the top of the checkout.
     pub(super) fn find(repository: &Repository, top: &Path) -> Result<Self, Failure> {
         let has = |name: &str| top.join(name).is_file();

@@ -8,24 +8,24 @@ use std::{
 use arborist_core::process::{Program, find_program};
 
 use super::{
-    assets::Shelf,
-    files::Step,
+    assets::AssetFolder,
+    files::InstallStep,
     places::{Layout, Surroundings},
 };
 use crate::ui::Ui;
 
 /// Says what is still missing. A packager's prefix is not searched by anything yet, so it is not judged.
-pub(super) fn give(ui: &mut Ui, layout: &Layout, steps: &[Step]) {
+pub(super) fn give(ui: &mut Ui, layout: &Layout, steps: &[InstallStep]) {
     let Layout::User(user) = layout else { return };
-    if let Some(page) = first_on(Shelf::Man1, steps) {
+    if let Some(page) = first_on(AssetFolder::Man1, steps) {
         about_manuals(ui, &page);
     }
-    if let Some(dir) = first_on(Shelf::Zsh, steps).as_deref().and_then(Path::parent) {
+    if let Some(dir) = first_on(AssetFolder::Zsh, steps).as_deref().and_then(Path::parent) {
         about_zsh(ui, user, dir);
     }
 }
 
-fn first_on(shelf: Shelf, steps: &[Step]) -> Option<PathBuf> {
+fn first_on(shelf: AssetFolder, steps: &[InstallStep]) -> Option<PathBuf> {
     steps.iter().find(|step| step.asset.shelf == shelf).map(|step| step.file.clone())
 }
 

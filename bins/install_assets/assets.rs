@@ -2,7 +2,7 @@
 
 /// What a user may ask for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum AssetKind {
     /// Manual pages
     Man,
     /// Completion for bash
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 
 /// The folder that a file belongs into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shelf {
+pub(super) enum AssetFolder {
     /// Manual pages of commands.
     Man1,
     /// Manual pages of formats.
@@ -30,13 +30,13 @@ pub(super) enum Shelf {
     FishStart,
 }
 
-impl Shelf {
-    pub(super) fn kind(self) -> Kind {
+impl AssetFolder {
+    pub(super) fn kind(self) -> AssetKind {
         match self {
-            Self::Man1 | Self::Man5 => Kind::Man,
-            Self::Bash => Kind::Bash,
-            Self::Zsh => Kind::Zsh,
-            Self::FishCompletion | Self::FishStart => Kind::Fish,
+            Self::Man1 | Self::Man5 => AssetKind::Man,
+            Self::Bash => AssetKind::Bash,
+            Self::Zsh => AssetKind::Zsh,
+            Self::FishCompletion | Self::FishStart => AssetKind::Fish,
         }
     }
 }
@@ -44,7 +44,7 @@ impl Shelf {
 /// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asset {
-    pub(super) shelf: Shelf,
+    pub(super) shelf: AssetFolder,
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }

@@ -9,12 +9,12 @@ use arborist_core::failure::{Exit, Failure};
 
 use super::{
     assets::{Asset, is_ours},
-    places::Place,
+    places::InstallFolder,
 };
 
 /// What is where a file of ours belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum InstalledFile {
     Nothing,
     /// Our file, as this version carries it.
     Same,
@@ -26,14 +26,14 @@ pub(super) enum Found {
 
 /// Whether what is not ours may be touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Consent {
+pub(super) enum Overwrite {
     OursOnly,
     Forced,
 }
 
 /// What is to be done with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     Write,
     Remove,
     /// Nothing: it is as it should be.
@@ -44,33 +44,33 @@ pub(super) enum Change {
 
 /// One file and what is to be done with it.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct InstallStep {
     pub(super) file: PathBuf,
     pub(super) asset: &'static Asset,
-    pub(super) change: Change,
+    pub(super) change: FileChange,
 }
 
 const CHANGED: &str = "it was changed since, or comes from another version";
 
-impl Found {
-    pub(super) fn on_install(self, consent: Consent) -> Change {
+impl InstalledFile {
+    pub(super) fn on_install(self, consent: Overwrite) -> FileChange {
         match (self, consent) {
-            (Self::Same, _) => Change::Keep,
-            (Self::Foreign(why), Consent::OursOnly) => Change::Refuse(why),
-            _ => Change::Write,
+            (Self::Same, _) => FileChange::Keep,
+            (Self::Foreign(why), Overwrite::OursOnly) => FileChange::Refuse(why),
+            _ => FileChange::Write,
         }
     }
 
-    pub(super) fn on_uninstall(self, consent: Consent) -> Change {
+    pub(super) fn on_uninstall(self, consent: Overwrite) -> FileChange {
         match (self, consent) {
-            (Self::Same, _) | (Self::Other, Consent::Forced) => Change::Remove,
-            (Self::Other, Consent::OursOnly) => Change::Refuse(CHANGED),
-            (Self::Nothing | Self::Foreign(_), _) => Change::Keep,
+            (Self::Same, _) | (Self::Other, Overwrite::Forced) => FileChange::Remove,
+            (Self::Other, Overwrite::OursOnly) => FileChange::Refuse(CHANGED),
+            (Self::Nothing | Self::Foreign(_), _) => FileChange::Keep,
         }
     }
 
     /// Looks without following a symbolic link at the file itself, or one that leads out of its root.
-    pub(super) fn look(place: &Place, asset: &Asset) -> Result<Self, Failure> {
+    pub(super) fn look(place: &InstallFolder, asset: &Asset) -> Result<Self, Failure> {
         let file = place.dir.join(asset.name);
         if leads_out(place) {
             return Ok(Self::Foreign("a symbolic link leads to another place"));
@@ -92,22 +92,22 @@ impl Found {
     }
 }
 
-impl Step {
+impl InstallStep {
     pub(super) fn apply(&self) -> Result<(), Failure> {
         match self.change {
-            Change::Write => {
+            FileChange::Write => {
                 write(&self.file, self.asset.text).map_err(|error| failed("write", &self.file, &error))
             }
-            Change::Remove => {
+            FileChange::Remove => {
                 fs::remove_file(&self.file).map_err(|error| failed("remove", &self.file, &error))
             }
-            Change::Keep | Change::Refuse(_) => Ok(()),
+            FileChange::Keep | FileChange::Refuse(_) => Ok(()),
         }
     }
 }
 
 /// Whether the folder, as far as it exists, lies outside the root that it was named in.
-fn leads_out(place: &Place) -> bool {
+fn leads_out(place: &InstallFolder) -> bool {
     let Ok(root) = place.root.canonicalize() else { return false };
     let there = place.dir.ancestors().find_map(|dir| dir.canonicalize().ok());
     there.is_some_and(|dir| !dir.starts_with(root))
@@ -143,14 +143,14 @@ mod tests {
 
     #[test]
     fn only_what_is_ours_is_written_over_and_only_what_is_unchanged_is_removed() {
-        use Change::{Keep, Refuse, Remove, Write};
-        use Consent::{Forced, OursOnly};
-        let foreign = Found::Foreign("why");
+        use FileChange::{Keep, Refuse, Remove, Write};
+        use Overwrite::{Forced, OursOnly};
+        let foreign = InstalledFile::Foreign("why");
         for (found, consent, install, uninstall) in [
-            (Found::Nothing, OursOnly, Write, Keep),
-            (Found::Same, OursOnly, Keep, Remove),
-            (Found::Other, OursOnly, Write, Refuse(CHANGED)),
-            (Found::Other, Forced, Write, Remove),
+            (InstalledFile::Nothing, OursOnly, Write, Keep),
+            (InstalledFile::Same, OursOnly, Keep, Remove),
+            (InstalledFile::Other, OursOnly, Write, Refuse(CHANGED)),
+            (InstalledFile::Other, Forced, Write, Remove),
             (foreign, OursOnly, Refuse("why"), Keep),
             (foreign, Forced, Write, Keep),
         ] {

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use arborist_core::failure::{Exit, Failure};
 
 use self::{
-    assets::{Asset, Kind},
+    assets::{Asset, AssetKind},
     embedded::ASSETS,
-    files::{Change, Consent, Found, Step},
+    files::{FileChange, InstallStep, InstalledFile, Overwrite},
     places::{Layout, Surroundings},
 };
 use crate::{catalog::about, entry::Outcome, ui::Ui};
@@ -58,7 +58,7 @@ pub struct InstallAssetsArgs {
     prefix: Option<PathBuf>,
     /// Only this; may be given several times
     #[arg(long, value_name = "KIND", value_enum)]
-    only: Vec<Kind>,
+    only: Vec<AssetKind>,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -84,8 +84,8 @@ enum Task {
 struct Options {
     task: Task,
     layout: Layout,
-    only: Vec<Kind>,
-    consent: Consent,
+    only: Vec<AssetKind>,
+    consent: Overwrite,
     is_rehearsal: bool,
     is_quiet: bool,
 }
@@ -99,7 +99,7 @@ impl From<InstallAssetsArgs> for Options {
                 None => Layout::User(Surroundings::of_process()),
             },
             only: args.only,
-            consent: if args.force { Consent::Forced } else { Consent::OursOnly },
+            consent: if args.force { Overwrite::Forced } else { Overwrite::OursOnly },
             is_rehearsal: args.dry_run,
             is_quiet: args.quiet,
         }
@@ -111,12 +111,12 @@ impl Options {
         ASSETS.iter().filter(|asset| self.wants(asset.shelf.kind()))
     }
 
-    fn wants(&self, kind: Kind) -> bool {
+    fn wants(&self, kind: AssetKind) -> bool {
         self.only.is_empty() || self.only.contains(&kind)
     }
 
     /// Every file that is concerned, with what is to be done.
-    fn plan(&self) -> Result<Vec<Step>, Failure> {
+    fn plan(&self) -> Result<Vec<InstallStep>, Failure> {
         let mut steps = Vec::new();
         for asset in self.assets() {
             let mut places = self.layout.places(asset.shelf)?;
@@ -124,12 +124,12 @@ impl Options {
                 places.truncate(1);
             }
             for place in places {
-                let found = Found::look(&place, asset)?;
+                let found = InstalledFile::look(&place, asset)?;
                 let change = match self.task {
                     Task::Install => found.on_install(self.consent),
                     Task::Uninstall => found.on_uninstall(self.consent),
                 };
-                steps.push(Step { file: place.dir.join(asset.name), asset, change });
+                steps.push(InstallStep { file: place.dir.join(asset.name), asset, change });
             }
         }
         Ok(steps)
@@ -140,7 +140,8 @@ impl Options {
 pub fn run(args: InstallAssetsArgs, ui: &mut Ui) -> Outcome {
     let options = Options::from(args);
     let steps = options.plan()?;
-    let refused: Vec<&Step> = steps.iter().filter(|step| matches!(step.change, Change::Refuse(_))).collect();
+    let refused: Vec<&InstallStep> =
+        steps.iter().filter(|step| matches!(step.change, FileChange::Refuse(_))).collect();
     if options.task == Task::Install && !refused.is_empty() {
         return Err(in_the_way(&refused));
     }
@@ -156,16 +157,16 @@ pub fn run(args: InstallAssetsArgs, ui: &mut Ui) -> Outcome {
     Ok(if refused.is_empty() { Exit::Done } else { Exit::No })
 }
 
-fn tell(ui: &mut Ui, options: &Options, step: &Step) {
+fn tell(ui: &mut Ui, options: &Options, step: &InstallStep) {
     let file = step.file.display();
     let line = match (step.change, options.is_rehearsal) {
-        (Change::Refuse(why), _) => return ui.warn(&format!("kept '{file}': {why}")),
-        (Change::Keep, _) if options.task == Task::Uninstall => return,
-        (Change::Keep, _) => format!("unchanged   {file}"),
-        (Change::Write, false) => format!("wrote       {file}"),
-        (Change::Write, true) => format!("would write {file}"),
-        (Change::Remove, false) => format!("removed      {file}"),
-        (Change::Remove, true) => format!("would remove {file}"),
+        (FileChange::Refuse(why), _) => return ui.warn(&format!("kept '{file}': {why}")),
+        (FileChange::Keep, _) if options.task == Task::Uninstall => return,
+        (FileChange::Keep, _) => format!("unchanged   {file}"),
+        (FileChange::Write, false) => format!("wrote       {file}"),
+        (FileChange::Write, true) => format!("would write {file}"),
+        (FileChange::Remove, false) => format!("removed      {file}"),
+        (FileChange::Remove, true) => format!("would remove {file}"),
     };
     if !options.is_quiet {
         ui.line(&line);
@@ -173,9 +174,9 @@ fn tell(ui: &mut Ui, options: &Options, step: &Step) {
 }
 
 /// Nothing is written when a part of it would have to be left out.
-fn in_the_way(refused: &[&Step]) -> Failure {
+fn in_the_way(refused: &[&InstallStep]) -> Failure {
     let lines = refused.iter().filter_map(|step| match step.change {
-        Change::Refuse(why) => Some(format!("\n  '{}': {why}", step.file.display())),
+        FileChange::Refuse(why) => Some(format!("\n  '{}': {why}", step.file.display())),
         _ => None,
     });
     let lines: String = lines.collect();

@@ -8,11 +8,11 @@ use std::{
 
 use arborist_core::failure::{Exit, Failure};
 
-use super::assets::Shelf;
+use super::assets::AssetFolder;
 
 /// A folder for files, and the one above it that no symbolic link may lead out of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct InstallFolder {
     pub(super) root: PathBuf,
     pub(super) dir: PathBuf,
 }
@@ -61,33 +61,33 @@ impl Surroundings {
         })
     }
 
-    fn data(&self, below: &str) -> Result<Place, Failure> {
+    fn data(&self, below: &str) -> Result<InstallFolder, Failure> {
         self.below(self.data.as_deref(), ".local/share", below)
     }
 
-    fn config(&self, below: &str) -> Result<Place, Failure> {
+    fn config(&self, below: &str) -> Result<InstallFolder, Failure> {
         self.below(self.config.as_deref(), ".config", below)
     }
 
     /// `below` in a folder that was named, or in its usual place at home.
-    fn below(&self, named: Option<&Path>, usual: &str, below: &str) -> Result<Place, Failure> {
+    fn below(&self, named: Option<&Path>, usual: &str, below: &str) -> Result<InstallFolder, Failure> {
         if let Some(root) = named {
-            return Ok(Place { root: root.to_owned(), dir: root.join(below) });
+            return Ok(InstallFolder { root: root.to_owned(), dir: root.join(below) });
         }
         let root = self.require_home()?.to_owned();
         let dir = root.join(usual).join(below);
-        Ok(Place { root, dir })
+        Ok(InstallFolder { root, dir })
     }
 
-    fn bash(&self) -> Result<Place, Failure> {
+    fn bash(&self) -> Result<InstallFolder, Failure> {
         match &self.bash {
-            Some(root) => Ok(Place { root: root.clone(), dir: root.join("completions") }),
+            Some(root) => Ok(InstallFolder { root: root.clone(), dir: root.join("completions") }),
             None => self.data("bash-completion/completions"),
         }
     }
 
     /// Both places that a manual page may be in; the one to write to first.
-    fn manuals(&self, section: &str) -> Result<Vec<Place>, Failure> {
+    fn manuals(&self, section: &str) -> Result<Vec<InstallFolder>, Failure> {
         let own = self.data(&format!("man/{section}"));
         let beside = self.prefix.as_ref().map(|prefix| distribution(prefix, &format!("man/{section}")));
         match beside {
@@ -100,35 +100,35 @@ impl Surroundings {
 
 impl Layout {
     /// Where files of this shelf may be, the place to write to first.
-    pub(super) fn places(&self, shelf: Shelf) -> Result<Vec<Place>, Failure> {
+    pub(super) fn places(&self, shelf: AssetFolder) -> Result<Vec<InstallFolder>, Failure> {
         let user = match self {
             Self::Distribution(prefix) => return Ok(vec![distribution(prefix, shared_folder(shelf))]),
             Self::User(user) => user,
         };
         let place = match shelf {
-            Shelf::Man1 => return user.manuals("man1"),
-            Shelf::Man5 => return user.manuals("man5"),
-            Shelf::Bash => user.bash(),
-            Shelf::Zsh => user.data("zsh/site-functions"),
-            Shelf::FishCompletion => user.config("fish/completions"),
-            Shelf::FishStart => user.config("fish/conf.d"),
+            AssetFolder::Man1 => return user.manuals("man1"),
+            AssetFolder::Man5 => return user.manuals("man5"),
+            AssetFolder::Bash => user.bash(),
+            AssetFolder::Zsh => user.data("zsh/site-functions"),
+            AssetFolder::FishCompletion => user.config("fish/completions"),
+            AssetFolder::FishStart => user.config("fish/conf.d"),
         };
         Ok(vec![place?])
     }
 }
 
-fn distribution(prefix: &Path, folder: &str) -> Place {
-    Place { root: prefix.to_owned(), dir: prefix.join("share").join(folder) }
+fn distribution(prefix: &Path, folder: &str) -> InstallFolder {
+    InstallFolder { root: prefix.to_owned(), dir: prefix.join("share").join(folder) }
 }
 
-fn shared_folder(shelf: Shelf) -> &'static str {
+fn shared_folder(shelf: AssetFolder) -> &'static str {
     match shelf {
-        Shelf::Man1 => "man/man1",
-        Shelf::Man5 => "man/man5",
-        Shelf::Bash => "bash-completion/completions",
-        Shelf::Zsh => "zsh/site-functions",
-        Shelf::FishCompletion => "fish/vendor_completions.d",
-        Shelf::FishStart => "fish/vendor_conf.d",
+        AssetFolder::Man1 => "man/man1",
+        AssetFolder::Man5 => "man/man5",
+        AssetFolder::Bash => "bash-completion/completions",
+        AssetFolder::Zsh => "zsh/site-functions",
+        AssetFolder::FishCompletion => "fish/vendor_completions.d",
+        AssetFolder::FishStart => "fish/vendor_conf.d",
     }
 }
 
@@ -167,8 +167,8 @@ mod tests {
     fn without_a_home_only_what_was_named_has_a_place() {
         let user = Surroundings { data: Some("/data".into()), ..Surroundings::default() };
         let layout = Layout::User(user);
-        let zsh = Place { root: "/data".into(), dir: "/data/zsh/site-functions".into() };
-        assert_eq!(layout.places(Shelf::Zsh), Ok(vec![zsh]));
-        assert_eq!(layout.places(Shelf::FishStart).map_err(|failure| failure.exit), Err(Exit::Fatal));
+        let zsh = InstallFolder { root: "/data".into(), dir: "/data/zsh/site-functions".into() };
+        assert_eq!(layout.places(AssetFolder::Zsh), Ok(vec![zsh]));
+        assert_eq!(layout.places(AssetFolder::FishStart).map_err(|failure| failure.exit), Err(Exit::Fatal));
     }
 }

@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    history::{Reading, Run, State},
+    history::{CommitSource, Run, State},
     message::Status,
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
-    queue::{Priority, QueueError, Stored, Ticket},
+    queue::{Priority, QueueError, StoredTicket, Ticket},
 };
 use clap::Args;
 
-use super::{ScopeArgs, document, open::Site};
+use super::{QueueScopeArgs, document, open::OpenQueue};
 use crate::{clock, entry::Outcome, ui::Ui};
 
 /// What is to be queued.
 #[derive(Debug, Args)]
-pub(crate) struct AddArgs {
+pub(crate) struct QueueAddArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub(super) tasks: Vec<TaskId>,
@@ -46,8 +46,8 @@ pub(super) enum Added {
 }
 
 /// Runs the verb.
-pub(super) fn run(args: &AddArgs, scope: &ScopeArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open_to_land(scope, ui)?;
+pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open_to_land(scope, ui)?;
     let added = enlist(&site, args)?;
     if scope.json {
         return document::print_queue(&site, ui);
@@ -73,17 +73,17 @@ pub(super) fn sentence(added: &Added) -> String {
 }
 
 /// Queues all of them, or none.
-pub(super) fn enlist(site: &Site, args: &AddArgs) -> Result<Vec<Added>, Failure> {
-    let run = site.scan(Reading::Fresh)?;
+pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>, Failure> {
+    let run = site.scan(CommitSource::Fresh)?;
     let plan = site.plan(&run)?;
     let into = args.into.clone().unwrap_or_else(|| site.scope.branch.clone());
     if site.repository.find_branch(&into)?.is_none() {
         return Err(QueueError::NoTarget(into).into());
     }
     let known = site.store().load(Some(&site.scope.branch))?;
-    let clerk = Clerk { site, args, run: &run, plan: plan.as_ref(), into };
+    let clerk = TicketMaker { site, args, run: &run, plan: plan.as_ref(), into };
     let mut added = Vec::new();
-    let mut writes: Vec<(Option<&Stored>, Ticket)> = Vec::new();
+    let mut writes: Vec<(Option<&StoredTicket>, Ticket)> = Vec::new();
     for task in unique(&args.tasks) {
         let old = known.iter().find(|stored| stored.ticket.task == *task);
         let one = clerk.enlist(task, old.map(|old| &old.ticket))?;
@@ -103,15 +103,15 @@ pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
 }
 
 /// Makes tickets.
-struct Clerk<'a> {
-    site: &'a Site,
-    args: &'a AddArgs,
+struct TicketMaker<'a> {
+    site: &'a OpenQueue,
+    args: &'a QueueAddArgs,
     run: &'a Run,
     plan: Option<&'a Plan>,
     into: BranchName,
 }
 
-impl Clerk<'_> {
+impl TicketMaker<'_> {
     fn enlist(&self, task: &TaskId, old: Option<&Ticket>) -> Result<Added, Failure> {
         let history = self.run.find(task);
         let state = history.map_or(State::Pending, |history| history.state.state);

@@ -3,24 +3,24 @@
 use arborist_core::{
     failure::{Exit, Failure},
     name::TaskId,
-    queue::{LogEntry, Standing, Stored, Ticket, Written},
+    queue::{LogEntry, OutcomeWritten, StoredTicket, Ticket, TicketState},
 };
 
-use super::{ScopeArgs, add::unique, document, open::Site};
+use super::{QueueScopeArgs, add::unique, document, open::OpenQueue};
 use crate::{clock, entry::Outcome, ui::Ui};
 
 /// Takes tasks out of the queue.
-pub(super) fn drop(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
-    let site = Site::open(args, ui)?;
+pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
     let store = site.store();
     for stored in require(&site, tasks)? {
-        if let Standing::Parked { .. } = stored.ticket.standing {
+        if let TicketState::Parked { .. } = stored.ticket.standing {
             let task = &stored.ticket.task;
             return Err(Failure::new(Exit::No, format!("'{task}' has landed and waits for a checkout only"))
                 .hint("see: git arborist merge status"));
         }
         let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
-        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), Written::New)?;
+        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
         if !args.json {
             ui.line(&format!("{} is out of the queue; its branch stays", stored.ticket.task));
         }
@@ -33,34 +33,35 @@ pub(super) fn drop(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
 }
 
 /// Lets tasks be tried again.
-pub(super) fn retry(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
-    let site = Site::open(args, ui)?;
+pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
     let stored = require(&site, tasks)?;
-    let is_aside =
-        |stored: &&Stored| !matches!(stored.ticket.standing, Standing::Waiting | Standing::Parked { .. });
-    let again: Vec<(Option<&Stored>, Ticket)> = stored
+    let is_aside = |stored: &&StoredTicket| {
+        !matches!(stored.ticket.standing, TicketState::Waiting | TicketState::Parked { .. })
+    };
+    let again: Vec<(Option<&StoredTicket>, Ticket)> = stored
         .iter()
         .filter(is_aside)
         .map(|stored| {
             let ticket = stored.ticket.clone();
-            (Some(stored), Ticket { standing: Standing::Waiting, tries: Vec::new(), ..ticket })
+            (Some(stored), Ticket { standing: TicketState::Waiting, tries: Vec::new(), ..ticket })
         })
         .collect();
     site.store().write(&again)?;
     if args.json {
         return document::print_queue(&site, ui);
     }
-    for Stored { ticket, .. } in &stored {
+    for StoredTicket { ticket, .. } in &stored {
         ui.line(&match ticket.standing {
-            Standing::Waiting => format!("{} waits already, and stays as it is", ticket.task),
-            Standing::Parked { .. } => format!("{} has landed and waits for a checkout only", ticket.task),
+            TicketState::Waiting => format!("{} waits already, and stays as it is", ticket.task),
+            TicketState::Parked { .. } => format!("{} has landed and waits for a checkout only", ticket.task),
             _ => format!("{} will be tried again", ticket.task),
         });
     }
     Ok(Exit::Done)
 }
 
-fn require(site: &Site, tasks: &[TaskId]) -> Result<Vec<Stored>, Failure> {
+fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
     let known = site.store().load(Some(&site.scope.branch))?;
     let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
     unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()

@@ -1,14 +1,14 @@
 //! The queue as JSON.
 
 use arborist_core::{
-    git::{Conflict, Version},
-    queue::{Claim, LogEntry, Outcome as Became, Report, ResolvedBy, Standing, Ticket},
+    git::{MergeConflict, Version},
+    queue::{LogEntry, QueueClaim, QueueReport, ResolvedBy, Ticket, TicketOutcome as Became, TicketState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    open::Site,
+    open::OpenQueue,
     show::{Listed, load},
     words,
 };
@@ -184,13 +184,13 @@ pub struct LogEntryDocument {
 }
 
 /// Prints all that is queued for a run.
-pub(super) fn print_queue(site: &Site, ui: &mut Ui) -> Outcome {
+pub(super) fn print_queue(site: &OpenQueue, ui: &mut Ui) -> Outcome {
     let listed = load(site)?;
     print(ui, &QueueDocument::new(site, &listed, &site.claims()?))
 }
 
 impl QueueDocument {
-    pub(super) fn new(site: &Site, listed: &[Listed], claims: &[Claim]) -> Self {
+    pub(super) fn new(site: &OpenQueue, listed: &[Listed], claims: &[QueueClaim]) -> Self {
         Self {
             scope: site.scope.branch.to_string(),
             tickets: listed.iter().map(TicketDocument::new).collect(),
@@ -200,7 +200,7 @@ impl QueueDocument {
 }
 
 impl DrainDocument {
-    fn new(claim: &Claim) -> Self {
+    fn new(claim: &QueueClaim) -> Self {
         Self {
             into: claim.into.to_string(),
             host: claim.holder.host.clone(),
@@ -235,23 +235,23 @@ impl TicketDocument {
     }
 }
 
-fn details(standing: &Standing) -> (Option<String>, Option<GateDocument>, Vec<ConflictDocument>) {
+fn details(standing: &TicketState) -> (Option<String>, Option<GateDocument>, Vec<ConflictDocument>) {
     match standing {
-        Standing::Parked { commit } => (Some(commit.to_string()), None, Vec::new()),
-        Standing::Conflict { conflicts, .. } => {
+        TicketState::Parked { commit } => (Some(commit.to_string()), None, Vec::new()),
+        TicketState::Conflict { conflicts, .. } => {
             (None, None, conflicts.iter().map(ConflictDocument::new).collect())
         }
-        Standing::Red { gate, commit, log, tail, with } => {
+        TicketState::Red { gate, commit, log, tail, with } => {
             let with = with.iter().map(ToString::to_string).collect();
             let gate = GateDocument { name: gate.clone(), log: log.clone(), tail: tail.clone(), with };
             (Some(commit.to_string()), Some(gate), Vec::new())
         }
-        Standing::Waiting | Standing::Withheld { .. } => (None, None, Vec::new()),
+        TicketState::Waiting | TicketState::Withheld { .. } => (None, None, Vec::new()),
     }
 }
 
 impl ConflictDocument {
-    fn new(conflict: &Conflict) -> Self {
+    fn new(conflict: &MergeConflict) -> Self {
         let version = |version: &Option<Version>| {
             version.as_ref().map(|version| VersionDocument {
                 path: version.path.clone(),
@@ -271,7 +271,7 @@ impl ConflictDocument {
 }
 
 impl RunDocument {
-    pub(super) fn new(site: &Site, report: &Report) -> Self {
+    pub(super) fn new(site: &OpenQueue, report: &QueueReport) -> Self {
         let outcome = |(ticket, became): &(Ticket, Became)| OutcomeDocument {
             task: ticket.task.to_string(),
             outcome: words::word(became).to_owned(),

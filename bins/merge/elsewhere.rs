@@ -3,18 +3,18 @@
 use arborist_core::{
     failure::Failure,
     message::plain_text,
-    queue::{Outcome, Standing, Stored, Ticket},
+    queue::{StoredTicket, Ticket, TicketOutcome, TicketState},
 };
 
-use super::open::Site;
+use super::open::OpenQueue;
 use crate::ui::Ui;
 
 /// Withholds these tickets, and names what lands them if the user wants that.
 pub(super) fn withhold(
-    site: &Site,
-    tickets: &[Stored],
+    site: &OpenQueue,
+    tickets: &[StoredTicket],
     ui: &mut Ui,
-) -> Result<Vec<(Ticket, Outcome)>, Failure> {
+) -> Result<Vec<(Ticket, TicketOutcome)>, Failure> {
     let store = site.store();
     let mut outcomes = Vec::new();
     for stored in tickets {
@@ -22,11 +22,12 @@ pub(super) fn withhold(
         let why = format!("it asks for '{into}', which is not the branch of its run");
         ui.warn(&plain_text(&format!("'{task}' is withheld: {why}")));
         ui.hint(&format!("if that is meant: {}", site.command(&format!("run --into {into}"))));
-        let withheld = Ticket { standing: Standing::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        let withheld =
+            Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
         if withheld != stored.ticket {
             store.write(&[(Some(stored), withheld.clone())])?;
         }
-        outcomes.push((withheld, Outcome::Waiting { reason: why }));
+        outcomes.push((withheld, TicketOutcome::Waiting { reason: why }));
     }
     Ok(outcomes)
 }

@@ -102,7 +102,7 @@ pub struct MergeArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
     #[command(flatten)]
-    tasks: add::AddArgs,
+    tasks: add::QueueAddArgs,
     #[command(flatten)]
     landing: run::LandingArgs,
 }
@@ -116,7 +116,7 @@ enum Verb {
     /// Say how the queue or one task stands; exit 1 while something is red or waits for too long, 2 if a person is needed
     Status(StatusArgs),
     /// Land all that can be landed
-    Run(run::RunArgs),
+    Run(run::QueueRunArgs),
     /// Take a task out of the queue; its branch stays
     Drop(TaskArgs),
     /// Try a task again that stands aside
@@ -130,14 +130,14 @@ enum Verb {
 #[derive(Debug, Args)]
 struct AddVerb {
     #[command(flatten)]
-    add: add::AddArgs,
+    add: add::QueueAddArgs,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: QueueScopeArgs,
 }
 
 /// Which run is meant, and how to answer.
 #[derive(Debug, Args)]
-pub(crate) struct ScopeArgs {
+pub(crate) struct QueueScopeArgs {
     /// The run of this branch, not of the one that is checked out
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
@@ -149,7 +149,7 @@ pub(crate) struct ScopeArgs {
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: QueueScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -158,7 +158,7 @@ struct StatusArgs {
     #[arg(value_name = "TASK")]
     task: Option<TaskId>,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: QueueScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -167,7 +167,7 @@ struct TaskArgs {
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: QueueScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -188,7 +188,7 @@ struct LogArgs {
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
     max_count: usize,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: QueueScopeArgs,
 }
 
 /// Runs the command.

@@ -6,36 +6,36 @@ use arborist_core::{
     failure::{Explain, Failure},
     gardener::start,
     git::{Config, Network, Repository},
-    history::{HistoryError, Reading, Run, Scope},
+    history::{CommitSource, HistoryError, Run, RunScope},
     name::TaskId,
     plan::Plan,
     process::Cancel,
-    queue::{Claim, QueueError, Store, Target, opened_for},
+    queue::{QueueClaim, QueueError, Store, Target, opened_for},
     session::forget_unrecorded,
     settings::Settings,
 };
 
-use super::ScopeArgs;
+use super::QueueScopeArgs;
 use crate::{clock, scope, ui::Ui};
 
 /// A repository, and the run in it that is meant.
-pub(super) struct Site {
+pub(super) struct OpenQueue {
     pub(super) repository: Repository,
-    pub(super) scope: Scope,
+    pub(super) scope: RunScope,
     /// True if we were started in a worktree that a person resolves a conflict in, which may be gone afterwards.
     pub(super) is_in_conflict: bool,
     config: Config,
 }
 
-impl Site {
+impl OpenQueue {
     /// Finds both. In the worktree of a conflict its run is meant, and all is done from the main worktree.
-    pub(super) fn open(args: &ScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
+    pub(super) fn open(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let config = Config::start(Path::new("."))?;
         let repository = Repository::discover()?;
         let config = config.finish()?;
         ui.configure(&config);
         let Some(run) = opened_for(&repository) else {
-            let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+            let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
             let site = Self { repository, scope, is_in_conflict: false, config };
             if args.scope.is_some() && site.store().load(Some(&site.scope.branch))?.is_empty() {
                 scope::require(&site.repository, &site.scope)?;
@@ -44,14 +44,14 @@ impl Site {
         };
         let main = repository.list_worktrees()?.into_iter().next();
         let repository = main.map_or(Ok(repository), |main| Repository::discover_from(&main.path))?;
-        let scope = Scope::resolve(&repository, Some(args.scope.as_ref().unwrap_or(&run)))?;
+        let scope = RunScope::resolve(&repository, Some(args.scope.as_ref().unwrap_or(&run)))?;
         Ok(Self { repository, scope, is_in_conflict: true, config })
     }
 
     /// The same for one who lands something: what a shallow history lacks for that is fetched, and said so.
-    pub(super) fn open_to_land(args: &ScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
+    pub(super) fn open_to_land(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let site = Self::open(args, ui)?;
-        let is_readable = || match site.try_scan(Reading::Fresh)? {
+        let is_readable = || match site.try_scan(CommitSource::Fresh)? {
             Err(HistoryError::Shallow { .. }) => Ok(false),
             // Whatever else is wrong is said by whoever asks for it.
             _ => Ok::<_, Failure>(true),
@@ -68,7 +68,7 @@ impl Site {
     /// A command of `merge` to go on with, which means the same run where we were started.
     pub(super) fn command(&self, verb: &str) -> String {
         let branch = &self.scope.branch;
-        let is_usual = Scope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
+        let is_usual = RunScope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
         let scope = if is_usual { String::new() } else { format!(" --scope {branch}") };
         format!("git arborist merge {verb}{scope}")
     }
@@ -96,27 +96,27 @@ impl Site {
     }
 
     /// Who is landing now.
-    pub(super) fn claims(&self) -> Result<Vec<Claim>, Failure> {
-        Ok(Claim::list(&self.repository, clock::now())?)
+    pub(super) fn claims(&self) -> Result<Vec<QueueClaim>, Failure> {
+        Ok(QueueClaim::list(&self.repository, clock::now())?)
     }
 
     /// What history says, with what is parked for the run's branch.
-    pub(super) fn scan(&self, reading: Reading) -> Result<Run, Failure> {
+    pub(super) fn scan(&self, reading: CommitSource) -> Result<Run, Failure> {
         Ok(self.scan_with_unrecorded(reading)?.0)
     }
 
     /// The same, and the tasks whose work on their own branches no record knows.
-    pub(super) fn scan_with_unrecorded(&self, reading: Reading) -> Result<(Run, Vec<TaskId>), Failure> {
+    pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
         let mut run = self.try_scan(reading)??;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
         Ok((run, unrecorded))
     }
 
-    fn try_scan(&self, reading: Reading) -> Result<Result<Run, HistoryError>, Failure> {
+    fn try_scan(&self, reading: CommitSource) -> Result<Result<Run, HistoryError>, Failure> {
         let branch = self.scope.branch.clone();
         let position = Target::new(&self.repository, &branch).find()?;
         let tip = position.map(|position| position.tip()).or(self.scope.tip);
-        Ok(Run::scan(&self.repository, Scope { branch, tip }, reading))
+        Ok(Run::scan(&self.repository, RunScope { branch, tip }, reading))
     }
 
     /// Gates that somebody has just changed in the checkout would not be those that are asked: better to say so.

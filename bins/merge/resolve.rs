@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, News, Queue, Ticket},
+    queue::{Handover, Queue, QueueEvent, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{
     ResolveArgs,
     document::RunDocument,
-    open::Site,
+    open::OpenQueue,
     run::{conclude, end_session_after, exit_after, lock_run, options},
     words,
 };
@@ -40,7 +40,7 @@ pub struct ResolveDocument {
 /// Opens the conflict of a task, or takes back what was made of it and lands it.
 pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let (task, landing) = (&args.task, &args.landing);
-    let site = Site::open_to_land(&landing.scope, ui)?;
+    let site = OpenQueue::open_to_land(&landing.scope, ui)?;
     let stored = site.store().find(&site.scope.branch, task)?;
     let ticket = stored.ok_or_else(|| site.not_queued(task))?.ticket;
     require_target(&site, args, &ticket)?;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let mut voice = |news: News| {
+    let mut voice = |news: QueueEvent| {
         if !landing.quiet {
             words::tell(ui, &site, &news);
         }
@@ -74,7 +74,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// Only the command line can name another target than the run's own branch: whoever can write a ref can write a ticket.
-fn require_target(site: &Site, args: &ResolveArgs, ticket: &Ticket) -> Result<(), Failure> {
+fn require_target(site: &OpenQueue, args: &ResolveArgs, ticket: &Ticket) -> Result<(), Failure> {
     let Ticket { task, into, .. } = ticket;
     if args.into.as_ref().unwrap_or(&site.scope.branch) == into {
         return Ok(());
@@ -87,7 +87,7 @@ fn require_target(site: &Site, args: &ResolveArgs, ticket: &Ticket) -> Result<()
     .hint(format!("if that is meant: {command}")))
 }
 
-fn say((task, handover): (&TaskId, &Handover), site: &Site, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
+fn say((task, handover): (&TaskId, &Handover), site: &OpenQueue, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if args.landing.scope.json {
         print(ui, &document(task, handover))?;
     } else {
@@ -111,7 +111,7 @@ fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
     }
 }
 
-fn tell(task: &TaskId, handover: &Handover, site: &Site, ui: &mut Ui) {
+fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
     match handover {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
@@ -134,7 +134,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &Site, ui: &mut Ui) {
 }
 
 /// The worktree of the conflict is removed once its result was taken. Whoever stands in it has to go elsewhere.
-fn tell_of_folder(site: &Site, ui: &mut Ui) {
+fn tell_of_folder(site: &OpenQueue, ui: &mut Ui) {
     if site.is_in_conflict {
         let main = visible(&site.repository.dir.to_string_lossy());
         ui.hint(&format!("this folder is gone; go back with: cd '{main}'"));

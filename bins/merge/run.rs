@@ -6,20 +6,27 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
-    history::{Reading, Run, State},
+    history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
-    pipeline::{CrewFlags, PipelineError, Staff},
+    pipeline::{PipelineError, RunnerFlags, RunnerTable},
     process::{Cancel, FileLock},
-    progress::{Boxes, Progress, Standing},
-    queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
-    session::{Archive, Asked, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
+    progress::{Boxes, NodeProgress, Progress},
+    queue::{
+        FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, TicketOutcome as Became,
+    },
+    session::{
+        Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
+        SessionWriter,
+    },
     settings::Origin,
     workspace::Workspace,
 };
 use clap::{Args, CommandFactory};
 
-use super::{MergeArgs, ScopeArgs, add, document::RunDocument, elsewhere, open::Site, unqueued, words};
+use super::{
+    MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, unqueued, words,
+};
 use crate::{
     approval, clock,
     document::print,
@@ -35,7 +42,7 @@ const TEST_COMMAND: &str = "test-command";
 #[derive(Debug, Args)]
 pub(crate) struct LandingArgs {
     #[command(flatten)]
-    pub(super) scope: ScopeArgs,
+    pub(super) scope: QueueScopeArgs,
     /// Approve the commands that files of the repository bring along
     #[arg(long)]
     yes: bool,
@@ -51,7 +58,7 @@ pub(crate) struct LandingArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RunArgs {
+pub(super) struct QueueRunArgs {
     /// Land what was queued for this branch, instead of the run's own
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
@@ -73,8 +80,8 @@ struct Wish<'a> {
 }
 
 /// `merge run`.
-pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open_to_land(&args.landing.scope, ui)?;
+pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open_to_land(&args.landing.scope, ui)?;
     let cancel = watch_signals();
     loop {
         let wish = Wish { tasks: &[], into: args.into.as_ref(), forced: &[] };
@@ -96,8 +103,8 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// `merge TASK…`: queue and land now.
-pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open_to_land(&args.scope, ui)?;
+pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open_to_land(&args.scope, ui)?;
     let added = add::enlist(&site, add).map_err(|failure| match add.tasks.as_slice() {
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
@@ -129,30 +136,30 @@ fn with_verb(failure: Failure, word: &TaskId) -> Failure {
 /// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose it,
 /// for whoever can write a ref can write a ticket. A run that works in the checkout of its branch must not be disturbed.
 fn drain(
-    site: &Site,
+    site: &OpenQueue,
     wish: &Wish<'_>,
     cancel: &Cancel,
     args: &LandingArgs,
     ui: &mut Ui,
-) -> Result<Report, Failure> {
+) -> Result<QueueReport, Failure> {
     let scope = &site.scope.branch;
     let _lock = lock_run(site)?;
     let target = wish.into.unwrap_or(scope);
-    let is_wanted = |stored: &Stored| wish.tasks.is_empty() || wish.tasks.contains(&stored.ticket.task);
+    let is_wanted = |stored: &StoredTicket| wish.tasks.is_empty() || wish.tasks.contains(&stored.ticket.task);
     let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
-    let (here, elsewhere): (Vec<Stored>, Vec<Stored>) =
+    let (here, elsewhere): (Vec<StoredTicket>, Vec<StoredTicket>) =
         tickets.partition(|stored| stored.ticket.into == *target);
     let mut options = options((site, cancel), args, ui)?;
     options.fan_in = args.policy;
     options.only = wish.tasks.to_vec();
     options.forced = wish.forced.iter().cloned().collect();
-    let mut all = Report::default();
+    let mut all = QueueReport::default();
     if wish.into.is_none() {
         all.outcomes = elsewhere::withhold(site, &elsewhere, ui)?;
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
-        let mut voice = |news: News| {
+        let mut voice = |news: QueueEvent| {
             if !args.quiet {
                 words::tell(ui, site, &news);
             }
@@ -164,7 +171,7 @@ fn drain(
 }
 
 /// Takes the lock of the run, so that no run works in the checkout of its branch meanwhile.
-pub(super) fn lock_run(site: &Site) -> Result<FileLock, Failure> {
+pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
     let branch = &site.scope.branch;
     let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
@@ -175,17 +182,17 @@ pub(super) fn lock_run(site: &Site) -> Result<FileLock, Failure> {
 }
 
 /// Ends the session if its last task has landed now.
-pub(super) fn end_session_after(site: &Site, report: &Report) -> Result<(), Failure> {
+pub(super) fn end_session_after(site: &OpenQueue, report: &QueueReport) -> Result<(), Failure> {
     let has_landed = report.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }));
     if report.parking.is_none() && has_landed { end_session(site) } else { Ok(()) }
 }
 
 /// A run that rests because its tasks waited for their landing is over when the last of them has landed.
-fn end_session(site: &Site) -> Result<(), Failure> {
-    let run = site.scan(Reading::Fresh)?;
+fn end_session(site: &OpenQueue) -> Result<(), Failure> {
+    let run = site.scan(CommitSource::Fresh)?;
     let (Some(start), Some(plan)) = (&run.start, site.plan(&run)?) else { return Ok(()) };
     let progress = Progress::new(Some(&plan), &run, Boxes::Count);
-    let is_done = |standing: &Standing<'_>| standing.state == State::Skipped || standing.is_landed();
+    let is_done = |standing: &NodeProgress<'_>| standing.state == State::Skipped || standing.is_landed();
     let has_more = plan.tasks.iter().any(|task| {
         let standing = progress.find(&task.id);
         !task.is_leaf() && standing.is_some_and(|standing| standing.state == State::Testing)
@@ -193,32 +200,32 @@ fn end_session(site: &Site) -> Result<(), Failure> {
     if has_more || !progress.counted().all(is_done) {
         return Ok(());
     }
-    let Some(chronicle) = Chronicle::find(&site.repository, &start.session)? else { return Ok(()) };
+    let Some(chronicle) = SessionWriter::find(&site.repository, &start.session)? else { return Ok(()) };
     let newest = chronicle.newest().record;
-    if !matches!(newest.happening, Happening::Pause(_)) || newest.context.driver != Driver::Run {
+    if !matches!(newest.happening, RecordKind::Pause(_)) || newest.context.driver != Driver::Run {
         return Ok(());
     }
     let total = progress.share().total;
     let words = format!("{total} of {total} tasks are done");
-    let end = Happening::End(End { result: Verdict::Complete, words });
+    let end = RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words });
     let tip = site.repository.require_commit(&site.scope.branch.to_ref())?;
-    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, end.clone())))?;
+    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, end.clone())))?;
     Ok(())
 }
 
 /// What holds for this run, with the user's consent to all that would be run.
 pub(super) fn options(
-    (site, cancel): (&Site, &Cancel),
+    (site, cancel): (&OpenQueue, &Cancel),
     args: &LandingArgs,
     ui: &mut Ui,
-) -> Result<Options, Failure> {
-    let (run, unrecorded) = site.scan_with_unrecorded(Reading::Fresh)?;
+) -> Result<QueueOptions, Failure> {
+    let (run, unrecorded) = site.scan_with_unrecorded(CommitSource::Fresh)?;
     site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars_os())?;
     let settings = site.settings(&run)?;
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
-    let staff = Staff::new(&CrewFlags::default(), &settings);
-    let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
+    let staff = RunnerTable::new(&RunnerFlags::default(), &settings);
+    let mut options = QueueOptions::new(&staff, secrets, cancel, clock::now)?;
     let asked = asked_before(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
         options = options.tested_by(Some(command), Origin::User);
@@ -253,26 +260,26 @@ pub(super) fn options(
 
 /// The phases whose tests may gate what is queued: those that tickets name, and those that are complete once all of it has
 /// landed.
-fn phases_of(options: &Options, tickets: &[Stored], run: &Run) -> HashSet<TaskId> {
+fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> HashSet<TaskId> {
     let has_landed = |task: &TaskId| {
         let history = run.find(task).filter(|history| history.is_landed);
         history.is_some_and(|history| history.state.state == State::Complete)
     };
     let is_done = |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || has_landed(task);
-    let completed = |stored: &Stored| options.phases_completed(&stored.ticket.task, is_done);
+    let completed = |stored: &StoredTicket| options.phases_completed(&stored.ticket.task, is_done);
     tickets.iter().flat_map(|stored| [stored.ticket.phases.clone(), completed(stored)].concat()).collect()
 }
 
 /// What the run was asked for when it began, or went on.
-fn asked_before(site: &Site, run: &Run) -> Result<Asked, Failure> {
-    let archive = Archive::new(&site.repository);
+fn asked_before(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
+    let archive = SessionReader::new(&site.repository);
     let newest = run.start.as_ref().map(|start| archive.newest(&start.session)).transpose()?.flatten();
     Ok(newest.map(|newest| archive.asked_of(&newest)).transpose()?.unwrap_or_default())
 }
 
 /// The test command that the run was given as an option, if the user gave it in this repository: anybody can write the record
 /// of a session.
-fn given_before<'a>(site: &Site, asked: &'a Asked) -> Option<&'a String> {
+fn given_before<'a>(site: &OpenQueue, asked: &'a Asked) -> Option<&'a String> {
     let is_given = |command: &&String| {
         require_given(&site.repository, Some(&test_wish(&site.repository, command))).is_ok()
     };
@@ -281,11 +288,11 @@ fn given_before<'a>(site: &Site, asked: &'a Asked) -> Option<&'a String> {
 
 /// Nothing lands untested without a word on it.
 fn tell_of_untested(
-    (site, asked): (&Site, &Asked),
-    (options, tickets): (&Options, &[Stored]),
+    (site, asked): (&OpenQueue, &Asked),
+    (options, tickets): (&QueueOptions, &[StoredTicket]),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
-    let has_test = |stored: &Stored| {
+    let has_test = |stored: &StoredTicket| {
         !stored.ticket.phases.is_empty() || !options.tests_of(&stored.ticket.task).is_empty()
     };
     if !options.gates.is_empty() || tickets.iter().all(has_test) {
@@ -306,8 +313,8 @@ fn tell_of_untested(
 
 /// The same for one who meant all: what nobody has queued is told as well.
 fn conclude_run(
-    (site, cancel): (&Site, &Cancel),
-    report: &Report,
+    (site, cancel): (&OpenQueue, &Cancel),
+    report: &QueueReport,
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Outcome {
@@ -319,8 +326,8 @@ fn conclude_run(
 }
 
 pub(super) fn conclude(
-    (site, cancel): (&Site, &Cancel),
-    report: &Report,
+    (site, cancel): (&OpenQueue, &Cancel),
+    report: &QueueReport,
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Outcome {
@@ -336,11 +343,11 @@ pub(super) fn conclude(
     Ok(exit_after(report, cancel))
 }
 
-pub(super) fn exit_after(report: &Report, cancel: &Cancel) -> Exit {
+pub(super) fn exit_after(report: &QueueReport, cancel: &Cancel) -> Exit {
     if report.is_stopped { PipelineError::stopped(cancel).exit() } else { exit_of(report) }
 }
 
-fn exit_of(report: &Report) -> Exit {
+fn exit_of(report: &QueueReport) -> Exit {
     let needs_person = |outcome: &Became| {
         matches!(
             outcome,

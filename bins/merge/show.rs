@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    history::{Reading, Run, State},
+    history::{CommitSource, Run, State},
     message::plain_text,
     name::TaskId,
-    queue::{Claim, LogEntry, Standing, Stored, Ticket, arrange, waits_for},
+    queue::{LogEntry, QueueClaim, StoredTicket, Ticket, TicketState, arrange, waits_for},
 };
 
 use super::{
-    ScopeArgs,
+    QueueScopeArgs,
     document::{LogEntryDocument, MergeLogDocument, QueueDocument},
-    open::Site,
+    open::OpenQueue,
     unqueued,
     words::conflicts_in_short,
 };
@@ -37,20 +37,20 @@ const USUAL_LIMIT: u64 = 3600;
 pub(super) const ALL: usize = 1 << 30;
 
 /// All tickets of a run in their order; those that stand aside come last.
-pub(super) fn load(site: &Site) -> Result<Vec<Listed>, Failure> {
+pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let mut stored = Vec::new();
     for one in site.store().load(Some(&site.scope.branch))? {
         if !is_brought_up(site, &one.ticket)? {
             stored.push(one);
         }
     }
-    listed(stored, &|| Ok(landed(&site.scan(Reading::Cached)?)))
+    listed(stored, &|| Ok(landed(&site.scan(CommitSource::Cached)?)))
 }
 
 /// Whether what was parked is on its branch now: somebody has brought the checkout up, and only the next `run` will close
 /// the ticket.
-fn is_brought_up(site: &Site, ticket: &Ticket) -> Result<bool, Failure> {
-    let Standing::Parked { commit } = ticket.standing else {
+fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
+    let TicketState::Parked { commit } = ticket.standing else {
         return Ok(false);
     };
     let branch = site.repository.find_branch(&ticket.into)?;
@@ -66,13 +66,13 @@ fn landed(run: &Run) -> HashSet<TaskId> {
 
 /// History is read only where something waits for a task.
 fn listed(
-    stored: Vec<Stored>,
+    stored: Vec<StoredTicket>,
     landed: &dyn Fn() -> Result<HashSet<TaskId>, Failure>,
 ) -> Result<Vec<Listed>, Failure> {
     let tickets: Vec<Ticket> = stored.into_iter().map(|stored| stored.ticket).collect();
     let needs_any = tickets.iter().any(|ticket| !ticket.needs.is_empty());
     let landed = if needs_any { landed()? } else { HashSet::new() };
-    let is_open = |ticket: &Ticket| ticket.standing == Standing::Waiting;
+    let is_open = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
     let line = arrange(&tickets, is_open, &landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
     for at in &line.ready {
@@ -90,26 +90,26 @@ fn listed(
 
 fn reason(ticket: &Ticket) -> Option<String> {
     match &ticket.standing {
-        Standing::Waiting => None,
-        Standing::Parked { .. } => {
+        TicketState::Waiting => None,
+        TicketState::Parked { .. } => {
             let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
             Some(format!("a checkout of {}{resolved}", ticket.into))
         }
-        Standing::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
-        Standing::Red { gate, log, with, .. } if with.is_empty() => {
+        TicketState::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
+        TicketState::Red { gate, log, with, .. } if with.is_empty() => {
             Some(format!("the gate '{gate}' was red, see {log}"))
         }
-        Standing::Red { gate, with, .. } => {
+        TicketState::Red { gate, with, .. } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
         }
-        Standing::Withheld { why } => Some(why.clone()),
+        TicketState::Withheld { why } => Some(why.clone()),
     }
 }
 
 /// `merge list`.
-pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open(args, ui)?;
+pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
     let (listed, claims) = (load(&site)?, site.claims()?);
     if args.json {
         return print(ui, &QueueDocument::new(&site, &listed, &claims));
@@ -122,8 +122,8 @@ pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn drain_line(claim: &Claim) -> String {
-    let Claim { into, holder, since, .. } = claim;
+fn drain_line(claim: &QueueClaim) -> String {
+    let QueueClaim { into, holder, since, .. } = claim;
     plain_text(&format!("{into} is landed on by {holder}, begun {}", clock::ago(*since)))
 }
 
@@ -148,8 +148,8 @@ fn cells(listed: &Listed) -> [String; 6] {
 }
 
 /// `merge status`.
-pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Outcome {
-    let site = Site::open(args, ui)?;
+pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
     let listed = load(&site)?;
     if let Some(task) = task
         && !listed.iter().any(|listed| listed.ticket.task == *task)
@@ -178,7 +178,7 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
             unqueued::tell(&site, ui);
         }
     }
-    let is_red = |listed: &Listed| matches!(listed.ticket.standing, Standing::Red { .. });
+    let is_red = |listed: &Listed| matches!(listed.ticket.standing, TicketState::Red { .. });
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
     } else if late > 0 || wanted.iter().any(is_red) {
@@ -190,22 +190,25 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
 
 /// Whether nothing goes on without a person.
 fn needs_person(listed: &Listed) -> bool {
-    matches!(listed.ticket.standing, Standing::Conflict { escalated: true, .. } | Standing::Parked { .. })
+    matches!(
+        listed.ticket.standing,
+        TicketState::Conflict { escalated: true, .. } | TicketState::Parked { .. }
+    )
 }
 
 /// What a person can do about it.
-fn next_step(listed: &Listed, site: &Site) -> Option<String> {
+fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
     let Ticket { task, into, standing, .. } = &listed.ticket;
     match standing {
-        Standing::Conflict { escalated: true, .. } => {
+        TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
-        Standing::Parked { .. } => Some(format!(
+        TicketState::Parked { .. } => Some(format!(
             "stash what you changed in the checkout of {into}, then: git merge --ff-only {}\nor commit it, then: {}",
             into.landing_ref(),
             site.command("run")
         )),
-        Standing::Red { .. } => Some(format!(
+        TicketState::Red { .. } => Some(format!(
             "mend it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew: git arborist reset {task}",
             site.command(&format!("retry {task}")),
             site.command("run"),
@@ -223,9 +226,9 @@ fn show(listed: &[Listed], detail: Detail, ui: &mut Ui) {
     Table::new(headings, fits).show_with(ui, &rows, tone, below);
 }
 
-fn tone(standing: &Standing) -> Tone {
+fn tone(standing: &TicketState) -> Tone {
     match standing {
-        Standing::Waiting | Standing::Parked { .. } => Tone::Busy,
+        TicketState::Waiting | TicketState::Parked { .. } => Tone::Busy,
         _ => Tone::Bad,
     }
 }
@@ -234,7 +237,7 @@ fn details(listed: &Listed) -> Vec<String> {
     let one_line = |text: &str| plain_text(text).replace('\n', " ");
     let mut lines = Vec::new();
     match &listed.ticket.standing {
-        Standing::Conflict { conflicts, .. } => {
+        TicketState::Conflict { conflicts, .. } => {
             for conflict in conflicts {
                 lines.push(format!("  {}", one_line(&conflict.message)));
                 for (side, version) in
@@ -246,7 +249,9 @@ fn details(listed: &Listed) -> Vec<String> {
                 }
             }
         }
-        Standing::Red { tail, .. } => lines.extend(plain_text(tail).lines().map(|line| format!("  {line}"))),
+        TicketState::Red { tail, .. } => {
+            lines.extend(plain_text(tail).lines().map(|line| format!("  {line}")))
+        }
         _ => {}
     }
     let tries = listed.ticket.tries.iter().enumerate();
@@ -255,9 +260,12 @@ fn details(listed: &Listed) -> Vec<String> {
 }
 
 /// What is not in the queue may have been.
-fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome {
+fn settled(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = match site.store().find(&site.scope.branch, task)? {
-        Some(Stored { ticket: ticket @ Ticket { standing: Standing::Parked { commit }, .. }, .. }) => {
+        Some(StoredTicket {
+            ticket: ticket @ Ticket { standing: TicketState::Parked { commit }, .. },
+            ..
+        }) => {
             let words = ticket.resolution().unwrap_or_default();
             Some(LogEntry { words, ..LogEntry::new(&ticket, "landed", Some(commit), ticket.added) })
         }
@@ -275,25 +283,25 @@ fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome
     Ok(Exit::Done)
 }
 
-fn limit(site: &Site, listed: &[Listed]) -> Result<i64, Failure> {
+fn limit(site: &OpenQueue, listed: &[Listed]) -> Result<i64, Failure> {
     if listed.is_empty() {
         return Ok(0);
     }
-    let settings = site.settings(&site.scan(Reading::Cached)?)?;
+    let settings = site.settings(&site.scan(CommitSource::Cached)?)?;
     let limit = settings.count("merge.wait-limit").unwrap_or(USUAL_LIMIT);
     Ok(i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
 /// What became of tickets of this run, newest first.
-pub(super) fn entries(site: &Site, most: usize) -> Result<Vec<LogEntry>, Failure> {
+pub(super) fn entries(site: &OpenQueue, most: usize) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = site.store().load_logs(&site.scope.branch, most)?;
     entries.truncate(most);
     Ok(entries)
 }
 
 /// `merge log`.
-pub(super) fn log(args: &ScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
-    let site = Site::open(args, ui)?;
+pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
     let entries = entries(&site, most)?;
     if args.json {
         let entries = entries.iter().map(LogEntryDocument::from).collect();

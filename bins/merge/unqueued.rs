@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use arborist_core::{
     failure::Failure,
-    history::{Reading, State, TaskHistory},
+    history::{CommitSource, State, TaskHistory},
     name::TaskId,
 };
 
 use super::{
-    open::Site,
+    open::OpenQueue,
     show::{ALL, entries},
 };
 use crate::ui::Ui;
@@ -18,7 +18,7 @@ use crate::ui::Ui;
 const SETTLED: [&str; 3] = ["landed", "no-change", "not-chosen"];
 
 /// Says how many there are, and what lands them. Where history cannot be read, whoever needs it says so.
-pub(super) fn tell(site: &Site, ui: &mut Ui) {
+pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
     let tasks: Vec<String> = find(site).unwrap_or_default().iter().map(ToString::to_string).collect();
     let (words, them) = match tasks.len() {
         0 => return,
@@ -29,8 +29,8 @@ pub(super) fn tell(site: &Site, ui: &mut Ui) {
     ui.hint(&format!("land {them} with: {}", site.command(&tasks.join(" "))));
 }
 
-fn find(site: &Site) -> Result<Vec<TaskId>, Failure> {
-    let run = site.scan(Reading::Cached)?;
+fn find(site: &OpenQueue) -> Result<Vec<TaskId>, Failure> {
+    let run = site.scan(CommitSource::Cached)?;
     let queued = site.store().load(Some(&site.scope.branch))?;
     let queued: HashSet<TaskId> = queued.into_iter().map(|stored| stored.ticket.task).collect();
     let is_left = |history: &&TaskHistory| {

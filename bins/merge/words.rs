@@ -1,65 +1,65 @@
 //! The words for what becomes of tickets.
 
 use arborist_core::{
-    git::Conflict,
+    git::MergeConflict,
     message::plain_text,
     name::{Oid, TaskId},
-    queue::{News, Outcome, Report, Ticket},
+    queue::{QueueEvent, QueueReport, Ticket, TicketOutcome},
 };
 
-use super::open::Site;
+use super::open::OpenQueue;
 use crate::ui::{Tone, Ui};
 
 /// One word for it.
-pub(super) fn word(outcome: &Outcome) -> &'static str {
+pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
     match outcome {
-        Outcome::Landed { .. } => "landed",
-        Outcome::Parked { .. } => "parked",
-        Outcome::NoChange => "no-change",
-        Outcome::NotChosen => "not-chosen",
-        Outcome::Conflict { escalated: true, .. } => "escalated",
-        Outcome::Conflict { .. } => "conflict",
-        Outcome::Withdrawn => "withdrawn",
-        Outcome::Red { .. } => "red",
-        Outcome::RedBefore { .. } => "red-before",
-        Outcome::Broken { .. } => "broken",
-        Outcome::Waiting { .. } => "waiting",
+        TicketOutcome::Landed { .. } => "landed",
+        TicketOutcome::Parked { .. } => "parked",
+        TicketOutcome::NoChange => "no-change",
+        TicketOutcome::NotChosen => "not-chosen",
+        TicketOutcome::Conflict { escalated: true, .. } => "escalated",
+        TicketOutcome::Conflict { .. } => "conflict",
+        TicketOutcome::Withdrawn => "withdrawn",
+        TicketOutcome::Red { .. } => "red",
+        TicketOutcome::RedBefore { .. } => "red-before",
+        TicketOutcome::Broken { .. } => "broken",
+        TicketOutcome::Waiting { .. } => "waiting",
     }
 }
 
 /// The commit that it speaks of.
-pub(super) fn commit(outcome: &Outcome) -> Option<Oid> {
+pub(super) fn commit(outcome: &TicketOutcome) -> Option<Oid> {
     match outcome {
-        Outcome::Landed { commit } | Outcome::Parked { commit } => Some(*commit),
-        Outcome::Red { failing, .. } | Outcome::RedBefore { failing } | Outcome::Broken { failing } => {
-            Some(failing.commit)
-        }
+        TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => Some(*commit),
+        TicketOutcome::Red { failing, .. }
+        | TicketOutcome::RedBefore { failing }
+        | TicketOutcome::Broken { failing } => Some(failing.commit),
         _ => None,
     }
 }
 
 /// One line for it.
-pub(super) fn sentence(ticket: &Ticket, outcome: &Outcome) -> String {
+pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     let task = &ticket.task;
     let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
     let text = match outcome {
-        Outcome::Landed { commit } => format!("{task} landed as {}{resolved}", commit.short()),
-        Outcome::Parked { commit } => {
+        TicketOutcome::Landed { commit } => format!("{task} landed as {}{resolved}", commit.short()),
+        TicketOutcome::Parked { commit } => {
             format!("{task} landed as {}, but waits for a checkout{resolved}", commit.short())
         }
-        Outcome::NotChosen => format!("{task} is not needed: others have landed"),
-        Outcome::NoChange => format!("{task} changes nothing: its target has all of it"),
-        Outcome::Conflict { conflicts, escalated } => {
+        TicketOutcome::NotChosen => format!("{task} is not needed: others have landed"),
+        TicketOutcome::NoChange => format!("{task} changes nothing: its target has all of it"),
+        TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { "; a person is needed" } else { "" };
             format!("{task} is in conflict: {}{asked}", conflicts_in_short(conflicts))
         }
-        Outcome::Withdrawn => {
+        TicketOutcome::Withdrawn => {
             format!("{task} conflicts with what has landed meanwhile, and is to be done anew on top of it")
         }
-        Outcome::Red { failing, with } if with.is_empty() => {
+        TicketOutcome::Red { failing, with } if with.is_empty() => {
             format!("{task} is red: {}, see {}", failing.why, failing.log)
         }
-        Outcome::Red { failing, with } => {
+        TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             format!(
                 "{task} is good, but red together with {}: {}, see {}",
@@ -68,56 +68,61 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &Outcome) -> String {
                 failing.log
             )
         }
-        Outcome::RedBefore { failing } => {
+        TicketOutcome::RedBefore { failing } => {
             let place = match &failing.gate.repo {
                 Some(repo) => format!("was red in '{repo}' before it"),
                 None => "is red on the target too".into(),
             };
             format!("{task} waits: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
         }
-        Outcome::Broken { failing } => {
+        TicketOutcome::Broken { failing } => {
             format!("{task} waits: the gate '{}' is broken: {}", failing.gate.name, failing.why)
         }
-        Outcome::Waiting { reason } => format!("{task} waits for {reason}"),
+        TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
     };
     plain_text(&text).replace('\n', " ")
 }
 
 /// Kinds and files.
-pub(super) fn conflicts_in_short(conflicts: &[Conflict]) -> String {
-    let one = |conflict: &Conflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
+pub(super) fn conflicts_in_short(conflicts: &[MergeConflict]) -> String {
+    let one =
+        |conflict: &MergeConflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
     conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Tells each thing in a line on standard error, as it happens.
-pub(super) fn tell(ui: &mut Ui, site: &Site, news: &News) {
+pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, news: &QueueEvent) {
     let line = match news {
-        News::Settled { ticket, outcome } => {
+        QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
             let tone = match &**outcome {
-                Outcome::Landed { .. } | Outcome::NoChange | Outcome::NotChosen => Tone::Good,
-                Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
+                TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen => {
+                    Tone::Good
+                }
+                TicketOutcome::Parked { .. } | TicketOutcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
             let line = ui.paint(tone, &sentence(ticket, outcome));
             match &**outcome {
-                Outcome::Conflict { escalated: true, conflicts } => {
+                TicketOutcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))
                 }
                 _ => line,
             }
         }
-        News::Gating { gate, commit } => plain_text(&format!("testing {} with '{gate}'", commit.short())),
-        News::Resolving { task, attempt } => {
+        QueueEvent::Gating { gate, commit } => {
+            plain_text(&format!("testing {} with '{gate}'", commit.short()))
+        }
+        QueueEvent::Resolving { task, attempt } => {
             format!("an agent resolves the conflict of {task}, try {attempt}")
         }
-        News::Note { words } => plain_text(words),
+        QueueEvent::Note { words } => plain_text(words),
     };
     ui.err(&format!("{line}\n"));
 }
 
 /// What stands in the way, and the commands to go on by hand.
-fn what_to_do(task: &TaskId, conflicts: &[Conflict], site: &Site) -> String {
+fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> String {
     let said =
         conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
     let commands = [
@@ -129,7 +134,7 @@ fn what_to_do(task: &TaskId, conflicts: &[Conflict], site: &Site) -> String {
 }
 
 /// What a drain came to, in one line.
-pub(super) fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &QueueReport) -> String {
     let words = [
         "landed",
         "parked",

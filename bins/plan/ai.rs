@@ -5,17 +5,20 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::approval::foreign_runner,
     git::{Config, HiddenMarks, Repository},
-    pipeline::{Caller, Crew, CrewFlags, Expense, Named, News, Staff, backoff, call_limits},
+    pipeline::{
+        Caller, Expense, NamedRunner, PipelineEvent, RunnerFlags, RunnerTable, StepRunner, backoff,
+        call_limits,
+    },
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     settings::Settings,
 };
 use clap::Args;
 
-use super::{Strictness, check, sources::Sources};
+use super::{Strictness, check, sources::PlanSources};
 use crate::{
     approval, clock,
-    gardening::{Voice, watch_signals},
+    gardening::{Reporter, watch_signals},
     ui::Ui,
 };
 
@@ -37,10 +40,10 @@ pub(super) struct AiArgs {
 }
 
 impl AiArgs {
-    fn flags(&self) -> CrewFlags {
-        CrewFlags {
-            all: Named { runner: self.runner.clone(), model: self.model.clone() },
-            ..CrewFlags::default()
+    fn flags(&self) -> RunnerFlags {
+        RunnerFlags {
+            all: NamedRunner { runner: self.runner.clone(), model: self.model.clone() },
+            ..RunnerFlags::default()
         }
     }
 }
@@ -48,7 +51,7 @@ impl AiArgs {
 /// Asks an agent for the plan of the sources.
 pub(super) fn plan(
     ui: &mut Ui,
-    sources: &Sources,
+    sources: &PlanSources,
     args: &AiArgs,
     strictness: Strictness,
 ) -> Result<Plan, Failure> {
@@ -58,7 +61,7 @@ pub(super) fn plan(
             .hint("run this inside a repository")
     })?;
     let settings = Settings::load(repository, &Config::load(repository)?)?;
-    let crew = Staff::new(&args.flags(), &settings).planner()?;
+    let crew = RunnerTable::new(&args.flags(), &settings).planner()?;
     require_runner(&crew)?;
     let brought = foreign_runner(&crew, &settings).into_iter().collect();
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
@@ -75,8 +78,8 @@ pub(super) fn plan(
 
 fn ask(
     ui: &mut Ui,
-    sources: &Sources,
-    (repository, settings, crew): (&Repository, &Settings, &Crew),
+    sources: &PlanSources,
+    (repository, settings, crew): (&Repository, &Settings, &StepRunner),
     strictness: Strictness,
 ) -> Result<Plan, Failure> {
     let secrets = Secrets::of_environment(std::env::vars_os())?;
@@ -85,7 +88,7 @@ fn ask(
     let doubts = |plan: &Plan| -> Vec<Problem> {
         if strictness == Strictness::Strict { check::findings(plan, None) } else { Vec::new() }
     };
-    let mut voice = Voice::plain(ui);
+    let mut voice = Reporter::plain(ui);
     let mut planner = Planner {
         runner: require_runner(crew)?,
         model: crew.model.as_deref(),
@@ -98,7 +101,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             attendance: None,
-            voice: &mut |happening| voice.tell(News { task: None, happening }),
+            voice: &mut |happening| voice.tell(PipelineEvent { task: None, happening }),
             follower: None,
             expense: Expense::default(),
             retold: None,
@@ -115,7 +118,7 @@ fn warn_of_changes(
 ) -> Result<(), Failure> {
     let changes = repository.changes(before, repository.snapshot()?)?;
     if !changes.is_empty() {
-        let paths: Vec<String> = changes.iter().map(arborist_core::git::Change::shown).collect();
+        let paths: Vec<String> = changes.iter().map(arborist_core::git::TreeChange::shown).collect();
         ui.warn(&format!("the agent was to change nothing, and has changed: {}", paths.join(", ")));
     }
     let now = Repository::discover_from(repository.top())?;

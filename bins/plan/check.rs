@@ -7,7 +7,7 @@ use arborist_core::{
     workspace::{Misplaced, Workspace},
 };
 
-use super::{Strictness, sources::Sources, text};
+use super::{Strictness, sources::PlanSources, text};
 use crate::{
     entry::Outcome,
     ui::{Tone, Ui},
@@ -38,7 +38,7 @@ fn misplaced(plan: &Plan, workspace: &Workspace) -> Vec<Problem> {
     plan.tasks.iter().filter_map(problem).collect()
 }
 
-pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Outcome {
+pub(super) fn run(ui: &mut Ui, sources: &PlanSources, strictness: Strictness) -> Outcome {
     let plan = match sources.read() {
         Ok(plan) => plan,
         Err(PlanError::Wrong { problems, warnings }) => {

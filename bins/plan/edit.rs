@@ -5,19 +5,19 @@ use std::collections::HashSet;
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
-    history::{Reading, Run, Scope, State},
+    history::{CommitSource, Run, RunScope, State},
     name::TaskId,
     plan::{Edit, Plan, apply_edits, plan_ids, tick_style},
 };
 
 use super::{
     output::replace,
-    sources::{Document, Sources},
+    sources::{Document, PlanSources},
 };
 use crate::{entry::Outcome, ui::Ui};
 
 /// Ticks the boxes of tasks that are complete in the history of the branch that is checked out.
-pub(super) fn tick(ui: &mut Ui, sources: &Sources) -> Outcome {
+pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     let plan = sources.read()?;
     let done = complete_tasks(sources)?;
     let is_done = |task: &arborist_core::plan::Task| done.contains(&task.id);
@@ -37,13 +37,13 @@ pub(super) fn tick(ui: &mut Ui, sources: &Sources) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn complete_tasks(sources: &Sources) -> Result<HashSet<TaskId>, Failure> {
+fn complete_tasks(sources: &PlanSources) -> Result<HashSet<TaskId>, Failure> {
     let repository = sources.repository.as_ref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and here is none")
             .hint("run this inside a repository")
     })?;
-    let scope = Scope::resolve(repository, None)?;
-    let run = Run::scan(repository, scope, Reading::Cached)?;
+    let scope = RunScope::resolve(repository, None)?;
+    let run = Run::scan(repository, scope, CommitSource::Cached)?;
     let complete = run.tasks.into_iter().filter(|task| task.state.state == State::Complete);
     Ok(complete.map(|task| task.id).collect())
 }
@@ -60,7 +60,7 @@ fn tell_boxless(ui: &mut Ui, plan: &Plan, done: &HashSet<TaskId>) {
 }
 
 /// Gives ids to boxes that have none.
-pub(super) fn assign_ids(ui: &mut Ui, sources: &Sources) -> Outcome {
+pub(super) fn assign_ids(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     let mut count = 0;
     for document in &sources.documents {
         let edits = plan_ids(&document.label, &document.bytes)?;

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::{nearest, visible},
     name::TaskId,
-    plan::{Basis, Plan, Reason},
+    plan::{Basis, Plan, WaitReason},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -87,7 +87,7 @@ pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome
     Ok(Exit::Done)
 }
 
-fn reason_document(plan: &Plan, node: &TaskId, reason: &Reason) -> ReasonDocument {
+fn reason_document(plan: &Plan, node: &TaskId, reason: &WaitReason) -> ReasonDocument {
     ReasonDocument {
         node: node.to_string(),
         on: reason.on.to_string(),

@@ -16,12 +16,12 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::Failure,
-    plan::{Plan, PlanError, Proposal, propose_test},
+    plan::{Plan, PlanError, TestProposal, propose_test},
     safe_files,
 };
 use clap::{Parser, ValueEnum};
 
-use self::{ai::AiArgs, sources::Sources};
+use self::{ai::AiArgs, sources::PlanSources};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
@@ -139,7 +139,7 @@ impl PlanArgs {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command's body takes its arguments")]
 pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
-    let sources = Sources::find(&args.specs, ui)?;
+    let sources = PlanSources::find(&args.specs, ui)?;
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
     let read = |ui: &mut Ui| {
         if args.ai.ai {
@@ -178,7 +178,7 @@ enum Strictness {
 }
 
 /// The plan, and the test command that the repository suggests.
-fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Proposal>), Failure> {
+fn read(sources: &PlanSources, strictness: Strictness) -> Result<(Plan, Option<TestProposal>), Failure> {
     let plan = sources.read()?;
     let findings = check::findings(&plan, sources.workspace(&plan)?.as_ref());
     if strictness == Strictness::Strict && !findings.is_empty() {

@@ -5,24 +5,24 @@ use std::path::Path;
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
-    plan::{Changes, Plan, PlanError, Proposal, TreeDocument},
+    plan::{Changes, Plan, PlanError, TestProposal, TreeDocument},
     safe_files,
 };
 
-use super::{Format, graph, sources::Sources, text};
+use super::{Format, graph, sources::PlanSources, text};
 use crate::{entry::Outcome, ui::Ui};
 
 /// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
 pub(super) fn print(
     ui: &mut Ui,
-    (mut plan, proposal): (Plan, Option<Proposal>),
-    sources: &Sources,
+    (mut plan, proposal): (Plan, Option<TestProposal>),
+    sources: &PlanSources,
     format: Format,
 ) -> Outcome {
     warn(ui, &plan);
     let mut summary = text::summary(&plan);
     summary.extend(text::reds(&plan));
-    if let Some(Proposal { test, because }) = &proposal {
+    if let Some(TestProposal { test, because }) = &proposal {
         summary.push(format!("test command: {} (from {because})", test.command));
     }
     summary.push(format!("read from {}", sources.labels()));
@@ -40,8 +40,8 @@ pub(super) fn print(
 /// Writes the plan to a file, all or nothing.
 pub(super) fn write(
     ui: &mut Ui,
-    (mut plan, proposal): (Plan, Option<Proposal>),
-    sources: &Sources,
+    (mut plan, proposal): (Plan, Option<TestProposal>),
+    sources: &PlanSources,
     (file, format): (&Path, Format),
 ) -> Outcome {
     warn(ui, &plan);
@@ -64,8 +64,8 @@ fn warn(ui: &mut Ui, plan: &Plan) {
 
 fn rendered(
     plan: &mut Plan,
-    proposal: Option<&Proposal>,
-    sources: &Sources,
+    proposal: Option<&TestProposal>,
+    sources: &PlanSources,
     format: Format,
 ) -> Result<String, Failure> {
     match format {

@@ -27,12 +27,12 @@ pub(super) struct Document {
 }
 
 /// The files of a plan, and the repository that they belong to, if any.
-pub(super) struct Sources {
+pub(super) struct PlanSources {
     pub(super) documents: Vec<Document>,
     pub(super) repository: Option<Repository>,
 }
 
-impl Sources {
+impl PlanSources {
     /// Finds and loads the files. Without a repository, files must be named.
     pub(super) fn find(specs: &[PathBuf], ui: &mut Ui) -> Result<Self, Failure> {
         let repository = match Repository::discover() {

@@ -6,7 +6,7 @@ use arborist_core::{
     failure::Exit,
     message::visible,
     name::TaskId,
-    plan::{Conflict, Mark, Plan, RedProposal, Task, Unread, Why},
+    plan::{Mark, Plan, RedProposal, SharedFile, Task, Unread, Why},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -169,9 +169,9 @@ struct ConflictDocument {
 }
 
 impl WavesDocument {
-    fn new(waves: &[Vec<&Task>], conflicts: &[Conflict]) -> Self {
+    fn new(waves: &[Vec<&Task>], conflicts: &[SharedFile]) -> Self {
         let wave = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.to_string()).collect();
-        let conflict = |conflict: &Conflict| ConflictDocument {
+        let conflict = |conflict: &SharedFile| ConflictDocument {
             file: conflict.file.clone(),
             tasks: conflict.tasks.iter().map(ToString::to_string).collect(),
         };

@@ -6,12 +6,12 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Remains, save_own_branch},
     git::{Config, Repository},
-    history::{Reading, Run, Scope, TaskHistory},
+    history::{CommitSource, Run, RunScope, TaskHistory},
     message::{Status, Wording, nearest},
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
     process::FileLock,
-    record::{Entry, Recorder},
+    record::{RunRecorder, TaskEvent},
     session::recover_from_crash,
 };
 use clap::Parser;
@@ -50,7 +50,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     ui.configure(&config.finish()?);
-    let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
     if repository.find_branch(&scope.branch)?.is_none() {
         let words = format!("there is no branch '{}'", scope.branch);
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
@@ -61,8 +61,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     // A run may have ended, or a turn may have been finished, since the branch was looked at.
     let unborn = || GardenerError::Unborn(scope.branch.clone());
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
-    let scope = Scope { tip: Some(head), ..scope };
-    let run = Run::scan(&repository, scope, Reading::Fresh)?;
+    let scope = RunScope { tip: Some(head), ..scope };
+    let run = Run::scan(&repository, scope, CommitSource::Fresh)?;
     let no_run = || {
         Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))
             .hint("begin one with: git arborist gardener")
@@ -73,7 +73,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     }
     let place = find_checkout(&repository, &run.scope.branch)?;
     let at = place.as_ref().unwrap_or(&repository);
-    let mut recorder = Recorder::new(at, run.scope.branch.clone(), start.session.clone(), head)?;
+    let mut recorder = RunRecorder::new(at, run.scope.branch.clone(), start.session.clone(), head)?;
     for task in &args.tasks {
         let history = run.find(task);
         let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
@@ -88,7 +88,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.line(&format!("{task} is reset already"));
         } else {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
-            let event = recorder.record(Entry::new(task.clone(), Status::Reset, wording), recorder.tree())?;
+            let event =
+                recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
             ui.line(&format!("{} reset {task}", event.commit.short()));
         }
         if let Some(saved) = own {

@@ -3,7 +3,7 @@
 use arborist_core::name::digest;
 use serde_json::{Value, json};
 
-use super::export::Written;
+use super::export::ExportedTurn;
 use crate::document::rfc3339;
 
 /// The schema of the specification 0.1.0 takes two parts only.
@@ -11,7 +11,7 @@ const VERSION: &str = "0.1";
 const LONGEST_MODEL: usize = 250;
 
 /// The record of a turn's commit.
-pub(super) fn record(written: &Written<'_>) -> Value {
+pub(super) fn record(written: &ExportedTurn<'_>) -> Value {
     let turn = written.turn;
     let contributor = json!({ "type": "ai", "model_id": model_of(&turn.provider, &turn.model) });
     let files: Vec<Value> = written
@@ -56,7 +56,7 @@ fn model_of(provider: &str, model: &str) -> String {
 }
 
 /// The same turn has the same id whenever it is told: a UUID of version 8, made of a digest.
-fn uuid_of(written: &Written<'_>) -> String {
+fn uuid_of(written: &ExportedTurn<'_>) -> String {
     let hash = digest(format!("{} {} {}", written.session, written.turn.number, written.commit).as_bytes());
     format!("{}-{}-8{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32])
 }

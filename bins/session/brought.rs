@@ -12,21 +12,21 @@ use arborist_core::{
     process::Cancel,
     safe_files,
     settings::Settings,
-    workspace::{Section, Workspace},
+    workspace::{RepoSection, Workspace},
     worktree::WorktreeOptions,
 };
 
 use super::{
-    onward::{Onward, Wishes},
-    open::Opened,
+    onward::{Onward, ResumeOptions},
+    open::OpenSessions,
 };
 use crate::{approval, gardening::require_given, ui::Ui};
 
 /// Refuses to ask a remote that the user has not seen. What else is known by then is shown with it, so that nobody has to
 /// approve in parts; but what the session itself brings along is only known when it was fetched.
 pub(super) fn require_remote(
-    opened: &Opened,
-    (workspace, main): (&Workspace, &Section),
+    opened: &OpenSessions,
+    (workspace, main): (&Workspace, &RepoSection),
     onward: &Onward,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(super) fn require_remote(
 }
 
 /// What the files of the checkout bring along. One that cannot be read is in the way later, if at all.
-fn in_checkout(opened: &Opened, workspace: &Workspace, onward: &Onward) -> BTreeSet<String> {
+fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) -> BTreeSet<String> {
     let mut commands = workspace.foreign_wishes();
     commands.extend(workspace.foreign_tools());
     let repository = &opened.repository;
@@ -60,8 +60,8 @@ fn in_checkout(opened: &Opened, workspace: &Workspace, onward: &Onward) -> BTree
 /// Refuses what the user has not seen of all that a session may run: of the configuration and the plan that stand in
 /// `commit`, of its records, and of the checkout for a worktree that has to be made for its branch.
 pub(super) fn require(
-    opened: &Opened,
-    wishes: &Wishes<'_>,
+    opened: &OpenSessions,
+    wishes: &ResumeOptions<'_>,
     (commit, plan): (Oid, Option<&PlanRef>),
     branch: Option<&BranchName>,
     ui: &mut Ui,

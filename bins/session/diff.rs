@@ -2,15 +2,15 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Change,
+    git::TreeChange,
     name::Oid,
-    session::Stored,
+    session::StoredRecord,
 };
 use clap::Args;
 
 use super::{
-    document::{DiffDocument, OtherDiffDocument, TreeDocument},
-    open::{IdArgs, JsonArgs, Opened, open},
+    document::{DiffDocument, OtherDiffDocument, TurnTreeDocument},
+    open::{IdArgs, JsonArgs, OpenSessions, open},
     others,
     show::{start_in, tell_patch},
 };
@@ -46,9 +46,9 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
             ui,
             &DiffDocument {
                 session: newest.record.session.to_string(),
-                from: TreeDocument { turn: args.from, commit: from.to_string() },
-                to: TreeDocument { turn: args.to, commit: to.to_string() },
-                files: changes.iter().map(Change::shown).collect(),
+                from: TurnTreeDocument { turn: args.from, commit: from.to_string() },
+                to: TurnTreeDocument { turn: args.to, commit: to.to_string() },
+                files: changes.iter().map(TreeChange::shown).collect(),
                 patch,
                 others: others.into_iter().map(|(other, _)| other).collect(),
             },
@@ -71,8 +71,8 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
 
 /// What differs in other repositories, as a document and in a few words.
 fn differing(
-    opened: &Opened,
-    newest: &Stored,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
     (from, to): ((u32, Oid), (u32, Oid)),
     ui: &mut Ui,
 ) -> Result<Vec<(OtherDiffDocument, String)>, Failure> {
@@ -96,7 +96,7 @@ fn differing(
             repository: other.name().to_string(),
             from: from.to_string(),
             to: to.to_string(),
-            files: changes.iter().map(Change::shown).collect(),
+            files: changes.iter().map(TreeChange::shown).collect(),
             patch,
         };
         found.push((document, stat));
@@ -105,7 +105,7 @@ fn differing(
 }
 
 /// The code as it stood when a turn ended: its own commit, or the last before it if it wrote nothing.
-pub(super) fn commit_at(opened: &Opened, newest: &Stored, turn: u32) -> Result<Oid, Failure> {
+pub(super) fn commit_at(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Oid, Failure> {
     let archive = opened.archive();
     let stored = if turn == 0 { archive.start_of(newest)? } else { archive.turn(newest, turn)? };
     Ok(stored.record.context.head)

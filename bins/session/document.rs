@@ -3,14 +3,14 @@
 use arborist_core::{
     message::visible,
     session::{
-        Asked, Checkpoint, Driver, Fork, Happening, Origin, Record, RepositoryStart, Standing, Start, Stored,
-        Turn,
+        Asked, Checkpoint, CommitOrigin, Driver, Fork, Record, RecordKind, RepositoryStart, SessionStart,
+        SessionState, StoredRecord, Turn,
     },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::open::Opened;
+use super::open::OpenSessions;
 use crate::document::rfc3339;
 
 /// The sessions of a repository.
@@ -28,7 +28,7 @@ pub struct SessionDocument {
     /// Its id.
     pub id: String,
     /// How it stands.
-    pub state: Standing,
+    pub state: SessionState,
     /// Its plan, as `path@blob`; null if it has none.
     pub plan: Option<String>,
     /// The branch that it works on.
@@ -158,9 +158,9 @@ pub struct DiffDocument {
     /// The session.
     pub session: String,
     /// The first turn.
-    pub from: TreeDocument,
+    pub from: TurnTreeDocument,
     /// The second turn.
-    pub to: TreeDocument,
+    pub to: TurnTreeDocument,
     /// The paths that differ.
     pub files: Vec<String>,
     /// How they differ.
@@ -190,7 +190,7 @@ pub struct OtherDiffDocument {
 /// The tree of a turn.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct TreeDocument {
+pub struct TurnTreeDocument {
     /// The turn; 0 is the commit that the session began at.
     pub turn: u32,
     /// The turn's commit, or the last before it if it wrote nothing.
@@ -218,7 +218,7 @@ pub struct ExportDocument {
 }
 
 impl SessionDocument {
-    pub(super) fn new(opened: &Opened, stored: &Stored) -> Self {
+    pub(super) fn new(opened: &OpenSessions, stored: &StoredRecord) -> Self {
         let Record { session, time, totals, context, .. } = &stored.record;
         Self {
             id: session.to_string(),
@@ -243,12 +243,12 @@ impl SessionDocument {
 impl SessionShowDocument {
     pub(super) fn new(
         session: SessionDocument,
-        newest: &Stored,
-        (start, asked): (&Start, Asked),
-        checkpoint: Option<&Stored>,
+        newest: &StoredRecord,
+        (start, asked): (&SessionStart, Asked),
+        checkpoint: Option<&StoredRecord>,
     ) -> Self {
         let checkpoint = checkpoint.and_then(|stored| match &stored.record.happening {
-            Happening::Checkpoint(checkpoint) => Some(checkpoint.clone()),
+            RecordKind::Checkpoint(checkpoint) => Some(checkpoint.clone()),
             _ => None,
         });
         Self {
@@ -264,7 +264,7 @@ impl SessionShowDocument {
 }
 
 impl WhichDocument {
-    pub(super) fn new(commit: String, origin: &Origin, repository: Option<String>) -> Self {
+    pub(super) fn new(commit: String, origin: &CommitOrigin, repository: Option<String>) -> Self {
         let word = |of: fn(&Turn) -> &String| origin.proof.as_ref().map(|turn| visible(of(turn)));
         Self {
             commit,

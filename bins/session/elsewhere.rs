@@ -13,7 +13,7 @@ use arborist_core::{
     workspace::Workspace,
 };
 
-use super::{document::OtherPatchDocument, open::Opened, show::patch_of};
+use super::{document::OtherPatchDocument, open::OpenSessions, show::patch_of};
 use crate::ui::Ui;
 
 /// A repository and what it is called.
@@ -21,12 +21,12 @@ type Place = (String, Repository);
 
 /// The other repositories of the workspace, once somebody asks for one.
 pub(super) struct Elsewhere<'a> {
-    opened: &'a Opened,
+    opened: &'a OpenSessions,
     found: OnceCell<Vec<Place>>,
 }
 
 impl<'a> Elsewhere<'a> {
-    pub(super) fn of(opened: &'a Opened) -> Self {
+    pub(super) fn of(opened: &'a OpenSessions) -> Self {
         Self { opened, found: OnceCell::new() }
     }
 

@@ -10,7 +10,7 @@ use arborist_core::{
     git::{AddedLines, Repository},
     message::visible,
     name::{Oid, SessionId},
-    session::{Archive, Record, Turn},
+    session::{Record, SessionReader, Turn},
 };
 use clap::{Args, ValueEnum};
 
@@ -47,7 +47,7 @@ pub(super) struct ExportArgs {
 }
 
 /// A turn that wrote something, and what.
-pub(super) struct Written<'a> {
+pub(super) struct ExportedTurn<'a> {
     pub(super) session: &'a str,
     /// What the repository is called, if it is another one of the workspace.
     pub(super) repository: Option<&'a str>,
@@ -102,14 +102,14 @@ impl Telling<'_> {
         (name, repository): (Option<&str>, &Repository),
         commit: Oid,
     ) -> Result<(), Failure> {
-        if !Archive::is_proven(repository, commit, (session, turn))? {
+        if !SessionReader::is_proven(repository, commit, (session, turn))? {
             let (number, commit) = (turn.number, commit.short());
             let words = format!("turn {number} names {commit}, which does not say so itself: it is left out");
             self.ui.warn(&words);
             return Ok(());
         }
         let lines = lines_of(repository, commit)?;
-        let written = Written { session: session.as_str(), repository: name, turn, commit, lines };
+        let written = ExportedTurn { session: session.as_str(), repository: name, turn, commit, lines };
         let is_first = !self.args.write || self.notes(repository)?.insert(commit);
         match self.args.format {
             Format::AgentTrace => self.ui.line(&agent_trace::record(&written).to_string()),

@@ -4,18 +4,18 @@ use arborist_core::{
     failure::Failure,
     git::shown_url,
     message::visible,
-    session::Archive,
+    session::SessionReader,
     settings::Settings,
-    workspace::{Section, Supply, Wanted, Workspace},
+    workspace::{FetchScope, RepoSection, Supply, Workspace},
 };
 
-use super::{brought::require_remote, onward::Onward, open::Opened};
+use super::{brought::require_remote, onward::Onward, open::OpenSessions};
 use crate::{gardening::watch_signals, ui::Ui};
 
 /// Takes over what the remote of this repository has of sessions: the one that is configured; else, for a session that is
 /// not known here, the one that it was cloned from. One that cannot be reached is a warning.
 pub(super) fn fetch(
-    opened: &mut Opened,
+    opened: &mut OpenSessions,
     (is_known, onward): (bool, &Onward),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
@@ -30,12 +30,12 @@ pub(super) fn fetch(
     }
     require_remote(opened, (&workspace, &main), onward, ui)?;
     take_over(opened, (&workspace, &main), ui)?;
-    opened.shelf = Archive::new(&opened.repository).list()?;
+    opened.shelf = SessionReader::new(&opened.repository).list()?;
     Ok(())
 }
 
 /// The remote that a clone has by itself.
-fn origin(opened: &Opened) -> Result<Option<String>, Failure> {
+fn origin(opened: &OpenSessions) -> Result<Option<String>, Failure> {
     let remotes = opened.repository.list_remotes()?;
     Ok(match remotes.as_slice() {
         [only] => Some(only.clone()),
@@ -43,9 +43,13 @@ fn origin(opened: &Opened) -> Result<Option<String>, Failure> {
     })
 }
 
-fn take_over(opened: &Opened, (workspace, main): (&Workspace, &Section), ui: &mut Ui) -> Result<(), Failure> {
+fn take_over(
+    opened: &OpenSessions,
+    (workspace, main): (&Workspace, &RepoSection),
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     let repository = &opened.repository;
-    match workspace.refresh(repository, main, &Wanted::Everything)? {
+    match workspace.refresh(repository, main, &FetchScope::Everything)? {
         Supply::Offline { why, trouble } => {
             ui.warn(&format!("offline: what the remote has of sessions is not known ({})", visible(&why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));

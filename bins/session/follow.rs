@@ -4,7 +4,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository, Taken},
-    history::{Reading, Run, Scope},
+    history::{CommitSource, Run, RunScope},
     name::Oid,
     session::Record,
     worktree::SESSION_REASON,
@@ -48,9 +48,9 @@ impl<'a> Follow<'a> {
 
     /// What history says there.
     pub(super) fn history(&self) -> Result<Run, Failure> {
-        let scope = Scope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
+        let scope = RunScope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
         // Whoever drives the run reads it afresh.
-        Ok(Run::scan(self.repository, scope, Reading::Cached)?)
+        Ok(Run::scan(self.repository, scope, CommitSource::Cached)?)
     }
 
     /// Goes there. A checkout follows only where it was made for a session; one that is the user's own is left alone.

@@ -3,13 +3,13 @@
 use arborist_core::name::digest;
 use serde_json::json;
 
-use super::export::Written;
+use super::export::ExportedTurn;
 
 /// The notes stand under `refs/notes/ai`.
 pub(super) const NOTES: &str = "ai";
 
 /// The note of a turn's commit.
-pub(super) fn note(written: &Written<'_>) -> String {
+pub(super) fn note(written: &ExportedTurn<'_>) -> String {
     let turn = written.turn;
     let conversation = turn.agent_session.as_deref().unwrap_or(written.session);
     let session = format!("s_{}", &digest(format!("{}:{conversation}", turn.runner).as_bytes())[..14]);

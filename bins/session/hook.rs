@@ -14,17 +14,19 @@ use arborist_core::{
     git::Repository,
     name::{BranchName, Oid, SessionId, digest},
     safe_files,
-    session::{Chronicle, Driver, End, Happening, RepositoryStart, Resumed, Start, Verdict},
+    session::{
+        Driver, RecordKind, RepositoryStart, Resumed, SessionEnd, SessionStart, SessionVerdict, SessionWriter,
+    },
 };
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    keep::{Amid, Meant, keep, lock},
-    mark::Mark,
+    keep::{Amid, TurnScope, keep, lock},
+    mark::SessionMark,
     plumbing::{append, name_of, place},
-    turn::Told,
+    turn::ReportedTurn,
 };
 use crate::{clock, document::rfc3339, entry::Outcome};
 
@@ -88,7 +90,7 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let seed = format!("claude:{}:{branch}", event.session_id);
     let session: SessionId = digest(seed.as_bytes())[..8].parse().context("no id for the session")?;
-    let mark = Mark::new(&branch, &session);
+    let mark = SessionMark::new(&branch, &session);
     match event.hook_event_name.as_str() {
         // What lies there when the user gives the word is the user's.
         "UserPromptSubmit" => {
@@ -101,11 +103,11 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
             take_turn(&Repository::discover_from(repository.top())?, event, &session)
         }
         "SessionEnd" => {
-            let Some(chronicle) = Chronicle::find(repository, &session)? else {
+            let Some(chronicle) = SessionWriter::find(repository, &session)? else {
                 return Ok(());
             };
-            let end = End { result: Verdict::Complete, words: String::new() };
-            append(&chronicle, &Happening::End(end), head)?;
+            let end = SessionEnd { result: SessionVerdict::Complete, words: String::new() };
+            append(&chronicle, &RecordKind::End(end), head)?;
             mark.take_away(repository)
         }
         _ => Ok(()),
@@ -118,13 +120,13 @@ fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Res
     let is_stop = event.hook_event_name == "Stop";
     let told = told(event, is_stop);
     let has_words = is_stop && told.message.is_some();
-    let before = Mark::new(&branch, session).find(repository)?;
+    let before = SessionMark::new(&branch, session).find(repository)?;
     match before {
         Some(before) if has_words || before.tree != repository.snapshot()? => {}
         _ => return Ok(()),
     }
     let chronicle = chronicle(repository, session, (branch, head))?;
-    keep(repository, &chronicle, &told, (&Meant::Since, Amid::Recorded))
+    keep(repository, &chronicle, &told, (&TurnScope::Since, Amid::Recorded))
 }
 
 /// The writer of the session, which is begun if there is none yet.
@@ -132,14 +134,14 @@ fn chronicle(
     repository: &Repository,
     session: &SessionId,
     (branch, head): (BranchName, Oid),
-) -> Result<Chronicle, Failure> {
-    if let Some(chronicle) = Chronicle::find(repository, session)? {
-        if let Happening::End(_) = chronicle.newest().record.happening {
-            append(&chronicle, &Happening::Resume(Resumed { turn: None, commit: head, asked: None }), head)?;
+) -> Result<SessionWriter, Failure> {
+    if let Some(chronicle) = SessionWriter::find(repository, session)? {
+        if let RecordKind::End(_) = chronicle.newest().record.happening {
+            append(&chronicle, &RecordKind::Resume(Resumed { turn: None, commit: head, asked: None }), head)?;
         }
         return Ok(chronicle);
     }
-    let start = Start {
+    let start = SessionStart {
         repositories: vec![RepositoryStart { name: name_of(repository), branch, base: head }],
         plan: None,
         pipeline: "claude".into(),
@@ -149,13 +151,13 @@ fn chronicle(
         forked_from: None,
         offline: false,
     };
-    Ok(Chronicle::begin(repository, session.clone(), start, clock::now())?)
+    Ok(SessionWriter::begin(repository, session.clone(), start, clock::now())?)
 }
 
-fn told(event: &Event, is_stop: bool) -> Told {
+fn told(event: &Event, is_stop: bool) -> ReportedTurn {
     let (model, said) = read_end(Path::new(&event.transcript_path));
     let words = event.last_assistant_message.clone().filter(|_| is_stop).or(said);
-    Told {
+    ReportedTurn {
         node: interactive(),
         model: model.unwrap_or_default(),
         provider: None,

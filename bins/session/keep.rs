@@ -5,19 +5,19 @@ use std::{path::PathBuf, time::Duration};
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::{Change, GoingOn, Repository, Stock},
+    git::{GoingOn, Repository, Stock, TreeChange},
     message::visible,
     name::Oid,
     process::{Cancel, FileLock},
-    record::{Delivery, Recorder, settle},
-    session::{Chronicle, Draft, Happening, SessionError, Turn, TurnDraft, recover_from_crash},
+    record::{RunRecorder, StagedCommit, settle},
+    session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft, recover_from_crash},
 };
 
 use super::{
-    mark::{Mark, paths_between},
+    mark::{SessionMark, paths_between},
     paths::{is_below, require_committable},
     plumbing::place,
-    turn::{Told, commit_of, turn_of},
+    turn::{ReportedTurn, commit_of, turn_of},
 };
 use crate::clock;
 
@@ -25,7 +25,7 @@ use crate::clock;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What of a worktree belongs to a turn.
-pub(super) enum Meant {
+pub(super) enum TurnScope {
     /// What is at these paths or below them.
     Paths(Vec<PathBuf>),
     /// What has changed since the last turn, and was not changed before that already.
@@ -43,7 +43,7 @@ pub(super) enum Amid {
 
 /// What of the worktree is committed, and what the turn wrote that is not.
 struct Choice {
-    changes: Vec<Change>,
+    changes: Vec<TreeChange>,
     is_all: bool,
     left_out: Vec<String>,
 }
@@ -61,12 +61,12 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
 /// Commits what belongs to a turn, and records it. The branch must be locked.
 pub(super) fn keep(
     repository: &Repository,
-    chronicle: &Chronicle,
-    told: &Told,
-    (meant, amid): (&Meant, Amid),
+    chronicle: &SessionWriter,
+    told: &ReportedTurn,
+    (meant, amid): (&TurnScope, Amid),
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
-    let mark = Mark::new(&branch, chronicle.session());
+    let mark = SessionMark::new(&branch, chronicle.session());
     let before = repository.index_stamp();
     let staged = repository.staged_since(head)?;
     if let Some(refusal) = find_unsettled(repository, &staged)? {
@@ -76,12 +76,12 @@ pub(super) fn keep(
         let turn = Turn { not_committed: Some(refusal.message), ..turn_of(told, &[]) };
         chronicle.append(clock::now(), |number| {
             let turn = Turn { number, ..turn.clone() };
-            Ok::<_, SessionError>(Draft::at(head, Happening::Turn(turn)))
+            Ok::<_, SessionError>(DraftRecord::at(head, RecordKind::Turn(turn)))
         })?;
         return mark.set(repository, (repository.snapshot()?, head));
     }
     settle(repository, &branch, head)?;
-    let mut recorder = Recorder::new(repository, branch, chronicle.session().clone(), head)?;
+    let mut recorder = RunRecorder::new(repository, branch, chronicle.session().clone(), head)?;
     let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
@@ -91,7 +91,7 @@ pub(super) fn keep(
     };
     let is_all_ours = tree == snapshot && staged.is_empty() && index.follows(before);
     let index = is_all_ours.then_some(&index);
-    let delivery = Delivery { tree, tip: head, changes: &changes, index };
+    let delivery = StagedCommit { tree, tip: head, changes: &changes, index };
     let pipeline = chronicle.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
         entry: (!changes.is_empty()).then(|| commit_of(told, &pipeline, &changes).entry()),
@@ -105,35 +105,35 @@ pub(super) fn keep(
 /// What of `snapshot` is to be committed on top of `branch`.
 fn choose(
     repository: &Repository,
-    mark: &Mark,
-    meant: &Meant,
+    mark: &SessionMark,
+    meant: &TurnScope,
     (branch, snapshot): (Oid, Oid),
 ) -> Result<Choice, Failure> {
     let all = repository.changes(branch, snapshot)?;
     repository.require_proven(branch, snapshot)?;
     let count = all.len();
     let mut left_out = Vec::new();
-    let chosen: Vec<Change> = match meant {
-        Meant::Paths(paths) => {
+    let chosen: Vec<TreeChange> = match meant {
+        TurnScope::Paths(paths) => {
             require_committable(repository, paths, (branch, snapshot))?;
             all.into_iter().filter(|change| is_below(change, paths)).collect()
         }
-        Meant::Since => {
+        TurnScope::Since => {
             let before = mark.find(repository)?.ok_or_else(|| {
                 Failure::new(Exit::Person, "what lay in the worktree before the turn is not known any more")
                     .hint("say which files the turn wrote: --files-from <file>")
             })?;
             let written = paths_between(repository, before.tree, snapshot)?;
             let earlier = before.changed(repository, branch)?;
-            let (foreign, own): (Vec<Change>, Vec<Change>) = all
+            let (foreign, own): (Vec<TreeChange>, Vec<TreeChange>) = all
                 .into_iter()
                 .filter(|change| written.contains(&change.path))
                 .partition(|change| earlier.contains(&change.path));
-            left_out = foreign.iter().map(Change::shown).collect();
+            left_out = foreign.iter().map(TreeChange::shown).collect();
             own
         }
     };
-    let changes: Vec<Change> = chosen.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let changes: Vec<TreeChange> = chosen.into_iter().filter(|change| !change.is_gitlink()).collect();
     let is_all = changes.len() == count;
     Ok(Choice { changes, is_all, left_out })
 }

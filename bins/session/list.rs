@@ -2,19 +2,19 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    session::{Record, Stored},
+    session::{Record, StoredRecord},
 };
 use clap::Args;
 
 use super::{
     document::{SessionDocument, SessionListDocument},
-    open::{JsonArgs, Opened, open},
+    open::{JsonArgs, OpenSessions, open},
     words::{Last, cost_of, plan_of, table, tokens_of, tone_of},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(super) struct SessionListArgs {
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -23,7 +23,7 @@ pub(super) struct ListArgs {
 const NEIGHBOURS: usize = 8;
 const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "age", "branch", "plan"];
 
-pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let sessions = in_order(&opened)?;
     if args.json.json {
@@ -58,8 +58,8 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
 
 /// The last one first. Of those that were last heard of in the same second, the one that stands on the commits of another
 /// on the same branch came later.
-fn in_order(opened: &Opened) -> Result<Vec<&Stored>, Failure> {
-    let mut found: Vec<&Stored> = Vec::new();
+fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
+    let mut found: Vec<&StoredRecord> = Vec::new();
     for stored in &opened.shelf.sessions {
         let (time, context) = (stored.record.time, &stored.record.context);
         let mut place = found.len();

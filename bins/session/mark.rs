@@ -10,28 +10,28 @@ use arborist_core::{
 };
 
 /// The ref of one session on its branch.
-pub(super) struct Mark(String);
+pub(super) struct SessionMark(String);
 
 /// What lay in the worktree, and what the branch held.
-pub(super) struct Before {
+pub(super) struct TurnStart {
     pub(super) tree: Oid,
     committed: Oid,
 }
 
-impl Mark {
+impl SessionMark {
     pub(super) fn new(branch: &BranchName, session: &SessionId) -> Self {
         // No task can be called so: marks of attempts stand beside it.
         Self(format!("{}{}/@session/{session}", Unfinished::REFS, branch.component()))
     }
 
-    pub(super) fn find(&self, repository: &Repository) -> Result<Option<Before>, Failure> {
+    pub(super) fn find(&self, repository: &Repository) -> Result<Option<TurnStart>, Failure> {
         let Some(commit) = repository.find_ref(&self.0)? else {
             return Ok(None);
         };
         let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
         let tree = repository.tree_of(commit)?;
         let committed = parent.map(|parent| repository.tree_of(parent)).transpose()?;
-        Ok(Some(Before { tree, committed: committed.unwrap_or(tree) }))
+        Ok(Some(TurnStart { tree, committed: committed.unwrap_or(tree) }))
     }
 
     /// Keeps what lies in the worktree, with the branch at `head`.
@@ -51,7 +51,7 @@ impl Mark {
     }
 }
 
-impl Before {
+impl TurnStart {
     /// The paths that were changed already and are not committed in `branch` as they were then.
     pub(super) fn changed(&self, repository: &Repository, branch: Oid) -> Result<HashSet<Vec<u8>>, Failure> {
         let then = paths_between(repository, self.committed, self.tree)?;

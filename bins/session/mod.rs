@@ -10,7 +10,6 @@ mod fetch;
 mod follow;
 mod git_ai;
 mod hook;
-mod house;
 mod keep;
 mod list;
 mod mark;
@@ -22,6 +21,7 @@ mod plumbing;
 mod replay;
 mod restore;
 mod resume;
+mod session_worktree;
 mod show;
 mod then;
 mod turn;
@@ -86,9 +86,9 @@ pub struct SessionArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List sessions, the last one first
-    List(list::ListArgs),
+    List(list::SessionListArgs),
     /// Show one session, or one of its turns
-    Show(show::ShowArgs),
+    Show(show::SessionShowArgs),
     /// List the turns of a session, a line each
     Turns(show::TurnsArgs),
     /// Show what differs between the trees of two turns

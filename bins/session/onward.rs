@@ -7,11 +7,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::plain_text,
     safe_files::InnerPath,
-    session::{Asked, OF_RUNNER, Stored},
+    session::{Asked, OF_RUNNER, StoredRecord},
 };
 use clap::{Args, Parser};
 
-use super::open::Opened;
+use super::open::OpenSessions;
 use crate::{
     approval,
     gardener::GardenerArgs,
@@ -72,11 +72,15 @@ impl Onward {
 
     /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
     /// command in it is run only if the user has given it here.
-    pub(super) fn recorded(&self, opened: &Opened, newest: &Stored) -> Result<Wishes<'_>, Failure> {
+    pub(super) fn recorded(
+        &self,
+        opened: &OpenSessions,
+        newest: &StoredRecord,
+    ) -> Result<ResumeOptions<'_>, Failure> {
         let asked = opened.archive().asked_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
-        let mut wishes = Wishes { onward: self, options: Vec::new(), test: None };
+        let mut wishes = ResumeOptions { onward: self, options: Vec::new(), test: None };
         if let Some(name) = asked.withheld.iter().find(|name| !is_replaced(name)) {
             return Err(withheld(name, newest));
         }
@@ -103,8 +107,8 @@ impl Onward {
     }
 
     /// What the user says now, without anything of a run before.
-    pub(super) fn alone(&self) -> Wishes<'_> {
-        Wishes { onward: self, options: Vec::new(), test: None }
+    pub(super) fn alone(&self) -> ResumeOptions<'_> {
+        ResumeOptions { onward: self, options: Vec::new(), test: None }
     }
 }
 
@@ -120,7 +124,7 @@ fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
 }
 
 /// What nobody wrote down cannot be taken up.
-fn withheld(name: &str, newest: &Stored) -> Failure {
+fn withheld(name: &str, newest: &StoredRecord) -> Failure {
     let session = &newest.record.session;
     let words =
         format!("session '{session}' was given a --{name} that holds a secret, so it was not recorded");
@@ -134,14 +138,14 @@ fn is_inner(folder: &str) -> bool {
 }
 
 /// Options of a run that is to go on.
-pub(super) struct Wishes<'a> {
+pub(super) struct ResumeOptions<'a> {
     onward: &'a Onward,
     options: Vec<OsString>,
     /// The test command of the record, as it is approved.
     pub(super) test: Option<String>,
 }
 
-impl Wishes<'_> {
+impl ResumeOptions<'_> {
     pub(super) fn consent(&self) -> Consent {
         self.onward.consent()
     }
@@ -176,7 +180,11 @@ impl Wishes<'_> {
     }
 
     /// What the session is asked for from now on, if that is something else than before.
-    pub(super) fn asked(&self, opened: &Opened, newest: &Stored) -> Result<Option<Asked>, Failure> {
+    pub(super) fn asked(
+        &self,
+        opened: &OpenSessions,
+        newest: &StoredRecord,
+    ) -> Result<Option<Asked>, Failure> {
         let now = self.read()?.asked()?;
         Ok(Some(now).filter(|now| opened.archive().asked_of(newest).ok().as_ref() != Some(now)))
     }

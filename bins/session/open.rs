@@ -5,7 +5,7 @@ use std::path::Path;
 use arborist_core::{
     failure::Failure,
     git::{Config, Repository},
-    session::{Archive, Shelf, Standing, Stored},
+    session::{SessionList, SessionReader, SessionState, StoredRecord},
 };
 use clap::Args;
 
@@ -28,34 +28,34 @@ pub(super) struct IdArgs {
 }
 
 /// A repository and its sessions.
-pub(super) struct Opened {
+pub(super) struct OpenSessions {
     pub(super) repository: Repository,
     pub(super) config: Config,
-    pub(super) shelf: Shelf,
+    pub(super) shelf: SessionList,
 }
 
-impl Opened {
-    pub(super) fn archive(&self) -> Archive<'_> {
-        Archive::new(&self.repository)
+impl OpenSessions {
+    pub(super) fn archive(&self) -> SessionReader<'_> {
+        SessionReader::new(&self.repository)
     }
 
-    pub(super) fn require(&self, args: &IdArgs) -> Result<&Stored, Failure> {
+    pub(super) fn require(&self, args: &IdArgs) -> Result<&StoredRecord, Failure> {
         Ok(self.shelf.require(&args.id)?)
     }
 
-    pub(super) fn standing(&self, stored: &Stored) -> Standing {
+    pub(super) fn standing(&self, stored: &StoredRecord) -> SessionState {
         self.shelf.standing(&self.repository, stored)
     }
 }
 
-pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
+pub(super) fn open(ui: &mut Ui) -> Result<OpenSessions, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
-    let shelf = Archive::new(&repository).list()?;
+    let shelf = SessionReader::new(&repository).list()?;
     for what in &shelf.unreadable {
         ui.warn(what);
     }
-    Ok(Opened { repository, config, shelf })
+    Ok(OpenSessions { repository, config, shelf })
 }

@@ -6,25 +6,25 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository},
-    history::{BROUGHT_BACK, Event, Reading, Run, Scope},
+    history::{BROUGHT_BACK, CommitSource, Event, Run, RunScope},
     message::Status,
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
-    session::{RepositoryStart, Start, Stored, Trail, turn_of},
+    session::{RepositoryStart, SessionStart, StoredRecord, Trail, turn_of},
     settings::Settings,
-    workspace::{Section, Workspace},
+    workspace::{RepoSection, Workspace},
     worktree::{Pool, WorktreeOptions},
 };
 
 use super::{
-    open::Opened,
+    open::OpenSessions,
     restore::{Past, bring_back, put_back},
     show::start_in,
 };
 
 /// Another repository, and where the session's branch stood there.
 pub(super) struct Other {
-    section: Section,
+    section: RepoSection,
     pub(super) repository: Repository,
     branch: BranchName,
     pub(super) point: Oid,
@@ -44,7 +44,7 @@ struct Known {
 type Key = (TaskId, Status, Option<Attempt>);
 
 /// What is said where a turn of a session, at `head`, is brought back.
-pub(super) fn words_on(newest: &Stored, turn: u32, head: Oid) -> String {
+pub(super) fn words_on(newest: &StoredRecord, turn: u32, head: Oid) -> String {
     let (session, last) = (&newest.record.session, newest.record.totals.turns);
     format!("turn {turn} of session {session}, {head}{LAST_TURN}{last}")
 }
@@ -62,7 +62,11 @@ fn last_turn(event: &Event) -> Option<u32> {
 }
 
 /// Those that the session of `newest` works in, as they stood when it was at `point`, right after a turn.
-pub(super) fn at(opened: &Opened, newest: &Stored, point: (u32, Oid)) -> Result<Vec<Other>, Failure> {
+pub(super) fn at(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    point: (u32, Oid),
+) -> Result<Vec<Other>, Failure> {
     match seen_at(opened, newest, point)? {
         (others, missing) if missing.is_empty() => Ok(others),
         (_, missing) => Err(not_here(&missing[0])),
@@ -71,8 +75,8 @@ pub(super) fn at(opened: &Opened, newest: &Stored, point: (u32, Oid)) -> Result<
 
 /// The same with the names of those that are not here.
 pub(super) fn seen_at(
-    opened: &Opened,
-    newest: &Stored,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
     (turn, point): (u32, Oid),
 ) -> Result<(Vec<Other>, Vec<RepoName>), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -103,7 +107,11 @@ pub(super) fn seen_at(
 }
 
 /// Whether what the session did in other repositories is all here, so that it can be played again.
-pub(super) fn require_all(opened: &Opened, newest: &Stored, start: &Start) -> Result<(), Failure> {
+pub(super) fn require_all(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    start: &SessionStart,
+) -> Result<(), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
     for RepositoryStart { name, branch, .. } in start.repositories.iter().skip(1) {
@@ -132,11 +140,11 @@ fn not_here(name: &RepoName) -> Failure {
     Failure::new(Exit::Person, words).hint("get it first: git arborist workspace sync")
 }
 
-fn known_at(opened: &Opened, newest: &Stored, point: Oid) -> Result<Known, Failure> {
+fn known_at(opened: &OpenSessions, newest: &StoredRecord, point: Oid) -> Result<Known, Failure> {
     let base = opened.archive().start_of(newest)?.record.context.head;
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
-    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(point) };
-    let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
+    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
+    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
     let mut known = Known { current: HashSet::new(), all: HashSet::new() };
     for task in &run.tasks {
         let events: Vec<&Event> = task.events.iter().filter(|event| before.contains(&event.commit)).collect();

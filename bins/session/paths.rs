@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Change, Repository},
+    git::{Repository, TreeChange},
     message::visible,
     name::Oid,
 };
@@ -49,7 +49,7 @@ fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
 }
 
 /// Whether a changed path is one of those that are named, or below one.
-pub(super) fn is_below(change: &Change, paths: &[PathBuf]) -> bool {
+pub(super) fn is_below(change: &TreeChange, paths: &[PathBuf]) -> bool {
     let path = Path::new(OsStr::from_bytes(&change.path));
     paths.iter().any(|named| path.starts_with(named))
 }

@@ -10,16 +10,16 @@ use arborist_core::{
     name::{BranchName, Oid, SessionId, TaskId},
     process::FileLock,
     session::{
-        Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Stored,
-        Verdict, recover_from_crash,
+        Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
+        SessionVerdict, SessionWriter, StoredRecord, recover_from_crash,
     },
 };
 use clap::{Args, ValueEnum};
 
 use super::{
     document::RecordedDocument,
-    mark::Mark,
-    open::{JsonArgs, Opened, open},
+    mark::SessionMark,
+    open::{JsonArgs, OpenSessions, open},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
@@ -91,8 +91,8 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     let repository = &opened.repository;
     let (branch, base) = place(repository)?;
     let session = args.id.clone().unwrap_or_else(|| new_session(base));
-    let mark = Mark::new(&branch, &session);
-    let start = Start {
+    let mark = SessionMark::new(&branch, &session);
+    let start = SessionStart {
         repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
         plan: None,
         pipeline: args.pipeline.clone(),
@@ -102,7 +102,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         forked_from: None,
         offline: false,
     };
-    let chronicle = Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    let chronicle = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
     // What lies there now is the user's, and goes into no turn.
     if repository.worktree.is_some() {
         mark.set(repository, (repository.snapshot()?, base))?;
@@ -114,11 +114,11 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// The newest record, where that was asked for.
-fn tell(chronicle: &Chronicle, args: &JsonArgs, ui: &mut Ui) -> Outcome {
+fn tell(chronicle: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
     if !args.json {
         return Ok(Exit::Done);
     }
-    let Stored { commit, record } = chronicle.newest();
+    let StoredRecord { commit, record } = chronicle.newest();
     document::print(ui, &RecordedDocument { commit: commit.to_string(), record })
 }
 
@@ -136,7 +136,7 @@ pub(super) fn name_of(repository: &Repository) -> String {
 }
 
 /// The writer of a session that another driver has begun, whose branch is checked out here.
-pub(super) fn chronicle(opened: &Opened, args: &SessionArg) -> Result<Chronicle, Failure> {
+pub(super) fn chronicle(opened: &OpenSessions, args: &SessionArg) -> Result<SessionWriter, Failure> {
     let newest = opened.shelf.require(&args.session)?;
     let record = &newest.record;
     let session = &record.session;
@@ -154,7 +154,7 @@ pub(super) fn chronicle(opened: &Opened, args: &SessionArg) -> Result<Chronicle,
         return Err(Failure::new(Exit::Person, words)
             .hint(format!("switch to it: git switch {}", record.context.branch)));
     }
-    Ok(Chronicle::after(&opened.repository, newest.clone()))
+    Ok(SessionWriter::after(&opened.repository, newest.clone()))
 }
 
 pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
@@ -168,7 +168,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
     };
     let has_changed = before != head;
     let snapshot = has_changed.then(|| (name_of(&opened.repository), head));
-    let happening = Happening::Checkpoint(Checkpoint {
+    let happening = RecordKind::Checkpoint(Checkpoint {
         node: args.node.clone(),
         step: args.step.clone(),
         status: args.status.clone(),
@@ -187,17 +187,17 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let chronicle = chronicle(&opened, &args.session)?;
     let (branch, head) = place(&opened.repository)?;
     let result = match args.result {
-        None | Some(ResultWord::Complete) => Verdict::Complete,
-        Some(ResultWord::Failed) => Verdict::Failed,
+        None | Some(ResultWord::Complete) => SessionVerdict::Complete,
+        Some(ResultWord::Failed) => SessionVerdict::Failed,
     };
-    let happening = Happening::End(End { result, words: args.message.clone() });
+    let happening = RecordKind::End(SessionEnd { result, words: args.message.clone() });
     append(&chronicle, &happening, head)?;
-    Mark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
+    SessionMark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
     tell(&chronicle, &args.json, ui)
 }
 
 /// Ends a run that rests or was killed, so that nothing waits for it any more. Its branch and its records stay.
-fn give_up(opened: &Opened, newest: &Stored, args: &EndArgs, ui: &mut Ui) -> Outcome {
+fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mut Ui) -> Outcome {
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
     let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
     let _lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
@@ -211,17 +211,17 @@ fn give_up(opened: &Opened, newest: &Stored, args: &EndArgs, ui: &mut Ui) -> Out
     }
     let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
     let words = if args.message.is_empty() { "given up".to_owned() } else { args.message.clone() };
-    let chronicle = Chronicle::after(&opened.repository, newest.clone());
-    append(&chronicle, &Happening::End(End { result: Verdict::Failed, words }), tip)?;
+    let chronicle = SessionWriter::after(&opened.repository, newest.clone());
+    append(&chronicle, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
     if !args.json.json {
         ui.note(&format!("session '{session}' is given up; its branch '{branch}' stays"));
     }
     tell(&chronicle, &args.json, ui)
 }
 
-fn refuse_ended(newest: &Stored) -> Result<(), Failure> {
+fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {
     match newest.record.happening {
-        Happening::End(_) => {
+        RecordKind::End(_) => {
             let words = format!("session '{}' has ended", newest.record.session);
             Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"))
         }
@@ -230,8 +230,8 @@ fn refuse_ended(newest: &Stored) -> Result<(), Failure> {
 }
 
 /// Records what happened to the branch at `head`.
-pub(super) fn append(chronicle: &Chronicle, happening: &Happening, head: Oid) -> Outcome {
-    let draft = |_| Ok::<_, SessionError>(Draft::at(head, happening.clone()));
+pub(super) fn append(chronicle: &SessionWriter, happening: &RecordKind, head: Oid) -> Outcome {
+    let draft = |_| Ok::<_, SessionError>(DraftRecord::at(head, happening.clone()));
     chronicle.append(clock::now(), draft)?;
     Ok(Exit::Done)
 }

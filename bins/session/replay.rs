@@ -3,28 +3,28 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::start::{Freeze, new_session, write_start_of},
+    gardener::start::{FrozenPlan, new_session, write_start_of},
     git::RefMove,
     history::State,
     message::{Body, Key, PlanRef, Status, Wording},
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
     process::Cancel,
-    record::{Entry, Recorder},
-    session::{Asked, Chronicle, Driver, Fork, RepositoryStart, Start, Stored},
+    record::{RunRecorder, TaskEvent},
+    session::{Asked, Driver, Fork, RepositoryStart, SessionStart, SessionWriter, StoredRecord},
     settings::Settings,
     workspace::Workspace,
-    worktree::House,
+    worktree::SessionWorktree,
 };
 use clap::Args;
 
 use super::{
     brought,
-    house::{go_on, house},
     onward::Onward,
-    open::{IdArgs, Opened, open},
+    open::{IdArgs, OpenSessions, open},
     others,
     plumbing::name_of,
     resume::lock,
+    session_worktree::{go_on, house},
     show::start_in,
     then::{self, Moment},
 };
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         Some(asked) => asked,
         None => opened.archive().asked_of(newest)?,
     };
-    let start = Start { options, withheld, offline: args.offline, ..start.clone() };
+    let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
     announce(&opened, &house, newest, (&session, &branch), (&moment, &plan))?;
@@ -92,7 +92,12 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// Whether all that would be played is here, before anything is begun.
-fn require_recording(opened: &Opened, newest: &Stored, start: &Start, turn: u32) -> Result<(), Failure> {
+fn require_recording(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    start: &SessionStart,
+    turn: u32,
+) -> Result<(), Failure> {
     others::require_all(opened, newest, start)?;
     let recording = opened.archive().recording(newest, turn)?;
     if recording.calls.values().all(Vec::is_empty) {
@@ -104,9 +109,9 @@ fn require_recording(opened: &Opened, newest: &Stored, start: &Start, turn: u32)
 
 /// The branch and the first record.
 fn begin(
-    opened: &Opened,
-    newest: &Stored,
-    start: &Start,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    start: &SessionStart,
     (turn, commit): (u32, Oid),
 ) -> Result<(SessionId, BranchName), Failure> {
     let repository = &opened.repository;
@@ -123,16 +128,16 @@ fn begin(
     for other in others::at(opened, newest, (turn, commit))? {
         repositories.push(other.fork(&pipeline, &session)?);
     }
-    let start = Start { repositories, forked_from, ..start.clone() };
-    Chronicle::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
+    let start = SessionStart { repositories, forked_from, ..start.clone() };
+    SessionWriter::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
     Ok((session, branch))
 }
 
 /// Writes the start of the new run on its branch. All tasks stand there as they stood right after the turn.
 fn announce(
-    opened: &Opened,
-    house: &House,
-    newest: &Stored,
+    opened: &OpenSessions,
+    house: &SessionWorktree,
+    newest: &StoredRecord,
     (session, branch): (&SessionId, &BranchName),
     (moment, plan): (&Moment, &PlanRef),
 ) -> Result<(), Failure> {
@@ -140,8 +145,8 @@ fn announce(
     let _lock = lock(repository, branch)?;
     // The plan that held at that turn, not the file: agents may have edited it by then.
     let frozen = then::frozen_plan(opened, newest, moment)?;
-    let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
-    let freeze = Freeze::Kept(frozen.as_ref().unwrap_or(plan));
+    let mut recorder = RunRecorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
+    let freeze = FrozenPlan::Kept(frozen.as_ref().unwrap_or(plan));
     write_start_of(&mut recorder, freeze, Some(&newest.record.session))?;
     for then in then::at(opened, newest, moment)? {
         if then.state().state != State::Complete {
@@ -151,7 +156,7 @@ fn announce(
         then.repeat_passed(&mut recorder)?;
         let report = then.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
         let wording = Wording { name: &then.name, attempt: Attempt(0), max: 0 };
-        let mut entry = Entry::new(then.task.clone(), Status::Complete, wording);
+        let mut entry = TaskEvent::new(then.task.clone(), Status::Complete, wording);
         entry.body = Body::new("Completed before:", &format!("in session {}", newest.record.session));
         let _ = entry.trailers.set(Key::Report, report.unwrap_or("none"));
         let tree = recorder.tree();

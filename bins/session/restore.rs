@@ -10,18 +10,18 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Change, RefMove, Repository},
+    git::{RefMove, Repository, TreeChange},
     history::{BROUGHT_BACK, Run},
     message::{Body, Status, Wording},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
-    process::{Attendance, Ended, FileLock},
-    record::{Delivery, Entry, Recorder, Unfinished, settle},
-    session::Stored,
-    worktree::House,
+    process::{EndedProcesses, FileLock, OrphanLock},
+    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
+    session::StoredRecord,
+    worktree::SessionWorktree,
 };
 
 use super::{
-    open::Opened,
+    open::OpenSessions,
     others,
     resume::lock,
     then::{self, Moment, Then},
@@ -30,9 +30,9 @@ use crate::ui::Ui;
 
 /// Brings back the tree of a turn on the session's branch, and gives the commit that does.
 pub(super) fn turn(
-    opened: &Opened,
-    newest: &Stored,
-    (house, history): (&House, &Run),
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (house, history): (&SessionWorktree, &Run),
     number: u32,
     ui: &mut Ui,
 ) -> Result<Oid, Failure> {
@@ -74,10 +74,10 @@ pub(super) fn turn(
 /// Makes the worktree of a session's branch what it was at `commit`, and gives who writes that down, with what changes. What
 /// is not committed there is not overwritten.
 pub(super) fn put_back<'h>(
-    house: &'h House,
+    house: &'h SessionWorktree,
     (branch, session): (&BranchName, &SessionId),
     commit: Oid,
-) -> Result<(Recorder<'h>, Oid, Vec<Change>), Failure> {
+) -> Result<(RunRecorder<'h>, Oid, Vec<TreeChange>), Failure> {
     let repository = &house.repository;
     let tip = repository.require_commit(&branch.to_ref())?;
     let tree = repository.tree_of(commit)?;
@@ -93,13 +93,13 @@ pub(super) fn put_back<'h>(
     }
     // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
     repository.put_back(tree, &changes)?;
-    Ok((Recorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
+    Ok((RunRecorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
 }
 
 /// What a crashed run left running is ended before anything is looked at: it would go on to write into what comes back.
-fn attend(lock: &FileLock, ui: &mut Ui) -> Result<Attendance, Failure> {
-    let (attendance, Ended(ended)) =
-        Attendance::take_over(lock, &Attendance::beside(lock.path()), Duration::from_secs(5))?;
+fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
+    let (attendance, EndedProcesses(ended)) =
+        OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
     if !ended.is_empty() {
         let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
         ui.warn(&format!("ended what a crashed run had left running: {}", pids.join(", ")));
@@ -116,9 +116,9 @@ pub(super) struct Past {
 /// Begins tasks anew, the first with the changes of the tree, and writes down again what had happened to them then. Gives
 /// how they stand.
 pub(super) fn bring_back(
-    recorder: &mut Recorder<'_>,
+    recorder: &mut RunRecorder<'_>,
     tasks: &[(TaskId, String)],
-    (tree, changes): (Oid, &[Change]),
+    (tree, changes): (Oid, &[TreeChange]),
     past: &Past,
 ) -> Result<Vec<String>, Failure> {
     // What a killed run had not finished is taken back too.
@@ -128,9 +128,9 @@ pub(super) fn bring_back(
     let mut standing = Vec::new();
     for (task, name) in tasks {
         let mut entry =
-            Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+            TaskEvent::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
         entry.body = Body::new(BROUGHT_BACK, &past.words);
-        let delivery = Delivery { tree, tip: recorder.head(), changes, index: None };
+        let delivery = StagedCommit { tree, tip: recorder.head(), changes, index: None };
         recorder.deliver(entry, delivery, &ended)?;
         (changes, ended) = (&[], Vec::new());
         let then = past.then.iter().find(|then| then.task == *task);
@@ -144,7 +144,7 @@ pub(super) fn bring_back(
 }
 
 /// Files that git ignores lie where nobody asks for them: none of them is overwritten, nor lost with its folder.
-fn refuse_to_overwrite(top: &Path, changes: &[Change]) -> Result<(), Failure> {
+fn refuse_to_overwrite(top: &Path, changes: &[TreeChange]) -> Result<(), Failure> {
     let tracked: HashSet<&Path> =
         changes.iter().filter(|change| change.before.is_some()).map(path_of).collect();
     for change in changes.iter().filter(|change| change.before.is_none()) {
@@ -173,7 +173,7 @@ fn find_untracked(top: &Path, path: &Path, tracked: &HashSet<&Path>) -> Option<P
     entries.flatten().find_map(|entry| find_untracked(top, &path.join(entry.file_name()), tracked))
 }
 
-fn path_of(change: &Change) -> &Path {
+fn path_of(change: &TreeChange) -> &Path {
     Path::new(OsStr::from_bytes(&change.path))
 }
 

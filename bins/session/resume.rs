@@ -13,9 +13,10 @@ use arborist_core::{
     process::FileLock,
     safe_files,
     session::{
-        Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict, recover_from_crash,
+        Driver, Record, RecordKind, Resumed, SessionEnd, SessionState, SessionVerdict, SessionWriter,
+        StoredRecord, recover_from_crash,
     },
-    worktree::House,
+    worktree::SessionWorktree,
 };
 use clap::Args;
 
@@ -23,11 +24,11 @@ use super::{
     brought,
     fetch::fetch,
     follow::Follow,
-    house::{go_on, house, is_own_branch},
-    onward::{Onward, Wishes},
-    open::{Opened, open},
+    onward::{Onward, ResumeOptions},
+    open::{OpenSessions, open},
     plumbing::append,
     restore,
+    session_worktree::{go_on, house, is_own_branch},
 };
 use crate::{
     clock,
@@ -90,11 +91,11 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
 
 /// Becomes the run that goes on where the branch is checked out, unless something is in the way.
 fn enter(
-    opened: &Opened,
+    opened: &OpenSessions,
     args: &ResumeArgs,
-    (newest, history): (&Stored, &Run),
-    house: &House,
-    (mut wishes, had_failed): (Wishes<'_>, bool),
+    (newest, history): (&StoredRecord, &Run),
+    house: &SessionWorktree,
+    (mut wishes, had_failed): (ResumeOptions<'_>, bool),
     ui: &mut Ui,
 ) -> Outcome {
     let (record, branch) = (&newest.record, &newest.record.context.branch);
@@ -108,7 +109,7 @@ fn enter(
         );
         return Err(Failure::new(Exit::Person, words).hint(hint));
     }
-    let chronicle = Chronicle::after(&opened.repository, newest.clone());
+    let chronicle = SessionWriter::after(&opened.repository, newest.clone());
     let commit = match args.turn {
         Some(number) => restore::turn(opened, newest, (house, history), number, ui)?,
         None => opened.repository.require_commit(&branch.to_ref())?,
@@ -118,7 +119,7 @@ fn enter(
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
     let asked = wishes.asked(opened, newest)?;
-    append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
+    append(&chronicle, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
     if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }
@@ -130,7 +131,7 @@ fn enter(
 }
 
 /// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
-fn find<'a>(opened: &'a Opened, args: &ResumeArgs, known: &[Oid]) -> Result<&'a Stored, Failure> {
+fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Result<&'a StoredRecord, Failure> {
     if let Some(id) = &args.id {
         return Ok(opened.shelf.require(id)?);
     }
@@ -153,19 +154,19 @@ fn find<'a>(opened: &'a Opened, args: &ResumeArgs, known: &[Oid]) -> Result<&'a 
 }
 
 /// Runs that are not complete. A replay goes on only by its own name.
-fn left(opened: &Opened) -> Vec<&Stored> {
-    let is_left = |stored: &&Stored| {
+fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
+    let is_left = |stored: &&StoredRecord| {
         let context = &stored.record.context;
         let is_run = context.driver == Driver::Run && context.forked_from.is_none();
-        is_run && opened.standing(stored) != Standing::Complete
+        is_run && opened.standing(stored) != SessionState::Complete
     };
     opened.shelf.sessions.iter().filter(is_left).collect()
 }
 
 /// A session whose newest record was not written here, but a moment ago, may be at work somewhere else.
-fn refuse_busy(opened: &Opened, stored: &Stored, known: &[Oid]) -> Result<(), Failure> {
+fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> Result<(), Failure> {
     let record = &stored.record;
-    let is_at_rest = matches!(record.happening, Happening::Pause(_) | Happening::End(_));
+    let is_at_rest = matches!(record.happening, RecordKind::Pause(_) | RecordKind::End(_));
     let is_recent = clock::now().saturating_sub(record.time) < BUSY.as_secs().cast_signed();
     let was_here =
         known.contains(&stored.commit) && opened.repository.run_lock(&record.context.branch).exists();
@@ -182,11 +183,11 @@ fn refuse_busy(opened: &Opened, stored: &Stored, known: &[Oid]) -> Result<(), Fa
 }
 
 /// Whether a session has failed, also where it was resumed since and came to nothing.
-fn had_failed(opened: &Opened, newest: &Stored) -> Result<bool, Failure> {
+fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Failure> {
     for stored in opened.archive().walk(newest)? {
         match stored?.record.happening {
-            Happening::Resume(_) => {}
-            Happening::End(End { result: Verdict::Failed, .. }) => return Ok(true),
+            RecordKind::Resume(_) => {}
+            RecordKind::End(SessionEnd { result: SessionVerdict::Failed, .. }) => return Ok(true),
             _ => return Ok(false),
         }
     }
@@ -194,7 +195,7 @@ fn had_failed(opened: &Opened, newest: &Stored) -> Result<bool, Failure> {
 }
 
 /// What cannot be gone on with, and why.
-fn refuse(newest: &Stored, standing: Standing, turn: Option<u32>) -> Result<(), Failure> {
+fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> Result<(), Failure> {
     let session = &newest.record.session;
     if newest.record.context.driver == Driver::Other {
         let words =
@@ -206,9 +207,9 @@ fn refuse(newest: &Stored, standing: Standing, turn: Option<u32>) -> Result<(), 
         return Err(only_played(&newest.record));
     }
     match standing {
-        Standing::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
+        SessionState::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
             .hint("wait until it is done, or end it first")),
-        Standing::Complete if turn.is_none() => {
+        SessionState::Complete if turn.is_none() => {
             let words = format!("session '{session}' is complete: there is nothing to go on with");
             Err(Failure::new(Exit::No, words).hint(format!(
                 "go back to a turn of it: git arborist session resume {session} --turn <number>"
@@ -246,7 +247,11 @@ struct ChangedPlan {
 }
 
 /// The plan's file, where the session works or in the user's checkout, if it is not as it was frozen.
-fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<Option<ChangedPlan>, Failure> {
+fn plan_has_changed(
+    here: &Repository,
+    house: &SessionWorktree,
+    history: &Run,
+) -> Result<Option<ChangedPlan>, Failure> {
     let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
     let Some(PlanRef { path, blob }) = frozen else {
         return Ok(None);

@@ -5,7 +5,10 @@ use arborist_core::{
     git::Repository,
     message::{visible, visible_lines},
     name::Oid,
-    session::{Asked, Checkpoint, End, Happening, Pause, Resumed, Start, Stored, Turn, UNKNOWN},
+    session::{
+        Asked, Checkpoint, RecordKind, Resumed, SessionEnd, SessionPause, SessionStart, StoredRecord, Turn,
+        UNKNOWN,
+    },
 };
 use clap::Args;
 
@@ -15,7 +18,7 @@ use super::{
         TurnsDocument,
     },
     elsewhere::Elsewhere,
-    open::{IdArgs, JsonArgs, Opened, open},
+    open::{IdArgs, JsonArgs, OpenSessions, open},
     words::{Last, TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
@@ -25,7 +28,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct ShowArgs {
+pub(super) struct SessionShowArgs {
     #[command(flatten)]
     id: IdArgs,
     /// Only this turn, in detail
@@ -46,7 +49,7 @@ pub(super) struct TurnsArgs {
     json: JsonArgs,
 }
 
-pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let newest = opened.require(&args.id)?;
     if let Some(number) = args.turn {
@@ -67,9 +70,9 @@ pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// What a session began with, from its first record.
-pub(super) fn start_in(first: &Stored) -> Result<&Start, Failure> {
+pub(super) fn start_in(first: &StoredRecord) -> Result<&SessionStart, Failure> {
     match &first.record.happening {
-        Happening::Start(start) => Ok(start),
+        RecordKind::Start(start) => Ok(start),
         other => {
             let words = format!("session '{}' begins with '{}'", first.record.session, other.kind());
             Err(Failure::new(Exit::Fatal, words))
@@ -79,10 +82,10 @@ pub(super) fn start_in(first: &Stored) -> Result<&Start, Failure> {
 
 fn show(
     ui: &mut Ui,
-    opened: &Opened,
-    newest: &Stored,
-    (start, asked): (&Start, &Asked),
-    checkpoint: Option<&Stored>,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (start, asked): (&SessionStart, &Asked),
+    checkpoint: Option<&StoredRecord>,
 ) {
     let record = &newest.record;
     let standing = opened.standing(newest);
@@ -124,23 +127,29 @@ fn show(
 }
 
 /// Why a session stands as it does, where somebody said it.
-fn why(happening: &Happening) -> String {
+fn why(happening: &RecordKind) -> String {
     match happening {
-        Happening::Pause(Pause { why }) => why.clone(),
-        Happening::End(End { words, .. }) => words.clone(),
+        RecordKind::Pause(SessionPause { why }) => why.clone(),
+        RecordKind::End(SessionEnd { words, .. }) => words.clone(),
         _ => String::new(),
     }
 }
 
-fn checkpoint_words(stored: &Stored) -> String {
-    let Happening::Checkpoint(Checkpoint { node, status, .. }) = &stored.record.happening else {
+fn checkpoint_words(stored: &StoredRecord) -> String {
+    let RecordKind::Checkpoint(Checkpoint { node, status, .. }) = &stored.record.happening else {
         return String::new();
     };
     let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
     format!("{node}{status}, {}", clock::ago(stored.record.time))
 }
 
-fn show_turn(args: &ShowArgs, opened: &Opened, newest: &Stored, number: u32, ui: &mut Ui) -> Outcome {
+fn show_turn(
+    args: &SessionShowArgs,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    number: u32,
+    ui: &mut Ui,
+) -> Outcome {
     let stored = opened.archive().turn(newest, number)?;
     let Some(turn) = stored.record.turn() else {
         return Err(Failure::new(Exit::Fatal, "the record of the turn is none"));
@@ -180,7 +189,7 @@ pub(super) fn tell_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
 }
 
 /// `here` is what the repository that has the plan is called, where the turn wrote in others.
-fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn, here: Option<&str>) {
+fn tell_turn(ui: &mut Ui, stored: &StoredRecord, turn: &Turn, here: Option<&str>) {
     let title = format!("turn {} of {}", turn.number, stored.record.session);
     ui.line(&ui.paint(Tone::Strong, &title));
     let mut field = |name: &str, value: String| {
@@ -246,13 +255,13 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
     let newest = opened.require(&args.id)?;
     let (mut turns, mut rows, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
     for stored in opened.archive().walk(newest)? {
-        let Stored { record, .. } = stored?;
+        let StoredRecord { record, .. } = stored?;
         match record.happening {
-            Happening::Turn(turn) => {
+            RecordKind::Turn(turn) => {
                 rows.push(turn_cells(&turn));
                 turns.push(turn);
             }
-            Happening::Resume(Resumed { turn: Some(turn), .. }) => {
+            RecordKind::Resume(Resumed { turn: Some(turn), .. }) => {
                 rows.push(resumed_cells(turn));
                 resumed.push(ResumedDocument { turn, after: record.totals.turns });
             }

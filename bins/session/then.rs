@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashSet};
 use arborist_core::{
     failure::{Exit, Failure},
     git::Merge,
-    history::{Event, Reading, Run, Scope, TaskState},
+    history::{CommitSource, Event, Run, RunScope, TaskState},
     message::{PlanRef, Status},
     name::{Oid, TaskId},
-    record::{Entry, Recorder},
-    session::{Point, Stored},
+    record::{RunRecorder, TaskEvent},
+    session::{SessionPoint, StoredRecord},
 };
 
-use super::open::Opened;
+use super::open::OpenSessions;
 
 /// A task as it stood then.
 pub(super) struct Then {
@@ -29,11 +29,11 @@ impl Then {
     }
 
     /// Writes down again the steps that its last attempt passed: a task is complete only after them.
-    pub(super) fn repeat_passed(&self, recorder: &mut Recorder<'_>) -> Result<(), Failure> {
+    pub(super) fn repeat_passed(&self, recorder: &mut RunRecorder<'_>) -> Result<(), Failure> {
         let attempt = self.state().attempt;
         let steps = [Status::ImplementPass, Status::TestPass, Status::ReviewApproved];
         let is_passed = |event: &&Event| steps.contains(&event.status()) && event.attempt() == attempt;
-        for entry in self.events.iter().filter(is_passed).filter_map(Entry::repeating) {
+        for entry in self.events.iter().filter(is_passed).filter_map(TaskEvent::repeating) {
             let tree = recorder.tree();
             recorder.record(entry, tree)?;
         }
@@ -41,8 +41,8 @@ impl Then {
     }
 
     /// Writes down again what had happened to it, in the same words and without the costs.
-    pub(super) fn repeat(&self, recorder: &mut Recorder<'_>) -> Result<(), Failure> {
-        for entry in self.events.iter().filter_map(Entry::repeating) {
+    pub(super) fn repeat(&self, recorder: &mut RunRecorder<'_>) -> Result<(), Failure> {
+        for entry in self.events.iter().filter_map(TaskEvent::repeating) {
             let tree = recorder.tree();
             recorder.record(entry, tree)?;
         }
@@ -54,14 +54,14 @@ impl Then {
 pub(super) struct Moment {
     /// A commit that has all of it: that of the turn, with what had landed by then.
     pub(super) commit: Oid,
-    pub(super) point: Point,
+    pub(super) point: SessionPoint,
 }
 
 impl Moment {
     /// What a task in a lane did and what had landed beside it are joined.
-    pub(super) fn of(opened: &Opened, newest: &Stored, turn: u32) -> Result<Self, Failure> {
+    pub(super) fn of(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Self, Failure> {
         let point = opened.archive().point(newest, turn)?;
-        let Point { head, tip, .. } = point;
+        let SessionPoint { head, tip, .. } = point;
         let repository = &opened.repository;
         if repository.is_ancestor(tip, head)? {
             return Ok(Self { commit: head, point });
@@ -87,24 +87,28 @@ impl Moment {
 
 /// The plan that the session had frozen by then, if its run had begun.
 pub(super) fn frozen_plan(
-    opened: &Opened,
-    newest: &Stored,
+    opened: &OpenSessions,
+    newest: &StoredRecord,
     moment: &Moment,
 ) -> Result<Option<PlanRef>, Failure> {
-    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(moment.commit) };
-    let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
+    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(moment.commit) };
+    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
     let start = run.start.filter(|start| start.session == newest.record.session);
     Ok(start.and_then(|start| start.plan))
 }
 
 /// The tasks of which something had happened by then. A failed attempt that the turn is of is to be tried again.
-pub(super) fn at(opened: &Opened, newest: &Stored, moment: &Moment) -> Result<Vec<Then>, Failure> {
+pub(super) fn at(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    moment: &Moment,
+) -> Result<Vec<Then>, Failure> {
     let base = opened.archive().start_of(newest)?.record.context.head;
     let Moment { commit, point } = moment;
     let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
     point.failed.map(|failed| before.remove(&failed));
-    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
-    let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
+    let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
+    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
     // What stands on a task's own branch may have been written later.
     let events = |events: &[Event]| {
         events.iter().filter(|event| before.contains(&event.commit)).cloned().collect::<Vec<_>>()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arborist_core::{
     agent::provider_of,
     failure::{Exit, Failure},
-    git::{Change, Repository},
+    git::{Repository, TreeChange},
     message::Body,
     name::{Attempt, TaskId},
     pipeline::describe_changes,
@@ -15,7 +15,7 @@ use clap::Args;
 
 use super::{
     document::TurnDocument,
-    keep::{Amid, Meant, keep, lock},
+    keep::{Amid, TurnScope, keep, lock},
     open::{JsonArgs, open},
     paths::named_paths,
     plumbing::{SessionArg, chronicle},
@@ -27,7 +27,7 @@ pub(super) struct TurnArgs {
     #[command(flatten)]
     session: SessionArg,
     #[command(flatten)]
-    told: Told,
+    told: ReportedTurn,
     /// The number that the turn must have; it is refused if the session has another
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
@@ -40,7 +40,7 @@ pub(super) struct TurnArgs {
 
 /// What a driver tells of a turn.
 #[derive(Debug, Args)]
-pub(super) struct Told {
+pub(super) struct ReportedTurn {
     /// The task
     #[arg(long, value_name = "TASK")]
     pub(super) node: TaskId,
@@ -82,7 +82,7 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
             return Err(Failure::new(Exit::No, words).hint("leave --turn out to take the next number"));
         }
     }
-    let meant = paths.map_or(Meant::Since, Meant::Paths);
+    let meant = paths.map_or(TurnScope::Since, TurnScope::Paths);
     keep(&opened.repository, &chronicle, &args.told, (&meant, Amid::Refused))?;
     let turn = chronicle.newest();
     if let (true, Some(told)) = (args.json.json, turn.record.turn()) {
@@ -97,12 +97,12 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn provider(told: &Told) -> Option<String> {
+fn provider(told: &ReportedTurn) -> Option<String> {
     let program = told.runner.as_deref().unwrap_or_default();
     told.provider.clone().or_else(|| provider_of(program, Some(&told.model)))
 }
 
-fn words_of(told: &Told, changes: &[Change]) -> (String, String) {
+fn words_of(told: &ReportedTurn, changes: &[TreeChange]) -> (String, String) {
     let message = told.message.as_deref().unwrap_or_default();
     let (subject, rest) = message.split_once('\n').unwrap_or((message, ""));
     let subject = match subject.trim() {
@@ -113,14 +113,14 @@ fn words_of(told: &Told, changes: &[Change]) -> (String, String) {
     (subject, rest.trim().to_owned())
 }
 
-pub(super) fn commit_of<'a>(told: &'a Told, pipeline: &'a str, changes: &[Change]) -> Worded<'a> {
+pub(super) fn commit_of<'a>(told: &'a ReportedTurn, pipeline: &'a str, changes: &[TreeChange]) -> Worded<'a> {
     let (subject, rest) = words_of(told, changes);
     Worded { told, pipeline, subject, rest, provider: provider(told) }
 }
 
 /// A commit's words, held while the commit is made of them.
 pub(super) struct Worded<'a> {
-    told: &'a Told,
+    told: &'a ReportedTurn,
     pipeline: &'a str,
     subject: String,
     rest: String,
@@ -128,7 +128,7 @@ pub(super) struct Worded<'a> {
 }
 
 impl Worded<'_> {
-    pub(super) fn entry(&self) -> arborist_core::record::Entry<'static> {
+    pub(super) fn entry(&self) -> arborist_core::record::TaskEvent<'static> {
         let body = if self.rest.is_empty() { Body::default() } else { Body::new("", &self.rest) };
         let commit = TurnCommit {
             node: &self.told.node,
@@ -143,7 +143,7 @@ impl Worded<'_> {
     }
 }
 
-pub(super) fn turn_of(told: &Told, changes: &[Change]) -> Turn {
+pub(super) fn turn_of(told: &ReportedTurn, changes: &[TreeChange]) -> Turn {
     let tokens = (told.tokens_in.is_some() || told.tokens_out.is_some())
         .then(|| TokenCount { read: told.tokens_in.unwrap_or(0), written: told.tokens_out.unwrap_or(0) });
     let (subject, rest) = words_of(told, changes);
@@ -157,7 +157,7 @@ pub(super) fn turn_of(told: &Told, changes: &[Change]) -> Turn {
         model: value_of(Some(&told.model)),
         provider: value_of(provider(told).as_deref()),
         runner: value_of(told.runner.as_deref()),
-        files: changes.iter().map(Change::shown).collect(),
+        files: changes.iter().map(TreeChange::shown).collect(),
         tools: Vec::new(),
         tokens,
         cost: told.cost,

@@ -5,7 +5,7 @@ use arborist_core::{
     git::{GitError, Repository},
     message::visible,
     name::Oid,
-    session::{Archive, Origin},
+    session::{CommitOrigin, SessionReader},
     workspace::find_plans,
 };
 use clap::Args;
@@ -13,7 +13,7 @@ use clap::Args;
 use super::{
     document::WhichDocument,
     elsewhere::Elsewhere,
-    open::{JsonArgs, Opened, open},
+    open::{JsonArgs, OpenSessions, open},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -27,7 +27,7 @@ pub(super) struct WhichArgs {
 }
 
 /// Where a commit comes from, and the name of the repository that has it, if that is another one.
-type Found = (Origin, Option<String>);
+type Found = (CommitOrigin, Option<String>);
 
 pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
@@ -71,13 +71,13 @@ fn tell(ui: &mut Ui, document: WhichDocument) {
 }
 
 /// Where a commit of this repository comes from. The records may be where the session's plan is.
-fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<Origin>, Failure> {
-    let Some(origin) = Archive::new(repository).origin(repository, commit)? else {
+fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrigin>, Failure> {
+    let Some(origin) = SessionReader::new(repository).origin(repository, commit)? else {
         return Ok(None);
     };
     if !origin.is_known {
         for main in find_plans(repository) {
-            match Archive::new(&main).origin(repository, commit) {
+            match SessionReader::new(&main).origin(repository, commit) {
                 Ok(Some(told)) if told.is_known => return Ok(Some(told)),
                 _ => {}
             }
@@ -88,7 +88,7 @@ fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<Origin>, F
 
 /// The same for one of another repository of the workspace, with the name of that.
 fn origin_elsewhere(
-    opened: &Opened,
+    opened: &OpenSessions,
     elsewhere: &Elsewhere<'_>,
     revision: &str,
 ) -> Result<(Oid, Option<Found>), Failure> {

@@ -3,17 +3,17 @@
 use arborist_core::{
     message::visible,
     name::Oid,
-    session::{Standing, TokenCount, Totals, Turn, UNKNOWN},
+    session::{SessionState, SessionTotals, TokenCount, Turn, UNKNOWN},
 };
 
 pub(super) use crate::ui::{Last, table};
 use crate::ui::{Tone, shortened};
 
-pub(super) fn tone_of(standing: Standing) -> Tone {
+pub(super) fn tone_of(standing: SessionState) -> Tone {
     match standing {
-        Standing::Complete => Tone::Good,
-        Standing::Failed | Standing::Crashed => Tone::Bad,
-        Standing::Running | Standing::Open | Standing::Paused => Tone::Busy,
+        SessionState::Complete => Tone::Good,
+        SessionState::Failed | SessionState::Crashed => Tone::Bad,
+        SessionState::Running | SessionState::Open | SessionState::Paused => Tone::Busy,
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn cost_of(cost: Option<f64>) -> String {
 }
 
 /// Tokens in and out, where any were told.
-pub(super) fn tokens_of(totals: Totals) -> String {
+pub(super) fn tokens_of(totals: SessionTotals) -> String {
     if totals.tokens_in + totals.tokens_out == 0 {
         return String::new();
     }

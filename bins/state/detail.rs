@@ -4,17 +4,17 @@ use arborist_core::{
     history::{Event, TaskHistory},
     message::{Key, plain_text},
     name::{Oid, TaskId},
-    progress::{Standing, Totals},
+    progress::{NodeProgress, RunTotals},
 };
 
-use super::{View, remark, tree};
+use super::{StateView, remark, tree};
 use crate::{
     clock,
     ui::{Tone, Ui},
     work::gerund,
 };
 
-pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
+pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
     let Some(standing) = view.progress.find(task) else {
         return;
     };
@@ -42,7 +42,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
     }
 }
 
-fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)> {
+fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("state", state_words(view, standing))];
     let phase =
         standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
@@ -64,7 +64,7 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
     facts
 }
 
-fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
+fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     if let Some(doing) = view.work.doing(standing) {
         let state = gerund(&doing.step).unwrap_or(standing.state.as_str());
         return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
@@ -94,7 +94,7 @@ fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     words
 }
 
-fn need(view: &View<'_>, id: &TaskId) -> String {
+fn need(view: &StateView<'_>, id: &TaskId) -> String {
     let state = view.progress.find(id).map_or("unknown", |standing| standing.state.as_str());
     format!("{id} ({state})")
 }
@@ -115,7 +115,7 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
     facts.extend(trailer(Key::Report).map(|path| ("report", path)));
     facts.extend(trailer(Key::TestLog).map(|path| ("test log", path)));
     facts.extend(trailer(Key::ReviewLog).map(|path| ("review log", path)));
-    let spent: Totals = history.events.iter().chain(&history.cancelled).collect();
+    let spent: RunTotals = history.events.iter().chain(&history.cancelled).collect();
     facts.extend(spent.cost.map(|cost| ("cost", format!("${cost:.2}"))));
     facts
 }

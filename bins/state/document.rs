@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use arborist_core::{
     history::{Event, State},
     plan::Task,
-    progress::Standing,
-    record::Bulletin,
+    progress::NodeProgress,
+    record::StepStatus,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::{View, source::Shown};
+use super::{StateView, source::Shown};
 use crate::document::{EventDocument, rfc3339, steps, trailers, trailers_by_key};
 
 /// The state of a run.
@@ -82,8 +82,8 @@ struct DoingDocument {
     log: String,
 }
 
-impl From<Bulletin> for DoingDocument {
-    fn from(Bulletin { step, attempt, by, since, log, .. }: Bulletin) -> Self {
+impl From<StepStatus> for DoingDocument {
+    fn from(StepStatus { step, attempt, by, since, log, .. }: StepStatus) -> Self {
         Self { step, attempt: attempt.0, by, since: rfc3339(since), log }
     }
 }
@@ -150,7 +150,7 @@ struct TaskDocument {
 }
 
 impl StateDocument {
-    pub(super) fn new(view: &View<'_>) -> Self {
+    pub(super) fn new(view: &StateView<'_>) -> Self {
         let run = view.run;
         Self {
             scope: run.scope.branch.to_string(),
@@ -205,7 +205,7 @@ fn plan(shown: &Shown) -> Option<PlanDocument> {
 }
 
 impl TaskDocument {
-    fn new(standing: &Standing<'_>, view: &View<'_>) -> Self {
+    fn new(standing: &NodeProgress<'_>, view: &StateView<'_>) -> Self {
         fn texts<T: ToString>(items: &[T]) -> Vec<String> {
             items.iter().map(ToString::to_string).collect()
         }

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Ref, RefReader, Repository},
-    history::{Reading, Run, Scope, State},
+    history::{CommitSource, Run, RunScope, State},
     message::nearest,
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
-    progress::{Progress, Standing, Totals},
+    progress::{NodeProgress, Progress, RunTotals},
     record::Unfinished,
     session::forget_unrecorded,
     settings::Settings,
 };
 use clap::Parser;
 
-use crate::{catalog, document::print, entry::Outcome, ui::Ui, work::Work};
+use crate::{catalog, document::print, entry::Outcome, ui::Ui, work::ActiveWork};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -77,23 +77,23 @@ pub struct StateArgs {
 }
 
 /// All that there is to show.
-pub(crate) struct View<'a> {
+pub(crate) struct StateView<'a> {
     run: &'a Run,
     plan: source::Shown,
     progress: Progress<'a>,
-    totals: Totals,
-    work: Work,
+    totals: RunTotals,
+    work: ActiveWork,
     /// How many commits each repository has that its remote has not, where there are any.
     unpushed: Vec<(String, u64)>,
     /// What has landed and waits for a checkout that is in its way.
     parked: Option<Oid>,
     /// Where the last call of an agent that did the one task that is asked for is written down.
     log: Option<String>,
-    options: Options,
+    options: StateOptions,
 }
 
 /// What was meant by the arguments.
-pub(crate) struct Options {
+pub(crate) struct StateOptions {
     tasks: Vec<TaskId>,
     with_history: bool,
     only_ready: bool,
@@ -125,7 +125,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
     work.hold(&mut progress);
-    let totals = Totals::of_run(run);
+    let totals = RunTotals::of_run(run);
     let is_asked = args.scope.is_some();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
@@ -133,7 +133,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         [task] if kind == Kind::Text => last_log(&repository, &settings, task),
         _ => None,
     };
-    let view = View { run, plan: found.shown, progress, totals, work, unpushed, parked, log, options };
+    let view = StateView { run, plan: found.shown, progress, totals, work, unpushed, parked, log, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -149,16 +149,16 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
 /// A run, what of it is under way, and what is parked of it.
 fn read(
     repository: &Repository,
-    mut scope: Scope,
+    mut scope: RunScope,
     refs: &[Ref],
-) -> Result<(Work, Run, Option<Oid>), Failure> {
+) -> Result<(ActiveWork, Run, Option<Oid>), Failure> {
     let mut parked = None;
     if let Some(tip) = scope.tip {
         parked = repository.find_landing(refs, &scope.branch, tip)?;
         scope.tip = parked.or(scope.tip);
     }
-    let work = Work::find(repository, &scope.branch, refs);
-    Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?, parked))
+    let work = ActiveWork::find(repository, &scope.branch, refs);
+    Ok((work, Run::scan_listed(repository, scope, CommitSource::Cached, refs.to_vec())?, parked))
 }
 
 /// The newest log of a task's implement step, which no trailer names. Its name ends with its time.
@@ -185,7 +185,7 @@ enum Kind {
 struct Format {
     kind: Kind,
     exit_code: bool,
-    options: Options,
+    options: StateOptions,
 }
 
 impl StateArgs {
@@ -196,15 +196,15 @@ impl StateArgs {
             (_, _, true) => Kind::Ids,
             _ => Kind::Text,
         };
-        let options = Options { tasks: self.tasks, with_history: self.history, only_ready: self.ready };
+        let options = StateOptions { tasks: self.tasks, with_history: self.history, only_ready: self.ready };
         Format { kind, exit_code: self.exit_code, options }
     }
 }
 
-impl View<'_> {
+impl StateView<'_> {
     /// What was asked for, in the order of the plan.
-    fn asked(&self) -> impl Iterator<Item = &Standing<'_>> {
-        let Options { tasks, only_ready, .. } = &self.options;
+    fn asked(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
+        let StateOptions { tasks, only_ready, .. } = &self.options;
         self.progress
             .standings
             .iter()
@@ -218,7 +218,7 @@ impl View<'_> {
         let tasks = &self.options.tasks;
         let mut asked =
             self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
-        let is_there = |standing: &Standing<'_>| standing.state == State::Skipped || standing.is_landed();
+        let is_there = |standing: &NodeProgress<'_>| standing.state == State::Skipped || standing.is_landed();
         asked.peek().is_some() && asked.all(is_there) && self.parked.is_none()
     }
 

@@ -1,18 +1,18 @@
 //! What is said of a task beside its state: who is at work on it, what went wrong last, what it waits for.
 
-use arborist_core::{history::Event, message::Step, name::Oid, progress::Standing, record::Bulletin};
+use arborist_core::{history::Event, message::Step, name::Oid, progress::NodeProgress, record::StepStatus};
 
-use super::{View, tree::one_line};
+use super::{StateView, tree::one_line};
 use crate::clock;
 
 /// Who is at work, in which attempt, and since when.
-pub(super) fn busy_words(doing: &Bulletin) -> String {
+pub(super) fn busy_words(doing: &StepStatus) -> String {
     let by = one_line(&doing.by);
     format!("attempt {}, {by}, begun {}", doing.attempt.ordinal(), clock::ago(doing.since))
 }
 
 /// What else there is to say: the attempt, how long ago, what it waits for.
-pub(super) fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
+pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     let mut parts = Vec::new();
     if view.work.has_cut_off(standing) {
         parts.push("cut off".into());

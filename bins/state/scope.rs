@@ -4,13 +4,13 @@ use arborist_core::{
     failure::Failure,
     gardener::start::difference,
     git::Repository,
-    history::{HistoryError, Reading, Run, Scope},
+    history::{CommitSource, HistoryError, Run, RunScope},
     name::BranchName,
     plan::{Plan, usual_places},
     process::Cancel,
     safe_files,
     settings::Settings,
-    workspace::{Meant, Workspace},
+    workspace::{SessionFilter, Workspace},
 };
 
 /// The run that is asked for. Where runs are to have branches of their own, the last of these, if it is of the plan that
@@ -19,8 +19,8 @@ pub(super) fn find(
     repository: &Repository,
     settings: &Settings,
     asked: Option<&BranchName>,
-) -> Result<Scope, Failure> {
-    let here = match Scope::resolve(repository, asked) {
+) -> Result<RunScope, Failure> {
+    let here = match RunScope::resolve(repository, asked) {
         Err(error @ HistoryError::Detached) => return Err(detached(repository, settings, error)),
         resolved => resolved?,
     };
@@ -50,14 +50,14 @@ fn last_in(
     workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
-) -> Result<Option<Scope>, Failure> {
+) -> Result<Option<RunScope>, Failure> {
     let plan = plan_here(repository, settings);
-    let meant = plan.as_deref().map_or(Meant::Any, Meant::Plan);
+    let meant = plan.as_deref().map_or(SessionFilter::Any, SessionFilter::Plan);
     let Some(last) = workspace.main().find_last_session(repository, meant)? else {
         return Ok(None);
     };
     let branch = last.record.context.branch;
-    Ok(Some(Scope { tip: repository.find_branch(&branch)?, branch }))
+    Ok(Some(RunScope { tip: repository.find_branch(&branch)?, branch }))
 }
 
 /// Where the plan lies in this checkout, if one does.
@@ -68,14 +68,14 @@ fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
 }
 
 /// Whether the run of `scope` was frozen with the tasks of the plan that lies here. Where none lies, there is no other.
-fn has_plan_of(repository: &Repository, settings: &Settings, scope: &Scope) -> Result<bool, Failure> {
+fn has_plan_of(repository: &Repository, settings: &Settings, scope: &RunScope) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);
     let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
     let Some((bytes, path)) = now else {
         return Ok(true);
     };
-    let run = Run::scan(repository, scope.clone(), Reading::Cached)?;
+    let run = Run::scan(repository, scope.clone(), CommitSource::Cached)?;
     let Some(frozen) = run.start.and_then(|start| start.plan) else {
         return Ok(false);
     };

@@ -33,7 +33,7 @@ pub(crate) enum Freshness {
     Changed,
 }
 
-pub(super) struct Found {
+pub(super) struct FoundPlan {
     pub(super) plan: Option<Plan>,
     pub(super) shown: Shown,
     pub(super) boxes: Boxes,
@@ -45,7 +45,7 @@ pub(super) fn find(
     settings: &Settings,
     run: &Run,
     tree: Option<&Path>,
-) -> Result<Found, Failure> {
+) -> Result<FoundPlan, Failure> {
     let boxes = if run.start.is_some() { Boxes::Ignore } else { Boxes::Count };
     if let Some(file) = tree {
         // A file of the worktree may have been committed by anybody, so it is read as such also where the user names it.
@@ -57,7 +57,7 @@ pub(super) fn find(
         return load_frozen(repository, frozen);
     }
     let Some(top) = &repository.worktree else {
-        return Ok(Found { plan: None, shown: Shown::Nothing, boxes });
+        return Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes });
     };
     if let Some(named) = settings.tree() {
         let full = plain_path(&top.join(named));
@@ -69,17 +69,17 @@ pub(super) fn find(
             let bytes = safe_files::read_beneath(top, &name);
             load(name, bytes, boxes)
         }
-        None => Ok(Found { plan: None, shown: Shown::Nothing, boxes }),
+        None => Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes }),
     }
 }
 
-fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<Found, Failure> {
+fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<FoundPlan, Failure> {
     let bytes = bytes.map_err(|error| {
         Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
             .hint("name another file with --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
     let plan = Plan::read(&label, &bytes)?;
-    Ok(Found { plan: Some(plan), shown: Shown::File(label), boxes })
+    Ok(FoundPlan { plan: Some(plan), shown: Shown::File(label), boxes })
 }
 
 /// Compared as it stands in the worktree; where filters change files, git's own line ends would tell the same.
@@ -93,7 +93,7 @@ fn freshness(repository: &Repository, frozen: &PlanRef, bytes: &[u8]) -> Freshne
     }
 }
 
-fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<Found, Failure> {
+fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<FoundPlan, Failure> {
     let bytes = repository.find_blob(frozen.blob)?.ok_or_else(|| {
         Failure::new(
             Exit::Fatal,
@@ -102,7 +102,7 @@ fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<Found, Failu
         .hint("fetch it, or name a file with --tree")
     })?;
     let plan = Plan::read(&frozen.path, &bytes)?;
-    Ok(Found {
+    Ok(FoundPlan {
         plan: Some(plan),
         shown: Shown::Frozen(frozen.clone(), freshness(repository, frozen, &bytes)),
         boxes: Boxes::Count,

@@ -3,12 +3,12 @@
 use arborist_core::{
     history::{Event, State},
     message::plain_text,
-    progress::{Share, Standing},
+    progress::{NodeProgress, Share},
 };
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    View,
+    StateView,
     remark::{busy_words, remark},
     source::{Freshness, Shown},
 };
@@ -29,10 +29,10 @@ const BAR: usize = 24;
 /// What stands before the words of an event: commit, age, attempt and status.
 const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
 
-pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
+pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     warn_of_ignored(ui, view);
     show_heading(ui, view);
-    let asked: Vec<&Standing<'_>> = view.asked().collect();
+    let asked: Vec<&NodeProgress<'_>> = view.asked().collect();
     if asked.is_empty() {
         ui.line(&nothing(view));
         return hint_at_other(ui, view);
@@ -71,7 +71,7 @@ struct Columns {
     width: Option<usize>,
 }
 
-fn nothing(view: &View<'_>) -> String {
+fn nothing(view: &StateView<'_>) -> String {
     match (view.options.only_ready, &view.plan) {
         (true, _) => "nothing is ready".into(),
         (false, Shown::Nothing) => {
@@ -81,14 +81,14 @@ fn nothing(view: &View<'_>) -> String {
     }
 }
 
-fn hint_at_other(ui: &mut Ui, view: &View<'_>) {
+fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
     if let Some(other) = &view.run.other {
         ui.hint(&format!("this history has a run of '{other}': git arborist state --scope {other}"));
     }
 }
 
 /// Nothing is ignored in silence.
-pub(super) fn warn_of_ignored(ui: &mut Ui, view: &View<'_>) {
+pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
     let run = view.run;
     let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
         return;
@@ -101,7 +101,7 @@ pub(super) fn warn_of_ignored(ui: &mut Ui, view: &View<'_>) {
 }
 
 /// The whole run in one line.
-pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
+pub(super) fn show_line(ui: &mut Ui, view: &StateView<'_>) {
     if view.progress.leaves().next().is_some() {
         ui.line(&summary(view));
     } else {
@@ -109,13 +109,13 @@ pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
     }
 }
 
-fn summary(view: &View<'_>) -> String {
+fn summary(view: &StateView<'_>) -> String {
     let Share { done, total } = view.progress.share();
     let mut parts = vec![format!("{done} of {total} done")];
-    let is_busy = |s: &&Standing<'_>| s.state.is_under_way() || view.work.has(s);
+    let is_busy = |s: &&NodeProgress<'_>| s.state.is_under_way() || view.work.has(s);
     let busy = view.progress.counted().filter(is_busy).count();
     let ready = view.progress.count_ready();
-    let is_apart = |s: &&Standing<'_>| s.is_apart();
+    let is_apart = |s: &&NodeProgress<'_>| s.is_apart();
     let counts = [
         (view.progress.counted().filter(is_apart).count(), "of them not landed"),
         (busy, "under way"),
@@ -132,7 +132,7 @@ fn summary(view: &View<'_>) -> String {
     format!("{}: {}", view.run.scope.branch, parts.join(", "))
 }
 
-fn show_heading(ui: &mut Ui, view: &View<'_>) {
+fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     if view.progress.leaves().next().is_none() {
         return;
     }
@@ -158,7 +158,7 @@ fn show_heading(ui: &mut Ui, view: &View<'_>) {
     ui.line("");
 }
 
-fn spent(view: &View<'_>) -> String {
+fn spent(view: &StateView<'_>) -> String {
     let mut text = String::new();
     if let (Some(read), Some(written)) = (view.totals.tokens_in, view.totals.tokens_out) {
         text.push_str(&format!("  {read} tokens in, {written} out"));
@@ -169,7 +169,7 @@ fn spent(view: &View<'_>) -> String {
     text
 }
 
-fn origin(view: &View<'_>) -> Option<String> {
+fn origin(view: &StateView<'_>) -> Option<String> {
     let session = view.run.start.as_ref().map(|start| format!("session {}", start.session));
     let plan = match &view.plan {
         Shown::Nothing => None,
@@ -183,7 +183,7 @@ fn origin(view: &View<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn show_phase(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>) {
+fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
     let (mark, tone) = mark(ui, view, standing);
     let name = one_line(standing.name);
     let indent = "  ".repeat(standing.depth);
@@ -198,7 +198,7 @@ fn show_phase(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>) {
     ui.line(line.trim_end());
 }
 
-fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Columns) {
+fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, columns: &Columns) {
     let (mark, tone) = mark(ui, view, standing);
     let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * standing.depth));
     let name = one_line(standing.name);
@@ -230,7 +230,7 @@ pub(super) fn one_line(text: &str) -> String {
     if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
 }
 
-pub(super) fn mark(ui: &Ui, view: &View<'_>, standing: &Standing<'_>) -> (&'static str, Tone) {
+pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -> (&'static str, Tone) {
     let (fancy, plain, tone) = match standing.state {
         State::Complete => ("✔", "x", Tone::Good),
         State::Failed => ("✘", "!", Tone::Bad),

@@ -5,7 +5,7 @@ use arborist_core::{
     history::Run,
     process::Cancel,
     settings::Settings,
-    workspace::{Cargo, Transcripts, Workspace, WorkspaceError},
+    workspace::{PushSet, Transcripts, Workspace, WorkspaceError},
 };
 
 /// How many commits of the run's session each repository has that its remote has not. Those that have none are left out.
@@ -18,7 +18,7 @@ pub(super) fn find(
         return Ok(Vec::new());
     };
     let workspace = Workspace::load(repository, settings, &Cancel::new())?;
-    let cargo = Cargo { sessions: vec![start.session.clone()], transcripts: Transcripts::of(settings) };
+    let cargo = PushSet { sessions: vec![start.session.clone()], transcripts: Transcripts::of(settings) };
     let mut found = Vec::new();
     for section in workspace.sections.iter().filter(|section| section.remote.is_some()) {
         if let Some(repository) = workspace.open(section)? {

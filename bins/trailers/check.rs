@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{self, Fault, Reading, plain_text, read},
+    message::{self, Fault, MessageReading, plain_text, read},
 };
 use clap::Args;
 
-use super::source::Source;
+use super::source::MessageSource;
 use crate::{
     entry::Outcome,
     hooks::fault::more_than,
@@ -41,14 +41,14 @@ struct Tally {
 
 pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     let mut tally = Tally::default();
-    match Source::resolve(args.source.as_deref(), args.file.as_deref())? {
-        Source::Text { label, message } if message.trim_ascii().is_empty() => {
+    match MessageSource::resolve(args.source.as_deref(), args.file.as_deref())? {
+        MessageSource::Text { label, message } if message.trim_ascii().is_empty() => {
             return Err(Failure::new(Exit::Usage, format!("there is no message in {label}"))
                 .hint("name what is to be checked: git arborist trailers check main..HEAD"));
         }
-        Source::Text { label, message } => tally.check(ui, &label, &message),
-        Source::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
-        Source::Range { repository, range } => {
+        MessageSource::Text { label, message } => tally.check(ui, &label, &message),
+        MessageSource::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
+        MessageSource::Range { repository, range } => {
             for commit in repository.stream_commits(&[range.revision])? {
                 let commit = commit?;
                 let commit =
@@ -67,9 +67,9 @@ impl Tally {
     fn check(&mut self, ui: &mut Ui, label: &str, text: &[u8]) {
         self.seen += 1;
         match read(text) {
-            Reading::Foreign => {}
-            Reading::Sound(_) => self.sound += 1,
-            Reading::Unsound(faults) => {
+            MessageReading::Foreign => {}
+            MessageReading::Sound(_) => self.sound += 1,
+            MessageReading::Unsound(faults) => {
                 self.unsound += 1;
                 show(ui, label, text, &faults);
             }

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
     history::Event,
-    message::{Reading, Step, claims, plain_text, read},
+    message::{MessageReading, Step, claims, plain_text, read},
     name::{SessionId, TaskId},
 };
 use clap::{
@@ -89,7 +89,7 @@ fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> 
             continue;
         }
         let commit = repository.exact(commit)?;
-        if let Reading::Sound(message) = read(commit.message()) {
+        if let MessageReading::Sound(message) = read(commit.message()) {
             let event = Event::new(&commit, *message);
             if args.wants(&event) {
                 events.push(event);

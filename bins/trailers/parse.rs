@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{Reading, read, read_as_git},
+    message::{MessageReading, read, read_as_git},
 };
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::source::Source;
+use super::source::MessageSource;
 use crate::{document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -59,10 +59,10 @@ struct FaultDocument {
 }
 
 pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
-    let message = match Source::resolve(args.source.as_deref(), args.file.as_deref())? {
-        Source::Text { message, .. } => message,
-        Source::Commit(commit) => commit.message().to_vec(),
-        Source::Range { range, .. } => {
+    let message = match MessageSource::resolve(args.source.as_deref(), args.file.as_deref())? {
+        MessageSource::Text { message, .. } => message,
+        MessageSource::Commit(commit) => commit.message().to_vec(),
+        MessageSource::Range { range, .. } => {
             return Err(Failure::new(
                 Exit::Usage,
                 format!("'{}' is a range, and one message can be parsed", range.named.escape_debug()),
@@ -90,7 +90,7 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
 fn read_document(message: &[u8]) -> ParseDocument {
     let reading = read(message);
     let faults = match &reading {
-        Reading::Unsound(faults) => faults.as_slice(),
+        MessageReading::Unsound(faults) => faults.as_slice(),
         _ => &[],
     };
     let fault = |f: &arborist_core::message::Fault| FaultDocument {
@@ -99,8 +99,8 @@ fn read_document(message: &[u8]) -> ParseDocument {
         fix: f.fix.clone(),
     };
     ParseDocument {
-        claims: reading != Reading::Foreign,
-        sound: matches!(reading, Reading::Sound(_)),
+        claims: reading != MessageReading::Foreign,
+        sound: matches!(reading, MessageReading::Sound(_)),
         trailers: read_as_git(message)
             .into_iter()
             .map(|(key, value)| TrailerDocument { key, value })

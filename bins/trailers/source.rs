@@ -15,7 +15,7 @@ use arborist_core::{
 
 /// What was named on the command line.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum MessageSource {
     /// A message by itself, and what to call it.
     Text { label: String, message: Vec<u8> },
     /// One commit.
@@ -33,7 +33,7 @@ pub(super) struct Range {
     pub revision: String,
 }
 
-impl Source {
+impl MessageSource {
     /// `named` is a revision, a range or a file; `-` or nothing is standard input.
     pub(super) fn resolve(named: Option<&str>, file: Option<&Path>) -> Result<Self, Failure> {
         match (named, file) {
@@ -44,7 +44,7 @@ impl Source {
     }
 }
 
-fn find(named: &str) -> Result<Source, Failure> {
+fn find(named: &str) -> Result<MessageSource, Failure> {
     let path = Path::new(named);
     let repository = match Repository::discover() {
         Ok(repository) => repository,
@@ -54,13 +54,13 @@ fn find(named: &str) -> Result<Source, Failure> {
     if !path.is_file()
         && let Some(range) = Range::find(&repository, named)?
     {
-        return Ok(Source::Range { repository, range });
+        return Ok(MessageSource::Range { repository, range });
     }
     match (repository.find_commit(named)?, path.is_file()) {
         (Some(_), true) => Err(Failure::new(Exit::Usage, format!("'{named}' is both a revision and a file"))
             .hint("name the file with --file, or the revision as refs/heads/… or by its id")),
         (Some(id), false) => match repository.load_commits(&[id])?.pop() {
-            Some(commit) => Ok(Source::Commit(commit)),
+            Some(commit) => Ok(MessageSource::Commit(commit)),
             None => Err(unknown(named)),
         },
         (None, true) => read_file(path),
@@ -107,18 +107,18 @@ fn unknown(named: &str) -> Failure {
         .hint("name a commit, a range such as main..HEAD, a file, or - for standard input")
 }
 
-fn read_file(path: &Path) -> Result<Source, Failure> {
+fn read_file(path: &Path) -> Result<MessageSource, Failure> {
     let label = path.display().to_string();
     let message = fs::read(path).with_context(|| format!("could not read '{label}'"))?;
-    Ok(Source::Text { label, message })
+    Ok(MessageSource::Text { label, message })
 }
 
-fn read_stdin() -> Result<Source, Failure> {
+fn read_stdin() -> Result<MessageSource, Failure> {
     if io::stdin().is_terminal() {
         return Err(Failure::new(Exit::Usage, "nothing was named, and standard input is a terminal")
             .hint("name a commit such as HEAD, a range, a file, or - for standard input"));
     }
     let mut message = Vec::new();
     io::stdin().lock().read_to_end(&mut message).context("could not read standard input")?;
-    Ok(Source::Text { label: "standard input".into(), message })
+    Ok(MessageSource::Text { label: "standard input".into(), message })
 }

@@ -27,14 +27,14 @@ pub(crate) trait Scene: Send + 'static {
     fn hear(&mut self, news: Self::News);
 
     /// The rows to be shown on so many columns, at most `most` of them.
-    fn rows(&self, columns: usize, most: usize) -> Vec<Row>;
+    fn rows(&self, columns: usize, most: usize) -> Vec<StyledRow>;
 }
 
 /// Words in tones, one behind the other.
 #[derive(Debug, Default)]
-pub(crate) struct Row(Vec<(Option<Tone>, String)>);
+pub(crate) struct StyledRow(Vec<(Option<Tone>, String)>);
 
-impl Row {
+impl StyledRow {
     /// Adds words.
     pub(crate) fn with(mut self, tone: impl Into<Option<Tone>>, words: impl Into<String>) -> Self {
         self.0.push((tone.into(), words.into()));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_row_is_cut_by_columns_and_never_within_a_character() {
         let brush = Brush { is_coloured: false, has_unicode: true };
-        let row = || Row::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
+        let row = || StyledRow::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
         for (columns, text, width) in [
             (20, "T1 日本語 done", 14),
             (14, "T1 日本語 done", 14),
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn colour_takes_no_columns() {
         let brush = Brush { is_coloured: true, has_unicode: true };
-        let painted = Row::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
+        let painted = StyledRow::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
         assert_eq!((painted.text.as_str(), painted.width), ("\x1b[32mdone\x1b[m …", 6));
     }
 }

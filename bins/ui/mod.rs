@@ -5,7 +5,7 @@ mod path;
 mod screen;
 mod table;
 
-pub(crate) use live::{Live, Row, Scene, cut};
+pub(crate) use live::{Live, Scene, StyledRow, cut};
 pub(crate) use path::seen_from_here;
 pub use screen::leave;
 pub(crate) use table::{Fit, Last, Table, shortened, table};

@@ -4,7 +4,7 @@ use arborist_core::{
     git::shown_url,
     message::visible,
     name::SessionId,
-    workspace::{Delivery, Present, Remainder, Section, Standing, Supply},
+    workspace::{Present, PushResult, Remainder, RepoSection, RepoStatus, Supply},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -59,14 +59,14 @@ struct StandingDocument {
 }
 
 impl StatusDocument {
-    pub(super) fn new(session: Option<&SessionId>, standings: &[(Standing<'_>, Option<String>)]) -> Self {
+    pub(super) fn new(session: Option<&SessionId>, standings: &[(RepoStatus<'_>, Option<String>)]) -> Self {
         let repositories = standings.iter().map(StandingDocument::new).collect();
         Self { session: session.map(ToString::to_string), repositories }
     }
 }
 
 impl StandingDocument {
-    fn new((standing, error): &(Standing<'_>, Option<String>)) -> Self {
+    fn new((standing, error): &(RepoStatus<'_>, Option<String>)) -> Self {
         let (section, present) = (standing.section, standing.present.as_ref());
         let distance = present.and_then(|present| present.distance);
         Self {
@@ -129,7 +129,7 @@ pub(super) struct SyncedDocument {
 }
 
 impl SyncedDocument {
-    pub(super) fn new(section: &Section, supply: &Supply, taken: Vec<String>) -> Self {
+    pub(super) fn new(section: &RepoSection, supply: &Supply, taken: Vec<String>) -> Self {
         let (done, why) = match supply {
             Supply::Local => (SupplyDocument::Local, None),
             Supply::Cloned { .. } => (SupplyDocument::Cloned, None),
@@ -139,7 +139,7 @@ impl SyncedDocument {
         Self { name: section.name.to_string(), done, why, taken }
     }
 
-    pub(super) fn failed(section: &Section, why: String) -> Self {
+    pub(super) fn failed(section: &RepoSection, why: String) -> Self {
         let name = section.name.to_string();
         Self { name, done: SupplyDocument::Failed, why: Some(why), taken: Vec::new() }
     }
@@ -197,7 +197,7 @@ struct RefusedDocument {
 }
 
 impl PushedDocument {
-    pub(super) fn new(section: &Section, delivery: &Delivery, left: &Remainder) -> Self {
+    pub(super) fn new(section: &RepoSection, delivery: &PushResult, left: &Remainder) -> Self {
         let pushed = delivery.pushed.iter();
         let refused = delivery.refused.iter();
         Self {
@@ -215,7 +215,7 @@ impl PushedDocument {
         }
     }
 
-    pub(super) fn failed(section: &Section, remote: String, why: String) -> Self {
+    pub(super) fn failed(section: &RepoSection, remote: String, why: String) -> Self {
         let name = section.name.to_string();
         let (pushed, refused) = (Vec::new(), Vec::new());
         Self { name, remote, pushed, refused, failed: Some(why), has_session: false, left: None }

@@ -6,11 +6,11 @@ use arborist_core::{
     failure::Failure,
     gardener::GardenerError,
     git::{Config, Repository},
-    history::{HistoryError, Reading, Run, Scope},
+    history::{CommitSource, HistoryError, Run, RunScope},
     name::SessionId,
     pipeline::PipelineError,
     settings::Settings,
-    workspace::{Cargo, Section, Transcripts, Workspace, WorkspaceError},
+    workspace::{PushSet, RepoSection, Transcripts, Workspace, WorkspaceError},
 };
 use clap::Args;
 
@@ -45,16 +45,16 @@ pub(super) struct ExchangeArgs {
 }
 
 /// A workspace, from the repository that has the plan.
-pub(super) struct Opened {
+pub(super) struct OpenWorkspace {
     repository: Repository,
     pub(super) workspace: Workspace,
     /// The session that is meant where only one can be: that of the checked out run, else the newest.
     pub(super) session: Option<SessionId>,
     /// All of them.
-    pub(super) cargo: Cargo,
+    pub(super) cargo: PushSet,
 }
 
-pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
+pub(super) fn open(ui: &mut Ui) -> Result<OpenWorkspace, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
@@ -70,7 +70,7 @@ pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
     let mut sessions = recorded;
     sessions.extend(run.filter(|run| !sessions.contains(run)));
     let transcripts = Transcripts::of(&settings);
-    Ok(Opened { repository, workspace, session, cargo: Cargo { sessions, transcripts } })
+    Ok(OpenWorkspace { repository, workspace, session, cargo: PushSet { sessions, transcripts } })
 }
 
 /// The session of the run that is checked out.
@@ -78,8 +78,8 @@ fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
     if repository.head.branch.is_none() {
         return Ok(None);
     }
-    let scope = Scope::resolve(repository, None)?;
-    match Run::scan(repository, scope, Reading::Cached) {
+    let scope = RunScope::resolve(repository, None)?;
+    match Run::scan(repository, scope, CommitSource::Cached) {
         Ok(run) => Ok(run.start.map(|start| start.session)),
         // What was cut off may have had one; those that are recorded are known all the same.
         Err(HistoryError::Shallow { .. }) => Ok(None),
@@ -87,14 +87,14 @@ fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
     }
 }
 
-impl Opened {
+impl OpenWorkspace {
     /// The repositories that were asked for.
-    pub(super) fn chosen(&self, args: &ChoiceArgs) -> Result<Vec<&Section>, WorkspaceError> {
+    pub(super) fn chosen(&self, args: &ChoiceArgs) -> Result<Vec<&RepoSection>, WorkspaceError> {
         if args.repos.is_empty() {
             return Ok(self.workspace.sections.iter().collect());
         }
         let find = |name: &String| self.workspace.find(name).ok_or_else(|| self.workspace.unknown(name));
-        let mut chosen: Vec<&Section> = Vec::new();
+        let mut chosen: Vec<&RepoSection> = Vec::new();
         for name in &args.repos {
             let section = find(name)?;
             // Who is named twice is asked once.

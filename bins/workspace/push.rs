@@ -4,12 +4,12 @@ use arborist_core::{
     failure::Exit,
     git::{RemoteError, shown_url},
     message::visible,
-    workspace::{Delivery, Remainder, Section, WorkspaceError, abreast},
+    workspace::{PushResult, Remainder, RepoSection, WorkspaceError, abreast},
 };
 
 use super::{
     document::{PushDocument, PushedDocument},
-    open::{ExchangeArgs, Opened, open},
+    open::{ExchangeArgs, OpenWorkspace, open},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -17,7 +17,7 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     opened.require_consent(&args.consent, ui)?;
     let sections = opened.chosen(&args.choice)?;
-    let with_remote: Vec<&Section> =
+    let with_remote: Vec<&RepoSection> =
         sections.iter().copied().filter(|section| section.remote.is_some()).collect();
     if let ([], [section, ..]) = (with_remote.as_slice(), sections.as_slice()) {
         return Err(WorkspaceError::NowhereToPush { name: section.name.clone() }.into());
@@ -41,8 +41,8 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
 
 /// A repository or a remote that fails keeps nobody from the next one.
 fn tell(
-    section: &Section,
-    answer: Result<(Delivery, Remainder), WorkspaceError>,
+    section: &RepoSection,
+    answer: Result<(PushResult, Remainder), WorkspaceError>,
     ui: &mut Ui,
 ) -> PushedDocument {
     let (delivery, left) = match answer {
@@ -67,7 +67,7 @@ fn tell(
 }
 
 /// Where there is nothing to push, the remote is asked all the same: that it has everything is said of one that is there.
-fn deliver(opened: &Opened, section: &Section) -> Result<(Delivery, Remainder), WorkspaceError> {
+fn deliver(opened: &OpenWorkspace, section: &RepoSection) -> Result<(PushResult, Remainder), WorkspaceError> {
     let workspace = &opened.workspace;
     let repository = workspace.open(section)?.ok_or_else(|| WorkspaceError::absent(section))?;
     let delivery = workspace.deliver(&repository, section, &opened.cargo)?;
@@ -78,8 +78,8 @@ fn deliver(opened: &Opened, section: &Section) -> Result<(Delivery, Remainder), 
     Ok((delivery, left))
 }
 
-fn tidy(delivery: Delivery) -> Delivery {
-    Delivery { remote: shown_url(&delivery.remote), ..delivery }
+fn tidy(delivery: PushResult) -> PushResult {
+    PushResult { remote: shown_url(&delivery.remote), ..delivery }
 }
 
 fn show(document: &PushedDocument, ui: &mut Ui) {

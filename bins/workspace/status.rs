@@ -5,7 +5,7 @@ use arborist_core::{
     git::shown_url,
     message::visible,
     name::Oid,
-    workspace::{Present, Standing},
+    workspace::{Present, RepoStatus},
 };
 use clap::Args;
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
             |error| {
                 let why = error.to_string();
                 ui.fail(&error.into());
-                (Standing { section, present: None }, Some(why))
+                (RepoStatus { section, present: None }, Some(why))
             },
             |standing| (standing, None),
         ));
@@ -66,7 +66,7 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// Name, branch, head, base, distance, dirt, what is pushed, path.
-fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS] {
+fn cells((standing, error): &(RepoStatus<'_>, Option<String>)) -> [String; COLUMNS] {
     let section = standing.section;
     let mut cells: [String; COLUMNS] = Default::default();
     cells[0] = section.name.to_string();
@@ -94,7 +94,7 @@ fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS
     cells
 }
 
-fn pushed(standing: &Standing<'_>) -> String {
+fn pushed(standing: &RepoStatus<'_>) -> String {
     let present = standing.present.as_ref();
     match present.and_then(|present| Some((present.unpushed?, present.unpushed_refs?))) {
         None => "no remote".into(),
@@ -106,7 +106,7 @@ fn pushed(standing: &Standing<'_>) -> String {
 }
 
 /// What the remote has not, though it has all of sessions.
-fn ahead(standing: &Standing<'_>) -> Option<String> {
+fn ahead(standing: &RepoStatus<'_>) -> Option<String> {
     let present = standing.present.as_ref().filter(|present| present.is_pushed() == Some(false))?;
     let (left, remote) = (present.remainder.as_ref()?, standing.section.remote.as_deref()?);
     let branch = left.branch.as_ref().map_or("HEAD", |branch| branch.as_str());
@@ -115,7 +115,7 @@ fn ahead(standing: &Standing<'_>) -> Option<String> {
     Some(format!("{} is {} ahead of {remote}", visible(branch), left.commits))
 }
 
-fn tone(standing: &Standing<'_>) -> Tone {
+fn tone(standing: &RepoStatus<'_>) -> Tone {
     match standing.present.as_ref().and_then(Present::is_pushed) {
         None => Tone::Dim,
         Some(true) => Tone::Good,

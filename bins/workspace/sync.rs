@@ -4,12 +4,12 @@ use arborist_core::{
     failure::Exit,
     git::shown_url,
     message::visible,
-    workspace::{Errand, Section, Supply, Wanted, WorkspaceError, abreast},
+    workspace::{FetchScope, RepoRequest, RepoSection, Supply, WorkspaceError, abreast},
 };
 
 use super::{
     document::{SyncDocument, SyncedDocument},
-    open::{ExchangeArgs, Opened, open},
+    open::{ExchangeArgs, OpenWorkspace, open},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -46,15 +46,16 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     Ok(if is_well { Exit::Done } else { Exit::No })
 }
 
-fn sync(opened: &Opened, section: &Section) -> Result<(Supply, Vec<String>), WorkspaceError> {
+fn sync(opened: &OpenWorkspace, section: &RepoSection) -> Result<(Supply, Vec<String>), WorkspaceError> {
     let workspace = &opened.workspace;
     let here = workspace.locate(section)?;
-    let (repository, supply) = workspace.supply(&Errand { section, here, wanted: Wanted::Everything })?;
+    let (repository, supply) =
+        workspace.supply(&RepoRequest { section, here, wanted: FetchScope::Everything })?;
     let taken = workspace.adopt(&repository, section)?;
     Ok((supply, taken))
 }
 
-fn words(section: &Section, supply: &Supply) -> String {
+fn words(section: &RepoSection, supply: &Supply) -> String {
     let name = &section.name;
     match supply {
         Supply::Local => format!("{name}: no remote"),

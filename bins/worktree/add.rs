@@ -4,21 +4,21 @@ use std::thread;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Dirt,
-    history::{Reading, Run},
+    git::UncommittedPath,
+    history::{CommitSource, Run},
     message::nearest,
     name::{Oid, TaskId},
     plan::{Plan, find_plans},
     safe_files,
-    worktree::{Base, Begun, Lease, Reason, WorktreeError},
+    worktree::{BaseReason, BranchBase, Lease, LeaseStart, WorktreeError},
 };
 use clap::Args;
 
-use super::open::{Opened, ScopeArgs, open_until, tell_of_crowding};
+use super::open::{OpenWorktrees, WorktreeScopeArgs, open_until, tell_of_crowding};
 use crate::{approval, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 #[derive(Debug, Args)]
-pub(super) struct AddArgs {
+pub(super) struct WorktreeAddArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
@@ -41,10 +41,10 @@ pub(super) struct AddArgs {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
-pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
     refuse_unknown(args, &opened)?;
     approval::require(
@@ -72,7 +72,7 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// A name that neither the plan nor history has, and that has no branch yet, is a slip. Without a plan any name goes.
-fn refuse_unknown(args: &AddArgs, opened: &Opened) -> Result<(), Failure> {
+fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), Failure> {
     let task = &args.task;
     let branch = opened.scope.branch.task_branch(task);
     if args.unplanned || opened.repository.find_branch(&branch)?.is_some() {
@@ -82,7 +82,7 @@ fn refuse_unknown(args: &AddArgs, opened: &Opened) -> Result<(), Failure> {
         return Ok(());
     };
     // History is long: it is asked only about what would be refused.
-    let run = Run::scan(&opened.repository, opened.scope.clone(), Reading::Cached)?;
+    let run = Run::scan(&opened.repository, opened.scope.clone(), CommitSource::Cached)?;
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
     let frozen = match frozen {
         Some(frozen) => opened.repository.find_blob(frozen.blob)?.zip(Some(frozen.path.as_str())),
@@ -101,7 +101,7 @@ fn refuse_unknown(args: &AddArgs, opened: &Opened) -> Result<(), Failure> {
 }
 
 /// The plan that lies in the checkout, if one does that can be read.
-fn plan_here(opened: &Opened) -> Option<(String, Plan)> {
+fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
     let mut plans = find_plans(top, Some(&opened.scope.branch));
     let named = opened.settings.tree().map(str::to_owned);
@@ -111,7 +111,7 @@ fn plan_here(opened: &Opened) -> Option<(String, Plan)> {
 }
 
 /// Where a new branch begins. One that goes on elsewhere is not silently another one.
-fn base(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<Oid, Failure> {
+fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<Oid, Failure> {
     let tip = opened.require_tip()?;
     let branch = opened.scope.branch.task_branch(&args.task);
     let known = opened.repository.find_branch(&branch)?;
@@ -134,17 +134,17 @@ fn base(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<Oid, Failure> {
 }
 
 /// Says where a task begins, if that is not simply the run's branch.
-pub(super) fn tell_base(base: &Base, opened: &Opened, ui: &mut Ui) {
+pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) {
     let (run, at) = (&opened.scope.branch, base.commit.short());
     match &base.reason {
-        Reason::Local | Reason::Current => {}
-        Reason::Fetched { from, more } => {
+        BaseReason::Local | BaseReason::Current => {}
+        BaseReason::Fetched { from, more } => {
             ui.note(&format!("'{run}' is {more} behind '{from}': taking {at} from there"));
         }
-        Reason::Diverged { from } => {
+        BaseReason::Diverged { from } => {
             ui.warn(&format!("'{run}' and '{from}' have diverged: taking '{run}' at {at}"));
         }
-        Reason::Offline { remote, why } => {
+        BaseReason::Offline { remote, why } => {
             ui.warn(&format!("offline: '{remote}' could not be reached ({why})"));
             ui.warn(&format!("taking '{run}' at {at}, which may be behind"));
         }
@@ -152,29 +152,29 @@ pub(super) fn tell_base(base: &Base, opened: &Opened, ui: &mut Ui) {
 }
 
 /// What the worktree lacks because it is not committed. A checkout that cannot be looked at has nothing to tell.
-fn find_dirt(args: &AddArgs, opened: &Opened) -> Option<String> {
+fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
     if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
         return None;
     }
     let dirt = opened.repository.dirt().ok().filter(|dirt| !dirt.is_empty())?;
-    let shown: Vec<String> = dirt.iter().take(5).map(Dirt::shown).collect();
+    let shown: Vec<String> = dirt.iter().take(5).map(UncommittedPath::shown).collect();
     let more = if dirt.len() > shown.len() { ", …" } else { "" };
     Some(format!("not committed, so not in the worktree: {}{more}", shown.join(", ")))
 }
 
-fn tell(lease: &Lease, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {
+fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
     let branch = &lease.branch;
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
     let words = match lease.begun {
-        Begun::Fresh => format!("'{branch}' begins at {at}"),
-        Begun::Continued { tip } => {
+        LeaseStart::Fresh => format!("'{branch}' begins at {at}"),
+        LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;
             format!(
                 "'{branch}' is continued at {at}: {} ahead of '{}', {} behind",
                 distance.ahead, opened.scope.branch, distance.behind
             )
         }
-        Begun::Adopted => format!("'{}' has a worktree already, at {at}", lease.task),
+        LeaseStart::Adopted => format!("'{}' has a worktree already, at {at}", lease.task),
     };
     ui.err(&format!("{words}\n"));
     lease.notes.iter().for_each(|note| ui.note(&note.to_string()));

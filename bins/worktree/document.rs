@@ -4,7 +4,7 @@ use arborist_core::{history::State, process::Holder};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::{open::Opened, rows::Row};
+use super::{open::OpenWorktrees, rows::WorktreeRow};
 use crate::document::rfc3339;
 
 /// The worktrees of a repository.
@@ -68,14 +68,14 @@ struct HolderDocument {
 }
 
 impl ListDocument {
-    pub(super) fn new(opened: &Opened, rows: &[Row]) -> Self {
+    pub(super) fn new(opened: &OpenWorktrees, rows: &[WorktreeRow]) -> Self {
         let scope = opened.scope.branch.to_string();
         Self { scope, worktrees: rows.iter().map(RowDocument::new).collect() }
     }
 }
 
 impl RowDocument {
-    pub(super) fn new(row: &Row) -> Self {
+    pub(super) fn new(row: &WorktreeRow) -> Self {
         let standing = row.standing.as_ref();
         Self {
             task: row.task.as_ref().map(ToString::to_string),

@@ -5,8 +5,8 @@ use clap::Args;
 
 use super::{
     document::ListDocument,
-    open::{ScopeArgs, open, tell_of_crowding},
-    rows::{self, Row, Wanted},
+    open::{WorktreeScopeArgs, open, tell_of_crowding},
+    rows::{self, ExtraRows, WorktreeRow},
 };
 use crate::{
     clock, document,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(super) struct WorktreeListArgs {
     /// Also count what is not committed and measure how much space is taken
     #[arg(short, long)]
     long: bool,
@@ -26,12 +26,12 @@ pub(super) struct ListArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
-pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    let wanted = if args.branches { Wanted::Branches } else { Wanted::Worktrees };
+    let wanted = if args.branches { ExtraRows::Branches } else { ExtraRows::Worktrees };
     let mut rows = rows::collect(&opened, wanted)?;
     if args.long {
         rows.iter_mut().try_for_each(|row| row.lengthen(&opened.pool))?;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn show(ui: &mut Ui, rows: &[Row]) {
+fn show(ui: &mut Ui, rows: &[WorktreeRow]) {
     let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
     table(ui, HEADINGS, &cells, Last::Below, |row, column| (column == 1).then(|| tone(&rows[row])));
 }
@@ -52,7 +52,7 @@ fn show(ui: &mut Ui, rows: &[Row]) {
 const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = ["task", "state", "ahead", "active", "content", "holder", "branch", "path"];
 
-fn cells(row: &Row) -> [String; COLUMNS] {
+fn cells(row: &WorktreeRow) -> [String; COLUMNS] {
     let text = |path: Option<String>| path.unwrap_or_default();
     let standing = row.standing.as_ref();
     let title = if row.task.is_some() { row.title() } else { format!("({})", row.title()) };
@@ -74,7 +74,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
-pub(super) fn tone(row: &Row) -> Tone {
+pub(super) fn tone(row: &WorktreeRow) -> Tone {
     match row.state {
         "complete" => Tone::Good,
         "failed" | "missing" | "forked" => Tone::Bad,

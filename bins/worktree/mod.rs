@@ -45,17 +45,17 @@ pub struct WorktreeArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Make a worktree for a task, or go on with the one that it has, and print its path
-    Add(add::AddArgs),
+    Add(add::WorktreeAddArgs),
     /// List the worktrees of tasks and of sessions
-    List(list::ListArgs),
+    List(list::WorktreeListArgs),
     /// Show one worktree in detail
-    Show(show::ShowArgs),
+    Show(show::WorktreeShowArgs),
     /// Print the path of a task's worktree
     Path(show::PathArgs),
     /// Run a program in a task's worktree, with its environment, and save what it does now and then
-    Run(run::RunArgs),
+    Run(run::WorktreeRunArgs),
     /// Bring back unfinished work that was saved
-    Restore(run::RestoreArgs),
+    Restore(run::WorktreeRestoreArgs),
     /// Bring the run's branch into the branches of tasks, by a merge; what is not committed stays as it is
     Sync(sync::SyncArgs),
     /// Remove a worktree; its branch stays

@@ -5,7 +5,7 @@ use std::path::Path;
 use arborist_core::{
     failure::Failure,
     git::{Config, Repository},
-    history::Scope,
+    history::RunScope,
     name::{BranchName, Oid},
     process::Cancel,
     settings::Settings,
@@ -17,14 +17,14 @@ use crate::{gardening::CLEAN_UP, scope, ui::Ui};
 
 /// Which run is meant.
 #[derive(Debug, Args)]
-pub(super) struct ScopeArgs {
+pub(super) struct WorktreeScopeArgs {
     /// The run of this branch, not of the one that is checked out
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }
 
 /// Says when worktrees or what is left of the disk call for cleaning up.
-pub(super) fn tell_of_crowding(opened: &Opened, ui: &mut Ui) {
+pub(super) fn tell_of_crowding(opened: &OpenWorktrees, ui: &mut Ui) {
     let words = opened.pool.find_crowding();
     words.iter().for_each(|words| ui.warn(words));
     if !words.is_empty() {
@@ -33,37 +33,41 @@ pub(super) fn tell_of_crowding(opened: &Opened, ui: &mut Ui) {
 }
 
 /// A repository with the worktrees of a run.
-pub(super) struct Opened {
+pub(super) struct OpenWorktrees {
     pub(super) repository: Repository,
     pub(super) settings: Settings,
     pub(super) options: WorktreeOptions,
-    pub(super) scope: Scope,
+    pub(super) scope: RunScope,
     pub(super) pool: Pool,
 }
 
-impl Opened {
+impl OpenWorktrees {
     /// Where the run's branch is.
     pub(super) fn require_tip(&self) -> Result<Oid, WorktreeError> {
         self.scope.tip.ok_or_else(|| WorktreeError::Unborn(self.scope.branch.clone()))
     }
 }
 
-pub(super) fn open(args: &ScopeArgs, ui: &mut Ui) -> Result<Opened, Failure> {
+pub(super) fn open(args: &WorktreeScopeArgs, ui: &mut Ui) -> Result<OpenWorktrees, Failure> {
     open_until(args, ui, &Cancel::new())
 }
 
 /// The same with a wish to stop for what takes long.
-pub(super) fn open_until(args: &ScopeArgs, ui: &mut Ui, cancel: &Cancel) -> Result<Opened, Failure> {
+pub(super) fn open_until(
+    args: &WorktreeScopeArgs,
+    ui: &mut Ui,
+    cancel: &Cancel,
+) -> Result<OpenWorktrees, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
     if args.scope.is_some() {
         scope::require(&repository, &scope)?;
     }
     let options = WorktreeOptions::new(&settings, cancel);
     let pool = Pool::open(&repository, &scope.branch, options.clone())?;
-    Ok(Opened { repository, settings, options, scope, pool })
+    Ok(OpenWorktrees { repository, settings, options, scope, pool })
 }

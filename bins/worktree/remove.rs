@@ -1,10 +1,10 @@
 //! `git arborist worktree remove`, `recycle`, `prune` and `repair`.
 
-use arborist_core::{failure::Exit, name::TaskId, worktree::Unsaved};
+use arborist_core::{failure::Exit, name::TaskId, worktree::UncommittedPolicy};
 use clap::Args;
 
 use super::{
-    open::{ScopeArgs, open},
+    open::{WorktreeScopeArgs, open},
     rows::shown,
 };
 use crate::{entry::Outcome, ui::Ui};
@@ -18,7 +18,7 @@ pub(super) struct RemoveArgs {
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -27,18 +27,18 @@ pub(super) struct RecycleArgs {
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    let unsaved = if args.force { Unsaved::Saved } else { Unsaved::Refused };
+    let unsaved = if args.force { UncommittedPolicy::Saved } else { UncommittedPolicy::Refused };
     for task in &args.tasks {
         let (standing, notes) = opened.pool.remove(task, unsaved)?;
         notes.iter().for_each(|note| ui.note(&note.to_string()));

@@ -5,26 +5,26 @@ use std::{collections::HashMap, fs, path::Path, thread};
 use arborist_core::{
     failure::Failure,
     git::{Distance, Repository},
-    history::{Reading, Run, Scope},
+    history::{CommitSource, Run, RunScope},
     message::visible,
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::Holder,
     record::Unfinished,
     session::forget_unrecorded,
-    worktree::{Kind, Pool, Standing},
+    worktree::{Pool, WorktreeKind, WorktreeStatusRow},
 };
 
-use super::open::Opened;
-use crate::work::Work;
+use super::open::OpenWorktrees;
+use crate::work::ActiveWork;
 
 /// One line of a list.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct WorktreeRow {
     pub(super) task: Option<TaskId>,
     pub(super) run: Option<BranchName>,
     pub(super) branch: Option<BranchName>,
     /// `None` for a branch without a worktree.
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<WorktreeStatusRow>,
     pub(super) head: Option<Oid>,
     /// The task's state as history has it, or `free`, `session`, `missing`.
     pub(super) state: &'static str,
@@ -43,21 +43,21 @@ pub(super) struct Long {
 
 /// What is wanted beside the worktrees themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ExtraRows {
     Worktrees,
     Branches,
 }
 
 /// All rows, as git lists them.
-pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failure> {
-    let Opened { repository, pool, .. } = opened;
+pub(super) fn collect(opened: &OpenWorktrees, wanted: ExtraRows) -> Result<Vec<WorktreeRow>, Failure> {
+    let OpenWorktrees { repository, pool, .. } = opened;
     let (standings, known) = thread::scope(|scope| {
         let reading = scope.spawn(|| read_first(opened));
         (pool.survey(), reading.join().unwrap_or_default())
     });
     let standings = standings?;
     let mut branches: Vec<(BranchName, Oid)> = Vec::new();
-    if wanted == Wanted::Branches {
+    if wanted == ExtraRows::Branches {
         let refs = repository.list_refs(&[&format!("refs/heads/{TASK_BRANCHES}")])?.into_iter();
         let named = refs
             .filter_map(|found| Some((found.name.strip_prefix("refs/heads/")?.parse().ok()?, found.target)));
@@ -65,8 +65,8 @@ pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failu
             .filter(|(branch, _)| !standings.iter().any(|s| s.branch.as_ref() == Some(branch)))
             .collect();
     }
-    let mut rows: Vec<Row> = standings.into_iter().map(Row::of_worktree).collect();
-    rows.extend(branches.into_iter().map(Row::of_branch));
+    let mut rows: Vec<WorktreeRow> = standings.into_iter().map(WorktreeRow::of_worktree).collect();
+    rows.extend(branches.into_iter().map(WorktreeRow::of_branch));
     let mut runs = Runs { repository, known };
     for row in &mut rows {
         runs.tell(row)?;
@@ -74,12 +74,12 @@ pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failu
     Ok(rows)
 }
 
-impl Row {
-    fn of_worktree(standing: Standing) -> Self {
+impl WorktreeRow {
+    fn of_worktree(standing: WorktreeStatusRow) -> Self {
         let state = match &standing {
             standing if standing.is_missing => "missing",
             standing if standing.is_free() => "free",
-            standing if standing.kind == Kind::Session => "session",
+            standing if standing.kind == WorktreeKind::Session => "session",
             _ => "pending",
         };
         let (task, branch, head) = (standing.task.clone(), standing.branch.clone(), standing.head);
@@ -112,10 +112,10 @@ impl Row {
 
     pub(super) fn kind(&self) -> &'static str {
         match self.standing.as_ref().map(|standing| standing.kind) {
-            Some(Kind::Lane) => "lane",
-            Some(Kind::Named) => "task",
-            Some(Kind::Session) => "session",
-            Some(Kind::Foreign) => "foreign",
+            Some(WorktreeKind::Lane) => "lane",
+            Some(WorktreeKind::Named) => "task",
+            Some(WorktreeKind::Session) => "session",
+            Some(WorktreeKind::Foreign) => "foreign",
             None => "branch",
         }
     }
@@ -143,7 +143,7 @@ struct Runs<'a> {
 
 struct Known {
     run: Run,
-    work: Work,
+    work: ActiveWork,
     distances: HashMap<String, Distance>,
 }
 
@@ -151,10 +151,10 @@ impl Known {
     /// How far branches are is asked once, beside the run's own commits. One that is not ahead has nothing to say.
     fn read(repository: &Repository, run: &BranchName, tip: Oid) -> Result<Self, Failure> {
         let mut distances = HashMap::new();
-        let scope = Scope { branch: run.clone(), tip: Some(tip) };
+        let scope = RunScope { branch: run.clone(), tip: Some(tip) };
         let mut read = thread::scope(|threads| {
             let asked = threads.spawn(|| repository.distances(&run.task_refs(), tip));
-            Run::scan_beside(repository, scope, Reading::Cached, || {
+            Run::scan_beside(repository, scope, CommitSource::Cached, || {
                 let found = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 distances.extend(found.iter().map(|(branch, far)| (branch.name.clone(), *far)));
                 let ahead = found.into_iter().filter(|(_, far)| far.ahead > 0);
@@ -163,21 +163,21 @@ impl Known {
         })?;
         forget_unrecorded(repository, &mut read)?;
         let marks = repository.list_refs(&[Unfinished::REFS])?;
-        Ok(Self { run: read, work: Work::find(repository, run, &marks), distances })
+        Ok(Self { run: read, work: ActiveWork::find(repository, run, &marks), distances })
     }
 }
 
 /// Most worktrees are of the run that is checked out: it is read while they are listed. What cannot be read is asked for
 /// again when it is needed.
-fn read_first(opened: &Opened) -> HashMap<BranchName, Known> {
-    let Opened { repository, scope: Scope { branch, .. }, pool, .. } = opened;
+fn read_first(opened: &OpenWorktrees) -> HashMap<BranchName, Known> {
+    let OpenWorktrees { repository, scope: RunScope { branch, .. }, pool, .. } = opened;
     let tip = repository.head.commit.filter(|_| repository.head.branch.as_ref() == Some(branch));
     let known = tip.filter(|_| pool.count() > 0).and_then(|tip| Known::read(repository, branch, tip).ok());
     known.map(|known| (branch.clone(), known)).into_iter().collect()
 }
 
 impl Runs<'_> {
-    fn tell(&mut self, row: &mut Row) -> Result<(), Failure> {
+    fn tell(&mut self, row: &mut WorktreeRow) -> Result<(), Failure> {
         let Some(branch) = row.branch.clone() else {
             return Ok(());
         };

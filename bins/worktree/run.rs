@@ -4,18 +4,18 @@ use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus, 
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Freeze,
+    git::SettingsChange,
     name::TaskId,
     process::{Cancel, Program},
     worktree::{Lease, Saver},
 };
 use clap::Args;
 
-use super::open::{ScopeArgs, open};
+use super::open::{WorktreeScopeArgs, open};
 use crate::{entry::Outcome, gardening::watch_signals, ui::Ui};
 
 #[derive(Debug, Args)]
-pub(super) struct RunArgs {
+pub(super) struct WorktreeRunArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
@@ -23,24 +23,24 @@ pub(super) struct RunArgs {
     #[arg(value_name = "COMMAND", required = true, last = true)]
     command: Vec<OsString>,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RestoreArgs {
+pub(super) struct WorktreeRestoreArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 /// The command runs where our own streams lead. Meanwhile what it does is saved every now and then.
-pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let lease = opened.pool.hold(&args.task)?;
     // The command can write to the configuration, and a save must not run what stands there then.
-    lease.repository.freeze_settings(Freeze::Anew)?;
+    lease.repository.freeze_settings(SettingsChange::Anew)?;
     let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;
     let program = program(&args.command, &lease)?;
     let _signals = watch_signals();
@@ -82,7 +82,7 @@ fn code_of(status: ExitStatus) -> Exit {
     Exit::Child(u8::try_from(code).unwrap_or(1))
 }
 
-pub(super) fn run_restore(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run_restore(args: &WorktreeRestoreArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let restored = opened.pool.restore(&args.task)?;
     restored.notes.iter().for_each(|note| ui.note(&note.to_string()));

@@ -6,8 +6,8 @@ use clap::Args;
 use super::{
     document::RowDocument,
     list::{megabytes, tone},
-    open::{ScopeArgs, open},
-    rows::{self, Row, Wanted},
+    open::{WorktreeScopeArgs, open},
+    rows::{self, ExtraRows, WorktreeRow},
 };
 use crate::{
     clock, document,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct ShowArgs {
+pub(super) struct WorktreeShowArgs {
     /// The task, or the name of a lane
     #[arg(value_name = "TASK")]
     task: TaskId,
@@ -24,7 +24,7 @@ pub(super) struct ShowArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -33,15 +33,15 @@ pub(super) struct PathArgs {
     #[arg(value_name = "TASK")]
     task: TaskId,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
-pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let absent = || WorktreeError::Absent(args.task.to_string());
     let found = opened.pool.find(&args.task)?.ok_or_else(absent)?;
-    let rows = rows::collect(&opened, Wanted::Worktrees)?;
-    let is_it = |row: &Row| row.standing.as_ref().is_some_and(|standing| standing.path == found.path);
+    let rows = rows::collect(&opened, ExtraRows::Worktrees)?;
+    let is_it = |row: &WorktreeRow| row.standing.as_ref().is_some_and(|standing| standing.path == found.path);
     let mut row = rows.into_iter().find(is_it).ok_or_else(absent)?;
     row.lengthen(&opened.pool)?;
     if args.json {
@@ -62,7 +62,7 @@ pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn show(ui: &mut Ui, row: &Row) {
+fn show(ui: &mut Ui, row: &WorktreeRow) {
     ui.line(&format!(
         "{}  {}",
         ui.paint(Tone::Strong, &visible(&row.title())),

@@ -2,17 +2,17 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Conflict, Network},
+    git::{MergeConflict, Network},
     message::visible,
     name::TaskId,
     process::Cancel,
-    worktree::{Reason, Synced},
+    worktree::{BaseReason, Synced},
 };
 use clap::Args;
 
 use super::{
     add,
-    open::{Opened, ScopeArgs, open},
+    open::{OpenWorktrees, WorktreeScopeArgs, open},
 };
 use crate::{entry::Outcome, ui::Ui};
 
@@ -25,7 +25,7 @@ pub(super) struct SyncArgs {
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: WorktreeScopeArgs,
 }
 
 pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     let mut from = tip;
     if !args.offline {
         let base = opened.pool.find_base(tip)?;
-        if let Reason::Offline { remote, why } = &base.reason {
+        if let BaseReason::Offline { remote, why } = &base.reason {
             ui.note(&format!("nothing is synced: '{remote}' could not be reached ({why})"));
             ui.hint("sync with what is here by --offline");
             return Ok(Exit::Done);
@@ -55,7 +55,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
 fn sync(
     task: &TaskId,
     from: arborist_core::name::Oid,
-    opened: &Opened,
+    opened: &OpenWorktrees,
     ui: &mut Ui,
 ) -> Result<bool, Failure> {
     let run = &opened.scope.branch;
@@ -93,6 +93,6 @@ fn sync(
     Ok(true)
 }
 
-fn line_of(conflict: &Conflict) -> String {
+fn line_of(conflict: &MergeConflict) -> String {
     format!("  {}: {}", conflict.kind.as_str(), visible(&conflict.paths.join(", ")))
 }

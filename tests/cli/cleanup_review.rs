@@ -71,7 +71,7 @@ fn a_claim_of_a_process_that_lives_stays_though_its_lease_is_over() {
     let compost = Compost::new();
     compost.branch("T1", "t.txt", "t");
     compost.land("T1");
-    let ours = serde_json::to_string(&arborist_core::process::Identity::ours()).unwrap();
+    let ours = serde_json::to_string(&arborist_core::process::ProcessId::ours()).unwrap();
     claim(&compost, &format!(r#"{{"into":"main","holder":{ours},"since":1,"until":2}}"#));
     compost.wait(3600);
     for (kind, name) in [("claim", "main"), ("branch", "main/T1")] {

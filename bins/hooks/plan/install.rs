@@ -2,88 +2,88 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{GitVersion, Reach},
+    git::{DirPlace, GitVersion},
 };
 
-use super::{Plan, Step};
+use super::{HookChange, HookPlan};
 use crate::hooks::{
     block,
-    event::{Event, Quoted},
-    site::Site,
-    spot::{Content, Spot},
+    event::{HookEvent, Quoted},
+    site::HookSite,
+    spot::{HookContent, HookFile},
     status,
 };
 
 /// How to install a hook whose script shall find the binary at `binary`.
-pub(in crate::hooks) fn plan_install(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
-    let plan = |steps| Ok(Plan::new(site.event, steps));
+pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result<HookPlan, Failure> {
+    let plan = |steps| Ok(HookPlan::new(site.event, steps));
     if status::is_firing(site) && carried(site).is_none_or(|old| old == binary || *old == Quoted::none()) {
         return plan(Vec::new());
     }
     if site.git >= GitVersion::CONFIG_HOOKS && !site.script.content.is_ours() {
         return plan(config_steps(site, binary)?);
     }
-    if site.dir.reach == Reach::Outside {
+    if site.dir.reach == DirPlace::Outside {
         return Err(outside(site));
     }
     match &site.husky {
-        Some(_) if site.event == Event::Update => Err(Failure::new(
+        Some(_) if site.event == HookEvent::Update => Err(Failure::new(
             Exit::Person,
             "husky runs no update hook: it belongs into the repository that is pushed to",
         )),
         Some(file) => plan(block_steps(site.event, file)?),
-        None if site.dir.reach == Reach::Worktree => script_plan(site, &Quoted::none()),
+        None if site.dir.reach == DirPlace::Worktree => script_plan(site, &Quoted::none()),
         None => script_plan(site, binary),
     }
 }
 
 /// The path of the binary in what is installed.
-fn carried(site: &Site) -> Option<&Quoted> {
+fn carried(site: &HookSite) -> Option<&Quoted> {
     let script = site.husky.as_ref().unwrap_or(&site.script);
     [&site.config, &script.content].into_iter().find_map(|content| match content {
-        Content::Ours(binary) => Some(binary),
+        HookContent::Ours(binary) => Some(binary),
         _ => None,
     })
 }
 
-fn config_steps(site: &Site, binary: &Quoted) -> Result<Vec<Step>, Failure> {
+fn config_steps(site: &HookSite, binary: &Quoted) -> Result<Vec<HookChange>, Failure> {
     let section = site.event.config_section();
-    if site.config == Content::Edited {
+    if site.config == HookContent::Edited {
         return Err(edited(&format!("'{section}.command' in the repository's configuration")));
     }
     Ok(vec![
-        Step::Set { key: format!("{section}.command"), value: site.event.check(binary) },
-        Step::Set { key: format!("{section}.event"), value: site.event.as_str().into() },
+        HookChange::Set { key: format!("{section}.command"), value: site.event.check(binary) },
+        HookChange::Set { key: format!("{section}.event"), value: site.event.as_str().into() },
     ])
 }
 
-fn block_steps(event: Event, file: &Spot) -> Result<Vec<Step>, Failure> {
+fn block_steps(event: HookEvent, file: &HookFile) -> Result<Vec<HookChange>, Failure> {
     match file.content {
-        Content::Edited => Err(edited(&format!("'{}'", file.path.display()))),
-        Content::Ours(_) => Ok(Vec::new()),
-        Content::Absent | Content::Foreign => {
+        HookContent::Edited => Err(edited(&format!("'{}'", file.path.display()))),
+        HookContent::Ours(_) => Ok(Vec::new()),
+        HookContent::Absent | HookContent::Foreign => {
             let bytes = block::insert(file.bytes.as_deref(), &event.block(&Quoted::none()));
-            Ok(vec![Step::Edit { path: file.path.clone(), bytes }])
+            Ok(vec![HookChange::Edit { path: file.path.clone(), bytes }])
         }
     }
 }
 
-fn script_plan(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
+fn script_plan(site: &HookSite, binary: &Quoted) -> Result<HookPlan, Failure> {
     let path = site.script.path.clone();
-    let place = Step::Place { path: path.clone(), bytes: site.event.script(binary).into_bytes() };
+    let place = HookChange::Place { path: path.clone(), bytes: site.event.script(binary).into_bytes() };
     match &site.script.content {
-        Content::Edited => Err(edited(&format!("'{}'", path.display()))),
-        Content::Absent | Content::Ours(_) => Ok(Plan::new(site.event, vec![place])),
-        Content::Foreign if site.kept.bytes.is_some() && site.kept.bytes != site.script.bytes => {
+        HookContent::Edited => Err(edited(&format!("'{}'", path.display()))),
+        HookContent::Absent | HookContent::Ours(_) => Ok(HookPlan::new(site.event, vec![place])),
+        HookContent::Foreign if site.kept.bytes.is_some() && site.kept.bytes != site.script.bytes => {
             Err(Failure::new(
                 Exit::Person,
                 format!("'{}' is in the way of '{}'", site.kept.path.display(), path.display()),
             )
             .hint("an earlier hook was moved there; look at both, keep one, and install again"))
         }
-        Content::Foreign => {
-            let aside = Step::SetAside { from: path, to: site.kept.path.clone() };
-            let mut plan = Plan::new(site.event, vec![aside, place]);
+        HookContent::Foreign => {
+            let aside = HookChange::SetAside { from: path, to: site.kept.path.clone() };
+            let mut plan = HookPlan::new(site.event, vec![aside, place]);
             plan.notes.extend(site.manager.and_then(|manager| manager.lasting(site.event)));
             Ok(plan)
         }
@@ -95,7 +95,7 @@ fn edited(what: &str) -> Failure {
         .hint("undo the edit, or remove it by hand, and install again")
 }
 
-fn outside(site: &Site) -> Failure {
+fn outside(site: &HookSite) -> Failure {
     let (dir, name) = (site.dir.path.display(), site.event.as_str());
     if site.dir.path.starts_with("/dev/null") {
         return Failure::new(Exit::Person, "hooks are switched off here: core.hooksPath is '/dev/null'")

@@ -6,11 +6,11 @@ mod uninstall;
 use std::{fmt, path::PathBuf};
 
 pub(super) use self::{install::plan_install, uninstall::plan_uninstall};
-use super::event::Event;
+use super::event::HookEvent;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum HookChange {
     /// Set a key of the repository's configuration.
     Set { key: String, value: String },
     /// Remove a key of the repository's configuration.
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Remove { path: PathBuf },
 }
 
-impl Step {
+impl HookChange {
     /// What was done, for people.
     pub(super) fn done(&self) -> String {
         let words = self.to_string();
@@ -42,7 +42,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for HookChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Set { key, .. } => write!(f, "set {key} in the repository's configuration"),
@@ -58,16 +58,16 @@ impl fmt::Display for Step {
 
 /// The changes for one hook, and what the user should know besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub event: Event,
-    pub steps: Vec<Step>,
+pub(super) struct HookPlan {
+    pub event: HookEvent,
+    pub steps: Vec<HookChange>,
     pub notes: Vec<String>,
     /// What is not touched although it was asked for, and why.
     pub left: Vec<String>,
 }
 
-impl Plan {
-    fn new(event: Event, steps: Vec<Step>) -> Self {
+impl HookPlan {
+    fn new(event: HookEvent, steps: Vec<HookChange>) -> Self {
         Self { event, steps, notes: Vec::new(), left: Vec::new() }
     }
 }

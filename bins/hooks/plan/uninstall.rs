@@ -1,32 +1,33 @@
 //! How a hook goes, and everything is as it was before.
 
-use arborist_core::git::Reach;
+use arborist_core::git::DirPlace;
 
-use super::{Plan, Step};
+use super::{HookChange, HookPlan};
 use crate::hooks::{
     block,
-    site::Site,
-    spot::{Content, Spot},
+    site::HookSite,
+    spot::{HookContent, HookFile},
 };
 
 /// How to remove a hook wherever it stands. What somebody changed is left.
-pub(in crate::hooks) fn plan_uninstall(site: &Site) -> Plan {
-    let mut plan = Plan::new(site.event, Vec::new());
+pub(in crate::hooks) fn plan_uninstall(site: &HookSite) -> HookPlan {
+    let mut plan = HookPlan::new(site.event, Vec::new());
     let section = site.event.config_section();
     match site.config {
-        Content::Ours(_) => {
-            plan.steps
-                .extend(["command", "event"].map(|key| Step::Unset { key: format!("{section}.{key}") }));
+        HookContent::Ours(_) => {
+            plan.steps.extend(
+                ["command", "event"].map(|key| HookChange::Unset { key: format!("{section}.{key}") }),
+            );
         }
-        Content::Edited => plan.left.push(format!("'{section}.command' was edited")),
-        Content::Absent | Content::Foreign => {}
+        HookContent::Edited => plan.left.push(format!("'{section}.command' was edited")),
+        HookContent::Absent | HookContent::Foreign => {}
     }
-    if site.dir.reach != Reach::Outside {
+    if site.dir.reach != DirPlace::Outside {
         match &site.husky {
             Some(file) => remove_block(&mut plan, file),
             None => remove_script(&mut plan, &site.script, &site.kept),
         }
-        plan.steps.extend(site.moved.iter().map(|moved| Step::Remove { path: moved.path.clone() }));
+        plan.steps.extend(site.moved.iter().map(|moved| HookChange::Remove { path: moved.path.clone() }));
     }
     if let Some((script, kept)) = &site.elsewhere {
         remove_script(&mut plan, script, kept);
@@ -34,35 +35,37 @@ pub(in crate::hooks) fn plan_uninstall(site: &Site) -> Plan {
     plan
 }
 
-fn remove_block(plan: &mut Plan, file: &Spot) {
+fn remove_block(plan: &mut HookPlan, file: &HookFile) {
     match (&file.content, &file.bytes) {
-        (Content::Ours(binary), Some(bytes)) => {
+        (HookContent::Ours(binary), Some(bytes)) => {
             let path = file.path.clone();
             plan.steps.push(match block::remove(bytes, &plan.event.block(binary)) {
-                Some(bytes) => Step::Edit { path, bytes },
-                None => Step::Remove { path },
+                Some(bytes) => HookChange::Edit { path, bytes },
+                None => HookChange::Remove { path },
             });
         }
-        (Content::Edited, _) => plan.left.push(format!("our lines in '{}' were edited", file.path.display())),
+        (HookContent::Edited, _) => {
+            plan.left.push(format!("our lines in '{}' were edited", file.path.display()))
+        }
         _ => {}
     }
 }
 
-fn remove_script(plan: &mut Plan, script: &Spot, kept: &Spot) {
-    let restore = Step::Restore { from: kept.path.clone(), to: script.path.clone() };
+fn remove_script(plan: &mut HookPlan, script: &HookFile, kept: &HookFile) {
+    let restore = HookChange::Restore { from: kept.path.clone(), to: script.path.clone() };
     match script.content {
-        Content::Ours(_) | Content::Absent if kept.bytes.is_some() => plan.steps.push(restore),
-        Content::Ours(_) => plan.steps.push(Step::Remove { path: script.path.clone() }),
-        Content::Edited => plan.left.push(format!("'{}' was edited", script.path.display())),
+        HookContent::Ours(_) | HookContent::Absent if kept.bytes.is_some() => plan.steps.push(restore),
+        HookContent::Ours(_) => plan.steps.push(HookChange::Remove { path: script.path.clone() }),
+        HookContent::Edited => plan.left.push(format!("'{}' was edited", script.path.display())),
         // A manager wrote its hook anew, so what we moved aside is only a copy of it.
-        Content::Foreign if kept.bytes.is_some() && kept.bytes == script.bytes => {
-            plan.steps.push(Step::Remove { path: kept.path.clone() });
+        HookContent::Foreign if kept.bytes.is_some() && kept.bytes == script.bytes => {
+            plan.steps.push(HookChange::Remove { path: kept.path.clone() });
         }
-        Content::Foreign if kept.bytes.is_some() => plan.left.push(format!(
+        HookContent::Foreign if kept.bytes.is_some() => plan.left.push(format!(
             "'{}' is not ours; the hook of before is still in '{}'",
             script.path.display(),
             kept.path.display()
         )),
-        Content::Absent | Content::Foreign => {}
+        HookContent::Absent | HookContent::Foreign => {}
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arborist_core::{
     git::GitError,
-    message::{Reading, read},
+    message::{MessageReading, read},
     name::Oid,
 };
 
@@ -12,7 +12,7 @@ use super::{Objection, Push, RefUpdate, slice::Slice};
 
 /// What a push does to the commits that a ref holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum PushEffect {
     /// The receiver still has them.
     Kept,
     /// The ref goes.
@@ -49,7 +49,7 @@ impl Lost {
         let kept = push.receiver.kept(&push.refs, push.updates);
         push.each_between(&tips, &kept, |commit| {
             lost.slice.add(commit);
-            if matches!(read(commit.message()), Reading::Sound(_)) {
+            if matches!(read(commit.message()), MessageReading::Sound(_)) {
                 lost.sound.insert(commit.id);
             }
         })?;
@@ -65,7 +65,7 @@ impl Lost {
     }
 }
 
-impl Fate {
+impl PushEffect {
     /// Decides it. What is lost from other refs than ours matters only if nothing else of the receiver holds it.
     pub(super) fn of(
         update: &RefUpdate,
@@ -123,14 +123,14 @@ mod tests {
         let foreign = Loss { commits: 2, sound: vec![] };
         let state = Loss { commits: 2, sound: vec![sound] };
         for (fate, ours, other) in [
-            (Fate::Kept, true, true),
-            (Fate::Unknown, false, true),
-            (Fate::Deleted(nothing.clone()), true, true),
-            (Fate::Deleted(foreign.clone()), false, true),
-            (Fate::Deleted(state.clone()), false, false),
-            (Fate::Rewound(nothing), false, true),
-            (Fate::Rewound(foreign), false, true),
-            (Fate::Rewound(state), false, false),
+            (PushEffect::Kept, true, true),
+            (PushEffect::Unknown, false, true),
+            (PushEffect::Deleted(nothing.clone()), true, true),
+            (PushEffect::Deleted(foreign.clone()), false, true),
+            (PushEffect::Deleted(state.clone()), false, false),
+            (PushEffect::Rewound(nothing), false, true),
+            (PushEffect::Rewound(foreign), false, true),
+            (PushEffect::Rewound(state), false, false),
         ] {
             let may = |name| fate.objection(&RefUpdate::new(name, Some(sound), None)).is_none();
             assert_eq!(may("refs/arborist/saved/x"), ours, "{fate:?}");

@@ -17,9 +17,9 @@ use arborist_core::{
     name::Oid,
 };
 
-pub(super) use self::ref_update::{Holding, RefUpdate};
+pub(super) use self::ref_update::{RefUpdate, RefValue};
 use self::{
-    fate::{Fate, Lost},
+    fate::{Lost, PushEffect},
     objection::{Objection, refusal},
     receiver::{Receiver, distinct},
 };
@@ -51,8 +51,8 @@ fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
     let lost = Lost::scan(&push)?;
     let mut objections = Vec::new();
     for update in updates.iter().filter(|update| update.is_guarded()) {
-        let fate = Fate::of(update, &push, &lost, &arriving.slice)?;
-        if fate == Fate::Unknown && !update.is_ours() {
+        let fate = PushEffect::of(update, &push, &lost, &arriving.slice)?;
+        if fate == PushEffect::Unknown && !update.is_ours() {
             let name = &update.name;
             ui.warn(&format!("what '{name}' holds is not here, so it was not checked whether it is lost"));
         }

@@ -43,9 +43,9 @@ pub(super) fn pattern(name: &str) -> String {
 
 /// What a ref holds: an id of either hash, where all zeros is nothing.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::hooks) struct Holding(pub Option<Oid>);
+pub(in crate::hooks) struct RefValue(pub Option<Oid>);
 
-impl FromStr for Holding {
+impl FromStr for RefValue {
     type Err = NameError;
 
     fn from_str(hex: &str) -> Result<Self, NameError> {
@@ -73,7 +73,7 @@ fn parse_line(line: &str) -> Result<RefUpdate, Failure> {
     else {
         return Err(strange());
     };
-    let id = |hex: &str| hex.parse::<Holding>().map_err(|_| strange());
+    let id = |hex: &str| hex.parse::<RefValue>().map_err(|_| strange());
     Ok(RefUpdate::new(name, id(old)?.0, id(new)?.0))
 }
 

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     git::{GitError, RawCommit},
-    message::{Reading, read},
+    message::{MessageReading, read},
 };
 
 use super::{Objection, Push, RefUpdate, receiver::distinct, slice::Slice};
@@ -33,7 +33,7 @@ pub(super) fn scan(push: &Push<'_>) -> Result<Arriving, GitError> {
 }
 
 fn objection(commit: &RawCommit) -> Option<Objection> {
-    let Reading::Unsound(faults) = read(commit.message()) else {
+    let MessageReading::Unsound(faults) = read(commit.message()) else {
         return None;
     };
     let fault = faults.into_iter().next()?;

@@ -7,17 +7,17 @@ use arborist_core::{
     consent::{self, Consent},
     failure::Explain,
     pipeline::Redaction,
-    process::{Cancel, Ending, Limits, Outcome, Program, Supervised},
+    process::{Cancel, Ending, Limits, Program, Supervised, SupervisedEnd},
     workspace::Tool,
 };
 
-use super::{files::Answer, root::Root};
+use super::{files::ToolOutput, root::Root};
 
 /// How many characters of each stream are shown.
 const SHOWN: usize = 16_000;
 
 /// What holds for every command.
-pub(super) struct Bounds {
+pub(super) struct CommandLimits {
     /// The git directory of the repository whose files bring commands along.
     pub(super) home: PathBuf,
     /// How long it may take.
@@ -27,7 +27,7 @@ pub(super) struct Bounds {
 }
 
 /// Runs a command in the repository's folder until none of its processes is left.
-pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) -> Answer {
+pub(super) fn run(root: &Root, tool: &Tool, bounds: &CommandLimits, stops: &[&Cancel]) -> ToolOutput {
     consent::require(&bounds.home, &tool.foreign_line().into_iter().collect(), Consent::None).map_err(
         |error| {
             let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) 
     if ended.ending.is_success() { Ok(vec![report]) } else { Err(report) }
 }
 
-fn report(command: &str, ended: &Outcome) -> String {
+fn report(command: &str, ended: &SupervisedEnd) -> String {
     let mut report = format!("'{command}' {}", ended.ending);
     if !matches!(ended.ending, Ending::TimedOut { .. }) {
         report += &format!(" after {:.1} s", ended.took.as_secs_f64());

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use arborist_core::safe_files::{EnclosureError, InnerPath, Written};
+use arborist_core::safe_files::{EnclosureError, InnerPath, WriteOutcome};
 
 use super::{
     edit::{EditError, replace, with_line_ends_of},
@@ -15,9 +15,9 @@ use super::{
 const LARGEST: u64 = 8 * 1024 * 1024;
 
 /// What a tool says: its answer, in pieces, or why there is none.
-pub(super) type Answer = Result<Vec<String>, String>;
+pub(super) type ToolOutput = Result<Vec<String>, String>;
 
-pub(super) fn read_file(root: &Root, args: &ReadArgs) -> Answer {
+pub(super) fn read_file(root: &Root, args: &ReadArgs) -> ToolOutput {
     let path = parse(&args.path)?;
     let file = root.enclosure.read(&path).map_err(|error| error.to_string())?;
     let size = file.metadata().map_or(0, |known| known.len());
@@ -30,7 +30,7 @@ pub(super) fn read_file(root: &Root, args: &ReadArgs) -> Answer {
     }
 }
 
-pub(super) fn write_file(root: &Root, args: &WriteArgs) -> Answer {
+pub(super) fn write_file(root: &Root, args: &WriteArgs) -> ToolOutput {
     let path = parse(&args.path)?;
     if args.content.len() as u64 > LARGEST {
         return Err(format!("'{path}' would be larger than {LARGEST} bytes"));
@@ -41,13 +41,13 @@ pub(super) fn write_file(root: &Root, args: &WriteArgs) -> Answer {
     };
     let written = root.enclosure.write(&path, content.as_bytes()).map_err(|error| error.to_string())?;
     let what = match written {
-        Written::Created => "created",
-        Written::Replaced => "replaced",
+        WriteOutcome::Created => "created",
+        WriteOutcome::Replaced => "replaced",
     };
     Ok(vec![format!("{what} '{path}' ({} bytes)", content.len())])
 }
 
-pub(super) fn edit_file(root: &Root, args: &EditArgs) -> Answer {
+pub(super) fn edit_file(root: &Root, args: &EditArgs) -> ToolOutput {
     let path = parse(&args.path)?;
     let old = whole(&path, root.enclosure.read(&path).map_err(|error| error.to_string())?)?;
     if is_binary(&old) {

@@ -18,16 +18,16 @@ use git_arborist::{
     ui::Ui,
 };
 
-use self::root::{Commands, Site};
+use self::root::{Commands, ToolSite};
 
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub(super) fn run(args: ToolsArgs, ui: &mut Ui) -> Outcome {
     let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap_or_default();
-    let Site { mut roots, home, timeout } = if args.root.is_empty() {
-        Site::of_workspace(ui, &cancel)?
+    let ToolSite { mut roots, home, timeout } = if args.root.is_empty() {
+        ToolSite::of_workspace(ui, &cancel)?
     } else {
-        Site::named(&args.root, &Commands::of(&args.command, &args.root)?)?
+        ToolSite::named(&args.root, &Commands::of(&args.command, &args.root)?)?
     };
     for BranchArg { name, branch } in args.branch {
         roots.iter_mut().filter(|root| root.name == name).for_each(|root| root.run = Some(branch.clone()));

@@ -10,7 +10,7 @@ use super::root::Root;
 
 /// What a tool does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum ToolAction {
     Read,
     Write,
     Edit,
@@ -55,13 +55,13 @@ pub(super) struct SearchArgs {
 /// Commands take nothing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RunArgs {}
+pub(super) struct NoArgs {}
 
 /// The tool of this name, and what it does.
 pub(super) struct Offered {
     pub(super) tool: Tool,
     pub(super) root: usize,
-    pub(super) deed: Deed,
+    pub(super) deed: ToolAction,
 }
 
 /// All tools of all repositories.
@@ -92,7 +92,7 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
             "limit": number("How many lines to read"),
         }, "required": ["path"] }),
         &reading,
-        Deed::Read,
+        ToolAction::Read,
     );
     add(
         own("write_file"),
@@ -101,7 +101,7 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
         ),
         json!({ "properties": { "path": path, "content": text("All of the file") }, "required": ["path", "content"] }),
         &replacing,
-        Deed::Write,
+        ToolAction::Write,
     );
     add(
         own("edit_file"),
@@ -114,7 +114,7 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
             "new_string": text("What takes its place"),
         }, "required": ["path", "old_string", "new_string"] }),
         &writing,
-        Deed::Edit,
+        ToolAction::Edit,
     );
     add(
         own("search_code"),
@@ -128,14 +128,14 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
             "limit": number("How many lines to show at most"),
         }, "required": ["pattern"] }),
         &reading,
-        Deed::Search,
+        ToolAction::Search,
     );
     for (tool, command) in &root.tools {
         let about = format!(
             "Run '{}' in the repository {name}, and show how it ended and what it printed.",
             command.command
         );
-        add(tool.of(name), about, json!({ "properties": {} }), &writing, Deed::Run(tool.to_string()));
+        add(tool.of(name), about, json!({ "properties": {} }), &writing, ToolAction::Run(tool.to_string()));
     }
     offered
 }

@@ -10,13 +10,13 @@ use anyhow::Context;
 use arborist_core::{
     consent,
     failure::{Exit, Failure},
-    git::{Config, Reach, Repository},
+    git::{Config, DirPlace, Repository},
     message::visible,
     name::{BranchName, NameError, RepoName, ToolName},
     process::Cancel,
     safe_files::Enclosure,
     settings::{Origin, Settings},
-    workspace::{Section, Tool, Workspace},
+    workspace::{RepoSection, Tool, Workspace},
 };
 
 use git_arborist::{
@@ -49,7 +49,7 @@ pub(super) struct Root {
 }
 
 /// What the server is started with.
-pub(super) struct Site {
+pub(super) struct ToolSite {
     pub(super) roots: Vec<Root>,
     /// The git directory of the repository whose files bring commands along.
     pub(super) home: PathBuf,
@@ -76,7 +76,7 @@ impl Commands {
     }
 }
 
-impl Site {
+impl ToolSite {
     /// What options say. Nothing is read from files that agents edit.
     pub(super) fn named(args: &[RootArg], commands: &Commands) -> Result<Self, Failure> {
         let mut roots: Vec<Root> = Vec::new();
@@ -117,7 +117,7 @@ impl Site {
 }
 
 /// Whether the user has seen where a file of the repository says that another one is.
-fn is_approved(home: &Path, section: &Section, ui: &mut Ui) -> bool {
+fn is_approved(home: &Path, section: &RepoSection, ui: &mut Ui) -> bool {
     let refused =
         consent::require(home, &section.foreign_wish().into_iter().collect(), unasked_consent()).is_err();
     if refused {
@@ -137,7 +137,7 @@ fn told(name: &str) -> Option<String> {
 }
 
 /// The commands that are configured for a repository.
-fn tools_of(section: &Section) -> Result<Tools, Failure> {
+fn tools_of(section: &RepoSection) -> Result<Tools, Failure> {
     let wrong = |name: &str, error: NameError| {
         Failure::new(Exit::Fatal, format!("'workspace.repos.{}.tools.{name}': {error}", section.name))
     };
@@ -161,7 +161,7 @@ impl Root {
         let mut enclosure = Enclosure::open(&path).with_context(could_not_open)?;
         let hooks = repository.hooks_dir(&Config::start(&path)?.finish()?)?;
         let hooks_path = hooks.path.canonicalize().unwrap_or(hooks.path);
-        if let (Reach::Worktree, Ok(inner)) = (hooks.reach, hooks_path.strip_prefix(&path))
+        if let (DirPlace::Worktree, Ok(inner)) = (hooks.reach, hooks_path.strip_prefix(&path))
             && let Some(Ok(folder)) = inner.to_str().map(str::parse)
         {
             enclosure = enclosure.without(folder);

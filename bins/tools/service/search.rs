@@ -8,7 +8,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::{
     excerpt::is_binary,
-    files::{Answer, whole},
+    files::{ToolOutput, whole},
     offer::SearchArgs,
     root::Root,
 };
@@ -20,7 +20,7 @@ const LONGEST: usize = 300;
 /// How long is searched.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> Answer {
+pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> ToolOutput {
     let pattern = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case)
         .multi_line(true)

@@ -26,18 +26,18 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{
-    command::{self, Bounds},
-    files::{Answer, edit_file, read_file, write_file},
-    offer::{Deed, Offered, RunArgs, offer},
+    command::{self, CommandLimits},
+    files::{ToolOutput, edit_file, read_file, write_file},
+    offer::{NoArgs, Offered, ToolAction, offer},
     root::Root,
     search::search_code,
 };
 
 /// What all calls share.
-struct Workbench {
+struct ServerState {
     roots: Vec<Root>,
     offered: Vec<Offered>,
-    bounds: Bounds,
+    bounds: CommandLimits,
     /// The wish to stop.
     cancel: Cancel,
     /// That nobody listens any more.
@@ -51,10 +51,10 @@ struct Workbench {
 /// Serves until the client is gone or we are asked to stop. Then no command is left running.
 pub(super) fn serve(roots: Vec<Root>, home: PathBuf, timeout: Duration, cancel: &Cancel) -> Outcome {
     let secrets = Secrets::of_environment(std::env::vars_os())?;
-    let bench = Arc::new(Workbench {
+    let bench = Arc::new(ServerState {
         offered: offer(&roots),
         roots,
-        bounds: Bounds { home, timeout, secrets },
+        bounds: CommandLimits { home, timeout, secrets },
         cancel: cancel.clone(),
         gone: Cancel::new(),
         pen: Mutex::new(()),
@@ -94,7 +94,7 @@ async fn watched(
 
 async fn listen(server: Server) -> anyhow::Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio();
-    let ear = Ear { stdin, gone: server.0.gone.clone() };
+    let ear = WatchedInput { stdin, gone: server.0.gone.clone() };
     let service = match server.serve((ear, stdout)).await {
         Ok(service) => service,
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -105,12 +105,12 @@ async fn listen(server: Server) -> anyhow::Result<()> {
 }
 
 /// Standard input, whose end is the end of all commands, and not only of the conversation.
-struct Ear {
+struct WatchedInput {
     stdin: tokio::io::Stdin,
     gone: Cancel,
 }
 
-impl AsyncRead for Ear {
+impl AsyncRead for WatchedInput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -125,7 +125,7 @@ impl AsyncRead for Ear {
     }
 }
 
-struct Server(Arc<Workbench>);
+struct Server(Arc<ServerState>);
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
@@ -176,31 +176,31 @@ impl ServerHandler for Server {
     }
 }
 
-fn result_of(answer: Answer) -> CallToolResult {
+fn result_of(answer: ToolOutput) -> CallToolResult {
     match answer {
         Ok(pieces) => CallToolResult::success(pieces.into_iter().map(ContentBlock::text).collect()),
         Err(why) => CallToolResult::error(vec![ContentBlock::text(why)]),
     }
 }
 
-impl Workbench {
-    fn answer(&self, at: usize, arguments: JsonObject, stop: &Cancel) -> Answer {
+impl ServerState {
+    fn answer(&self, at: usize, arguments: JsonObject, stop: &Cancel) -> ToolOutput {
         let _busy = self.busy.read().unwrap_or_else(PoisonError::into_inner);
         let Offered { root, deed, .. } = &self.offered[at];
         let root = &self.roots[*root];
         match deed {
-            Deed::Read => read_file(root, &parsed(arguments)?),
-            Deed::Search => search_code(root, &parsed(arguments)?, stop),
-            Deed::Write => {
+            ToolAction::Read => read_file(root, &parsed(arguments)?),
+            ToolAction::Search => search_code(root, &parsed(arguments)?, stop),
+            ToolAction::Write => {
                 let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
                 write_file(root, &parsed(arguments)?)
             }
-            Deed::Edit => {
+            ToolAction::Edit => {
                 let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
                 edit_file(root, &parsed(arguments)?)
             }
-            Deed::Run(name) => {
-                let RunArgs {} = parsed(arguments)?;
+            ToolAction::Run(name) => {
+                let NoArgs {} = parsed(arguments)?;
                 let tool = root.tools.iter().find(|(tool, _)| tool.as_str() == name);
                 let (_, tool) = tool.ok_or_else(|| format!("there is no command '{name}'"))?;
                 command::run(root, tool, &self.bounds, &[stop, &self.cancel, &self.gone])

@@ -65,10 +65,10 @@ impl FailureKind {
     /// moment in seconds since 1970, `API Error:` and an HTTP status, a provider's own word for an error such as
     /// `rate_limit_error`, or that a key is not valid.
     #[must_use]
-    pub fn of_words(line: &str) -> Option<(Self, Wait)> {
+    pub fn of_words(line: &str) -> Option<(Self, RetryWait)> {
         if let Some((_, moment)) = line.split_once("usage limit reached|") {
             let digits: String = moment.trim().chars().take_while(char::is_ascii_digit).collect();
-            return Some((Self::Limit, digits.parse().map_or(Wait::Unknown, Wait::until_second)));
+            return Some((Self::Limit, digits.parse().map_or(RetryWait::Unknown, RetryWait::until_second)));
         }
         let status = line.split_once("API Error:").and_then(|(_, rest)| {
             rest.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?.parse().ok()
@@ -78,7 +78,7 @@ impl FailureKind {
         let of_code = || words.find_map(|word| Self::of_code(word).filter(|_| is_of_provider(word)));
         let lower = line.to_lowercase();
         let of_key = || KEY_REFUSED.iter().any(|words| lower.contains(words)).then_some(Self::Auth);
-        of_status.or_else(of_code).or_else(of_key).map(|kind| (kind, Wait::Unknown))
+        of_status.or_else(of_code).or_else(of_key).map(|kind| (kind, RetryWait::Unknown))
     }
 
     /// As a limit, if it is one.
@@ -122,7 +122,7 @@ const KEY_REFUSED: [&str; 4] =
 
 /// How long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum RetryWait {
     /// Until this moment.
     Until(Timestamp),
     /// This long from now.
@@ -131,7 +131,7 @@ pub enum Wait {
     Unknown,
 }
 
-impl Wait {
+impl RetryWait {
     /// A moment in seconds since 1970.
     #[must_use]
     pub fn until_second(second: i64) -> Self {
@@ -193,6 +193,6 @@ mod tests {
             assert_eq!(told(line), None, "{line}");
         }
         let at = FailureKind::of_words("usage limit reached|1763200000").unwrap().1;
-        assert_eq!(at, Wait::until_second(1_763_200_000));
+        assert_eq!(at, RetryWait::until_second(1_763_200_000));
     }
 }

@@ -1,6 +1,6 @@
 //! What an agent program tells while it works, in one vocabulary for all programs.
 
-use super::{FailureKind, LimitKind, Wait};
+use super::{FailureKind, LimitKind, RetryWait};
 
 /// One thing that a stream told.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub enum AgentEvent {
     /// Something was spent.
     Usage {
         /// For what.
-        scope: Scope,
+        scope: UsageScope,
         /// How much.
         usage: Usage,
     },
@@ -48,7 +48,7 @@ pub enum AgentEvent {
         /// Whose fault it is.
         kind: LimitKind,
         /// For how long.
-        wait: Wait,
+        wait: RetryWait,
     },
     /// The program gave up.
     Failed {
@@ -57,7 +57,7 @@ pub enum AgentEvent {
         /// In its own words.
         message: String,
         /// When it can be tried again, if it says so.
-        wait: Wait,
+        wait: RetryWait,
     },
     /// The program is done and content.
     Finished {
@@ -109,7 +109,7 @@ impl Usage {
 
 /// What a usage is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum UsageScope {
     /// The turn under way.
     Turn,
     /// The whole call; the last one that is told counts. Codex counts its whole session: a call that resumes one

@@ -19,11 +19,11 @@ mod tally;
 mod template;
 mod tools;
 
-pub use cause::{FailureKind, LimitKind, Wait, names_lost_session};
+pub use cause::{FailureKind, LimitKind, RetryWait, names_lost_session};
 pub use error::{AgentError, NamedIn};
-pub use event::{AgentEvent, Scope, Usage};
+pub use event::{AgentEvent, Usage, UsageScope};
 pub use format::EventFormat;
-pub use outcome::{End, Outcome};
+pub use outcome::{CallOutcome, ProcessEnd};
 pub use preset::{Preset, RunnerKind};
 pub use provider::provider_of;
 pub use runner::{Invocation, Overrides, Request, Runner};

@@ -1,10 +1,10 @@
 //! What a call came to.
 
-use super::{FailureKind, LimitKind, Usage, Wait};
+use super::{FailureKind, LimitKind, RetryWait, Usage};
 
 /// How the process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// By itself, with this code.
     Code(i32),
     /// By a signal that was not ours.
@@ -13,7 +13,7 @@ pub enum End {
     Stopped(String),
 }
 
-impl End {
+impl ProcessEnd {
     /// In a few words, with `it` for the program.
     pub(super) fn words(&self) -> String {
         match self {
@@ -26,7 +26,7 @@ impl End {
 
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The agent did what it could.
     Success {
         /// Its last words.
@@ -41,7 +41,7 @@ pub enum Outcome {
         /// Who cannot keep up.
         kind: LimitKind,
         /// When to try again.
-        until: Wait,
+        until: RetryWait,
         /// In the program's words.
         message: String,
         /// What it cost all the same.

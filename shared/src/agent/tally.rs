@@ -2,7 +2,9 @@
 
 use crate::message::plain_text;
 
-use super::{AgentEvent, End, EventFormat, FailureKind, LimitKind, Outcome, Scope, Usage, Wait};
+use super::{
+    AgentEvent, CallOutcome, EventFormat, FailureKind, LimitKind, ProcessEnd, RetryWait, Usage, UsageScope,
+};
 
 /// Most of a runner's last words that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -11,7 +13,7 @@ const LONGEST: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 enum Verdict {
     Finished(String),
-    Failed(FailureKind, String, Wait),
+    Failed(FailureKind, String, RetryWait),
 }
 
 /// What is known of a call so far.
@@ -23,7 +25,7 @@ pub struct Tally {
     turns: Option<Usage>,
     call: Option<Usage>,
     /// The provider let us wait, and nothing has happened since.
-    waiting: Option<(LimitKind, Wait)>,
+    waiting: Option<(LimitKind, RetryWait)>,
     verdict: Option<Verdict>,
     /// Whether there was a second final event.
     is_doubtful: bool,
@@ -96,8 +98,8 @@ impl Tally {
                 self.session = Some(id.clone());
                 self.model = model.clone().or(self.model.take());
             }
-            AgentEvent::Usage { scope: Scope::Call, usage } => self.call = Some(*usage),
-            AgentEvent::Usage { scope: Scope::Turn, usage } => {
+            AgentEvent::Usage { scope: UsageScope::Call, usage } => self.call = Some(*usage),
+            AgentEvent::Usage { scope: UsageScope::Turn, usage } => {
                 self.turns = Some(self.turns.unwrap_or_default().plus(*usage));
             }
             AgentEvent::RateLimited { kind, wait } => self.waiting = Some((*kind, *wait)),
@@ -141,14 +143,14 @@ impl Tally {
 
     /// What the call came to.
     #[must_use]
-    pub fn conclude(mut self, end: &End) -> Outcome {
+    pub fn conclude(mut self, end: &ProcessEnd) -> CallOutcome {
         if self.is_doubtful {
             let message = "more than one final result was printed, and only one can be its own";
             return self.failed(FailureKind::Other, message.to_owned());
         }
         if self.format == EventFormat::Text {
             return match end {
-                End::Code(0) => {
+                ProcessEnd::Code(0) => {
                     let words = std::mem::take(&mut self.words);
                     self.success(words.trim_end().to_owned())
                 }
@@ -163,15 +165,15 @@ impl Tally {
             Some(Verdict::Failed(kind, message, wait)) => self.gave_up(kind, message, wait),
             Some(Verdict::Finished(text)) => match end {
                 // Programs have been seen to hang behind their last word.
-                End::Code(0) | End::Stopped(_) => self.success(text),
+                ProcessEnd::Code(0) | ProcessEnd::Stopped(_) => self.success(text),
                 end => self.failed(FailureKind::Other, format!("said that it was done, but {}", end.words())),
             },
             None => self.broke_off(end),
         }
     }
 
-    fn gave_up(self, kind: FailureKind, message: String, wait: Wait) -> Outcome {
-        let told = self.waiting.map_or(Wait::Unknown, |(_, wait)| wait);
+    fn gave_up(self, kind: FailureKind, message: String, wait: RetryWait) -> CallOutcome {
+        let told = self.waiting.map_or(RetryWait::Unknown, |(_, wait)| wait);
         match kind.as_limit() {
             Some(kind) => self.limited(kind, wait.or(told), message),
             None => self.failed(kind, message),
@@ -179,24 +181,24 @@ impl Tally {
     }
 
     /// A stream without its last event. If the provider let us wait, that is why.
-    fn broke_off(self, end: &End) -> Outcome {
+    fn broke_off(self, end: &ProcessEnd) -> CallOutcome {
         if let Some((kind, until)) = self.waiting {
             return self.limited(kind, until, end.words());
         }
         let kind = self.kind_of_code(end).unwrap_or(FailureKind::Other);
         let message = match end {
-            End::Code(0) => "ended without a result".to_owned(),
+            ProcessEnd::Code(0) => "ended without a result".to_owned(),
             end => format!("ended without a result: {}", end.words()),
         };
-        self.gave_up(kind, message, Wait::Unknown)
+        self.gave_up(kind, message, RetryWait::Unknown)
     }
 
     /// What an exit code means by itself. Gemini CLI exits with the status of the provider's answer, of which the
     /// system keeps the last eight bits; its result has the answer's words, but not always its fields.
-    fn kind_of_code(&self, end: &End) -> Option<FailureKind> {
+    fn kind_of_code(&self, end: &ProcessEnd) -> Option<FailureKind> {
         match (self.format, end) {
-            (EventFormat::Gemini, End::Code(GEMINI_AUTH)) => Some(FailureKind::Auth),
-            (EventFormat::Gemini, End::Code(code)) => {
+            (EventFormat::Gemini, ProcessEnd::Code(GEMINI_AUTH)) => Some(FailureKind::Auth),
+            (EventFormat::Gemini, ProcessEnd::Code(code)) => {
                 let told =
                     GEMINI_STATUSES.iter().find(|status| **status % 256 == u64::from(code.unsigned_abs()));
                 told.map(|status| FailureKind::of_status(*status))
@@ -205,16 +207,16 @@ impl Tally {
         }
     }
 
-    fn success(self, text: String) -> Outcome {
-        Outcome::Success { text, usage: self.usage(), session: self.session }
+    fn success(self, text: String) -> CallOutcome {
+        CallOutcome::Success { text, usage: self.usage(), session: self.session }
     }
 
-    fn limited(self, kind: LimitKind, until: Wait, message: String) -> Outcome {
-        Outcome::Limited { kind, until, message, usage: self.usage(), session: self.session }
+    fn limited(self, kind: LimitKind, until: RetryWait, message: String) -> CallOutcome {
+        CallOutcome::Limited { kind, until, message, usage: self.usage(), session: self.session }
     }
 
-    fn failed(self, kind: FailureKind, message: String) -> Outcome {
-        Outcome::Failed { kind, message, usage: self.usage(), session: self.session }
+    fn failed(self, kind: FailureKind, message: String) -> CallOutcome {
+        CallOutcome::Failed { kind, message, usage: self.usage(), session: self.session }
     }
 }
 

@@ -132,7 +132,7 @@ impl What {
 
 /// Where a candidate is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spot {
+pub enum CandidatePlace {
     /// A ref.
     Ref {
         /// Its full name.
@@ -199,7 +199,7 @@ pub enum Proof {
 
 /// What lies in a candidate that no commit holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum UncommittedContent {
     /// Nothing.
     Nothing,
     /// These paths, which can be saved.
@@ -214,7 +214,7 @@ pub struct Candidate {
     /// What it is.
     pub what: What,
     /// Where it is.
-    pub spot: Spot,
+    pub spot: CandidatePlace,
     /// Its name, for people.
     pub name: String,
     /// The task or session that it belongs to, and other words that it is asked for with.
@@ -228,7 +228,7 @@ pub struct Candidate {
     /// Where its commits are besides.
     pub commits: Commits,
     /// What no commit holds.
-    pub content: Content,
+    pub content: UncommittedContent,
     /// What git ignores there: it goes with it, and is nowhere else.
     pub ignored: Vec<String>,
     /// The worktree among the candidates that has it checked out.
@@ -242,7 +242,7 @@ pub struct Candidate {
 impl Candidate {
     /// One of which nothing more is known: no commits, nothing in it, nobody at work.
     #[must_use]
-    pub fn new(what: What, spot: Spot, name: String) -> Self {
+    pub fn new(what: What, spot: CandidatePlace, name: String) -> Self {
         Self {
             what,
             spot,
@@ -252,7 +252,7 @@ impl Candidate {
             active: Vec::new(),
             unknown: Vec::new(),
             commits: Commits::None,
-            content: Content::Nothing,
+            content: UncommittedContent::Nothing,
             ignored: Vec::new(),
             stands_in: None,
             time: None,
@@ -264,7 +264,7 @@ impl Candidate {
     #[must_use]
     pub fn as_ref(&self) -> Option<(&str, Oid)> {
         match &self.spot {
-            Spot::Ref { name, tip } => Some((name, *tip)),
+            CandidatePlace::Ref { name, tip } => Some((name, *tip)),
             _ => None,
         }
     }
@@ -273,7 +273,7 @@ impl Candidate {
     #[must_use]
     pub fn path(&self) -> Option<&PathBuf> {
         match &self.spot {
-            Spot::Worktree { path, .. } | Spot::Path(path) => Some(path),
+            CandidatePlace::Worktree { path, .. } | CandidatePlace::Path(path) => Some(path),
             _ => None,
         }
     }

@@ -2,14 +2,14 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{Candidate, Commits, Content, Proof, Spot, What};
-use crate::{name::SessionId, session::Standing, settings::Age};
+use super::{Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
+use crate::{name::SessionId, session::SessionState, settings::Age};
 
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Active {
     /// This session is not over.
-    Session(SessionId, Standing),
+    Session(SessionId, SessionState),
     /// A run is under way.
     Run(String),
     /// A run was killed, and something that it started is alive.
@@ -75,7 +75,7 @@ impl fmt::Display for Active {
 
 /// What was asked for.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct CleanupRules {
     /// Now, in seconds since 1970.
     pub now: i64,
     /// What is younger stays.
@@ -85,12 +85,12 @@ pub struct Rules {
     /// Records of sessions that are younger stay.
     pub keep_records: Age,
     /// What becomes of work that is nowhere else.
-    pub unsaved: Unsaved,
+    pub unsaved: UnsavedPolicy,
 }
 
 /// What becomes of work that is nowhere else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UnsavedPolicy {
     /// What holds it stays.
     Kept,
     /// It is saved first.
@@ -99,11 +99,11 @@ pub enum Unsaved {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CleanupVerdict {
     /// It goes, for this reason, once this is saved.
     Remove(Grounds, Save),
     /// It stays.
-    Keep(Reason),
+    Keep(KeepReason),
 }
 
 /// Why something may go.
@@ -139,7 +139,7 @@ impl Save {
 
 /// Why something stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum KeepReason {
     /// This could not be found out.
     Unknown(String),
     /// It is in use.
@@ -157,7 +157,7 @@ pub enum Reason {
 /// So many paths are named.
 const SHOWN: usize = 2;
 
-impl fmt::Display for Reason {
+impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(what) => write!(f, "cannot be told: {what}"),
@@ -194,26 +194,29 @@ impl fmt::Display for Grounds {
 
 /// Judges all candidates. A branch can go only with the worktree that has it checked out.
 #[must_use]
-pub fn judge_all(candidates: &[Candidate], rules: &Rules) -> Vec<Verdict> {
-    let alone: Vec<Verdict> = candidates.iter().map(|candidate| judge(candidate, rules)).collect();
-    let with_place = |(candidate, verdict): (&Candidate, &Verdict)| {
-        let Some(place) = candidate.stands_in.filter(|_| matches!(verdict, Verdict::Remove(..))) else {
+pub fn judge_all(candidates: &[Candidate], rules: &CleanupRules) -> Vec<CleanupVerdict> {
+    let alone: Vec<CleanupVerdict> = candidates.iter().map(|candidate| judge(candidate, rules)).collect();
+    let with_place = |(candidate, verdict): (&Candidate, &CleanupVerdict)| {
+        let Some(place) = candidate.stands_in.filter(|_| matches!(verdict, CleanupVerdict::Remove(..)))
+        else {
             return verdict.clone();
         };
         match (alone.get(place), candidates.get(place)) {
-            (Some(Verdict::Remove(..)), _) => verdict.clone(),
-            (_, Some(place)) => Verdict::Keep(Reason::Active(Active::CheckedOut(place.name.clone()))),
-            (_, None) => Verdict::Keep(Reason::Unknown("where it is checked out".into())),
+            (Some(CleanupVerdict::Remove(..)), _) => verdict.clone(),
+            (_, Some(place)) => {
+                CleanupVerdict::Keep(KeepReason::Active(Active::CheckedOut(place.name.clone())))
+            }
+            (_, None) => CleanupVerdict::Keep(KeepReason::Unknown("where it is checked out".into())),
         }
     };
-    let placed: Vec<Verdict> = candidates.iter().zip(&alone).map(with_place).collect();
-    let is_leaving = |(candidate, verdict): &(&Candidate, &Verdict)| {
-        candidate.what == What::SessionBranch && matches!(verdict, Verdict::Remove(..))
+    let placed: Vec<CleanupVerdict> = candidates.iter().zip(&alone).map(with_place).collect();
+    let is_leaving = |(candidate, verdict): &(&Candidate, &CleanupVerdict)| {
+        candidate.what == What::SessionBranch && matches!(verdict, CleanupVerdict::Remove(..))
     };
     let leaving = candidates.iter().zip(&placed).filter(is_leaving);
     let leaving: HashSet<&String> = leaving.filter_map(|(branch, _)| branch.owners.first()).collect();
-    let of_record = |(candidate, verdict): (&Candidate, &Verdict)| match verdict {
-        Verdict::Keep(Reason::Active(Active::Branched))
+    let of_record = |(candidate, verdict): (&Candidate, &CleanupVerdict)| match verdict {
+        CleanupVerdict::Keep(KeepReason::Active(Active::Branched))
             if candidate.owners.first().is_some_and(|session| leaving.contains(session)) =>
         {
             judge_outliving(candidate, rules)
@@ -224,46 +227,46 @@ pub fn judge_all(candidates: &[Candidate], rules: &Rules) -> Vec<Verdict> {
 }
 
 /// A record whose session loses its branch at the same time. It stays at least until that is gone.
-fn judge_outliving(candidate: &Candidate, rules: &Rules) -> Verdict {
+fn judge_outliving(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     let mut alone = candidate.clone();
     alone.active.retain(|active| *active != Active::Branched);
     match judge(&alone, rules) {
-        Verdict::Remove(..) => Verdict::Keep(Reason::Active(Active::Leaving)),
-        kept @ Verdict::Keep(_) => kept,
+        CleanupVerdict::Remove(..) => CleanupVerdict::Keep(KeepReason::Active(Active::Leaving)),
+        kept @ CleanupVerdict::Keep(_) => kept,
     }
 }
 
-fn judge(candidate: &Candidate, rules: &Rules) -> Verdict {
+fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     if let Some(what) = candidate.unknown.first() {
-        return Verdict::Keep(Reason::Unknown(what.clone()));
+        return CleanupVerdict::Keep(KeepReason::Unknown(what.clone()));
     }
     if let Some(active) = candidate.active.first() {
-        return Verdict::Keep(Reason::Active(active.clone()));
+        return CleanupVerdict::Keep(KeepReason::Active(active.clone()));
     }
     let limit = limit_of(candidate.what, rules);
     match candidate.time {
-        None => return Verdict::Keep(Reason::Unknown("how old it is".into())),
+        None => return CleanupVerdict::Keep(KeepReason::Unknown("how old it is".into())),
         Some(time) if rules.now.saturating_sub(time).max(0) < limit.0 => {
-            return Verdict::Keep(Reason::Young(limit));
+            return CleanupVerdict::Keep(KeepReason::Young(limit));
         }
         Some(_) => {}
     }
-    if let Content::Stuck(why) = &candidate.content {
-        return Verdict::Keep(Reason::Stuck(why.clone()));
+    if let UncommittedContent::Stuck(why) = &candidate.content {
+        return CleanupVerdict::Keep(KeepReason::Stuck(why.clone()));
     }
     match candidate.what {
         What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache => {
-            Verdict::Remove(Grounds::Old, Save::NOTHING)
+            CleanupVerdict::Remove(Grounds::Old, Save::NOTHING)
         }
         What::RemoteBranch => judge_remote(&candidate.commits),
-        What::SessionBranch | What::Record => judge_work(candidate, Unsaved::Saved),
+        What::SessionBranch | What::Record => judge_work(candidate, UnsavedPolicy::Saved),
         What::Worktree | What::Folder | What::Branch | What::Landing | What::Unfinished => {
             judge_work(candidate, rules.unsaved)
         }
     }
 }
 
-fn limit_of(what: What, rules: &Rules) -> Age {
+fn limit_of(what: What, rules: &CleanupRules) -> Age {
     match what {
         What::Saved => rules.keep_saved,
         What::Record => rules.keep_records,
@@ -273,34 +276,38 @@ fn limit_of(what: What, rules: &Rules) -> Age {
 }
 
 /// At a remote nothing is saved, so only what has landed goes.
-fn judge_remote(commits: &Commits) -> Verdict {
+fn judge_remote(commits: &Commits) -> CleanupVerdict {
     match commits {
-        Commits::Held => Verdict::Remove(Grounds::Held, Save::NOTHING),
-        Commits::Copied => Verdict::Remove(Grounds::Held, Save { commits: true, content: false }),
+        Commits::Held => CleanupVerdict::Remove(Grounds::Held, Save::NOTHING),
+        Commits::Copied => CleanupVerdict::Remove(Grounds::Held, Save { commits: true, content: false }),
         Commits::Landed { into, how } => {
             let save = Save { commits: true, content: false };
-            Verdict::Remove(Grounds::Landed(into.clone(), *how), save)
+            CleanupVerdict::Remove(Grounds::Landed(into.clone(), *how), save)
         }
-        Commits::Loose(count) => Verdict::Keep(Reason::Loose(*count)),
-        Commits::None => Verdict::Keep(Reason::Unknown("what it holds".into())),
+        Commits::Loose(count) => CleanupVerdict::Keep(KeepReason::Loose(*count)),
+        Commits::None => CleanupVerdict::Keep(KeepReason::Unknown("what it holds".into())),
     }
 }
 
 /// What may hold work: all of it is elsewhere, or is saved first.
-fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
-    let is_scratch = matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
+    let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
     if is_scratch {
-        return Verdict::Remove(Grounds::Old, Save::NOTHING);
+        return CleanupVerdict::Remove(Grounds::Old, Save::NOTHING);
     }
-    let is_missing = matches!(candidate.spot, Spot::Worktree { is_missing: true, .. });
+    let is_missing = matches!(candidate.spot, CandidatePlace::Worktree { is_missing: true, .. });
     let content = match &candidate.content {
-        Content::Unsaved(paths) if unsaved == Unsaved::Kept || candidate.what == What::SessionBranch => {
-            return Verdict::Keep(Reason::Unsaved(paths.clone()));
+        UncommittedContent::Unsaved(paths)
+            if unsaved == UnsavedPolicy::Kept || candidate.what == What::SessionBranch =>
+        {
+            return CleanupVerdict::Keep(KeepReason::Unsaved(paths.clone()));
         }
-        content => *content != Content::Nothing,
+        content => *content != UncommittedContent::Nothing,
     };
     let commits = match &candidate.commits {
-        Commits::Loose(count) if unsaved == Unsaved::Kept => return Verdict::Keep(Reason::Loose(*count)),
+        Commits::Loose(count) if unsaved == UnsavedPolicy::Kept => {
+            return CleanupVerdict::Keep(KeepReason::Loose(*count));
+        }
         Commits::Loose(_) | Commits::Landed { .. } | Commits::Copied => true,
         Commits::Held | Commits::None => false,
     };
@@ -312,5 +319,5 @@ fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
         Commits::Held | Commits::Copied if candidate.what != What::Worktree => Grounds::Held,
         Commits::Held | Commits::Copied | Commits::None => Grounds::Empty,
     };
-    Verdict::Remove(grounds, Save { commits, content })
+    CleanupVerdict::Remove(grounds, Save { commits, content })
 }

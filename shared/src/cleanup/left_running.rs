@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 use super::{Active, survey::readable};
-use crate::process::{Attendance, FileLock};
+use crate::process::{FileLock, OrphanLock};
 
 /// The names of the locks that processes without a driver hold, without their ends; and of those that could not be looked at.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl LeftRunning {
                 Err(error) => return Self { unread: Some(error.to_string()), ..found },
             };
             let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = name.strip_suffix(Attendance::SUFFIX) else { continue };
+            let Some(name) = name.strip_suffix(OrphanLock::SUFFIX) else { continue };
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
                 Ok(Some(_)) => found.held.push(name.to_owned()),

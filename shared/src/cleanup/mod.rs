@@ -14,25 +14,25 @@ mod restore;
 mod saved;
 mod survey;
 
-pub use apply::Fate;
-pub use candidate::{Candidate, Commits, Content, Proof, Spot, Topic, What};
+pub use apply::CleanupOutcome;
+pub use candidate::{Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
 pub use error::CleanupError;
-pub use judge::{Active, Grounds, Reason, Rules, Save, Unsaved, Verdict, judge_all};
+pub use judge::{Active, CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};
-pub use restore::{Restored, RestoredRef, Wish, restore};
+pub use restore::{RestoreRequest, RestoredRef, RestoredWork, restore};
 pub use saved::{Part, SavedWork, list_saved};
 
 use crate::{
     git::{Network, Repository},
-    workspace::Section,
+    workspace::RepoSection,
     worktree::Pool,
 };
 
 /// What is to be cleaned up, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CleanupOptions {
     /// What decides.
-    pub rules: Rules,
+    pub rules: CleanupRules,
     /// Only these; all if it is empty.
     pub topics: Vec<Topic>,
     /// Only what belongs to these tasks and sessions; everything if it is empty.
@@ -46,7 +46,7 @@ pub struct Options {
     /// Where reports are.
     pub report_dir: String,
     /// What is configured for this repository as part of a workspace.
-    pub section: Section,
+    pub section: RepoSection,
 }
 
 /// What becomes of branches of remotes.
@@ -64,34 +64,34 @@ pub struct Sweep<'a> {
     repository: &'a Repository,
     /// None in a bare repository without worktrees.
     pool: Option<Pool>,
-    options: Options,
+    options: CleanupOptions,
 }
 
 /// What is to be done with each candidate.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct CleanupPlan {
     /// What there is, with what is to be done with it.
-    pub items: Vec<Item>,
+    pub items: Vec<JudgedCandidate>,
 }
 
 /// One candidate with its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct JudgedCandidate {
     /// What it is.
     pub candidate: Candidate,
     /// What is to be done.
-    pub verdict: Verdict,
+    pub verdict: CleanupVerdict,
 }
 
 impl<'a> Sweep<'a> {
     /// A cleaning of this repository.
     #[must_use]
-    pub fn new(repository: &'a Repository, pool: Option<Pool>, options: Options) -> Self {
+    pub fn new(repository: &'a Repository, pool: Option<Pool>, options: CleanupOptions) -> Self {
         Self { repository, pool, options }
     }
 
     /// What would be done. Nothing is changed.
-    pub fn plan(&self) -> Result<Plan, CleanupError> {
+    pub fn plan(&self) -> Result<CleanupPlan, CleanupError> {
         let mut candidates = survey::collect(self)?;
         if !self.options.names.is_empty() {
             self.refuse_unknown_names(&candidates)?;
@@ -99,7 +99,9 @@ impl<'a> Sweep<'a> {
         survey::measure(&mut candidates);
         let verdicts = judge_all(&candidates, &self.options.rules);
         let items = candidates.into_iter().zip(verdicts);
-        Ok(Plan { items: items.map(|(candidate, verdict)| Item { candidate, verdict }).collect() })
+        Ok(CleanupPlan {
+            items: items.map(|(candidate, verdict)| JudgedCandidate { candidate, verdict }).collect(),
+        })
     }
 
     /// Who can tell which branches were made for sessions.

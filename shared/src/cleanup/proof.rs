@@ -54,7 +54,7 @@ pub(super) fn prove(
             .iter()
             .filter(|one| !proved.contains_key(&one.at) && one.targets.iter().any(|target| target.1 == tip));
         let works = works_on(repository, loose, asked.collect(), tip)?;
-        let found = Court { repository, loose, target: tip }.judge(works)?;
+        let found = LandedCheck { repository, loose, target: tip }.judge(works)?;
         proved.extend(found.into_iter().map(|(at, how)| (at, (name.clone(), how))));
     }
     Ok(proved)
@@ -110,13 +110,13 @@ fn roots_of(loose: &Loose, tip: Oid) -> Vec<Oid> {
 }
 
 /// Judges works against one branch.
-struct Court<'a> {
+struct LandedCheck<'a> {
     repository: &'a Repository,
     loose: &'a Loose,
     target: Oid,
 }
 
-impl Court<'_> {
+impl LandedCheck<'_> {
     fn judge(&self, works: Vec<Work>) -> Result<Vec<(usize, Proof)>, GitError> {
         if works.is_empty() {
             return Ok(Vec::new());

@@ -9,7 +9,7 @@ use std::{
 use super::{CleanupError, Sweep, survey::size_of};
 use crate::{
     process::Occupants,
-    worktree::{Place, PlaceKind, Pool, delete_in_background},
+    worktree::{PlaceKind, Pool, WorktreeRemains, delete_in_background},
 };
 
 /// Something that was or would be freed.
@@ -58,18 +58,18 @@ impl Sweep<'_> {
     }
 }
 
-fn is_ours(place: &Place) -> bool {
+fn is_ours(place: &WorktreeRemains) -> bool {
     matches!(place.kind, PlaceKind::Work | PlaceKind::Scratch) && !place.is_missing
 }
 
-fn owners_of(place: &Place) -> Vec<String> {
+fn owners_of(place: &WorktreeRemains) -> Vec<String> {
     let task = place.branch().and_then(|branch| branch.as_str().rsplit('/').next().map(str::to_owned));
     [place.name()].into_iter().chain(task).collect()
 }
 
 fn reclaim_in(
     pool: &Pool,
-    place: &Place,
+    place: &WorktreeRemains,
     patterns: &[String],
     mode: Mode,
 ) -> Result<Vec<Reclaimed>, CleanupError> {

@@ -16,7 +16,7 @@ use crate::{
 
 /// What is wanted back, and where.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct RestoreRequest {
     /// A name, as the list has it, or the end of one.
     pub name: String,
     /// The branch that it shall be, if not the one that it was.
@@ -27,7 +27,7 @@ pub struct Wish {
 
 /// What was brought back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredWork {
     /// The refs.
     pub refs: Vec<RestoredRef>,
     /// The worktree, and the branch that is checked out there.
@@ -49,10 +49,14 @@ pub struct RestoredRef {
 const RECORDS: [&str; 4] = ["sessions/", "transcripts/", "wip/", "landing/"];
 
 /// Brings back what `wish` names. Where a place is named, the worktree is made there, also if only commits were saved.
-pub fn restore(repository: &Repository, pool: Option<&Pool>, wish: &Wish) -> Result<Restored, CleanupError> {
+pub fn restore(
+    repository: &Repository,
+    pool: Option<&Pool>,
+    wish: &RestoreRequest,
+) -> Result<RestoredWork, CleanupError> {
     let parts = find(&list_saved(repository)?, &wish.name)?;
-    let mut restored = Restored::default();
-    let hand = Hand { repository, pool };
+    let mut restored = RestoredWork::default();
+    let hand = RestoreContext { repository, pool };
     let content = parts.iter().find(|saved| saved.part == Part::Worktree);
     let tip = parts.iter().find(|saved| saved.part != Part::Worktree);
     let placed = content.or(tip.filter(|_| wish.to.is_some()));
@@ -82,13 +86,13 @@ pub fn restore(repository: &Repository, pool: Option<&Pool>, wish: &Wish) -> Res
 }
 
 /// Who brings back.
-struct Hand<'a> {
+struct RestoreContext<'a> {
     repository: &'a Repository,
     pool: Option<&'a Pool>,
 }
 
-impl Hand<'_> {
-    fn restore_ref(&self, saved: &SavedWork, wish: &Wish) -> Result<RestoredRef, CleanupError> {
+impl RestoreContext<'_> {
+    fn restore_ref(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<RestoredRef, CleanupError> {
         let name = wished_ref(saved, wish)?;
         match self.repository.find_ref(&name)? {
             Some(known) if known == saved.commit => Ok(RestoredRef { name, commit: known, is_new: false }),
@@ -104,7 +108,7 @@ impl Hand<'_> {
     }
 
     /// Records and marks are no branches, so there is nothing to check out.
-    fn refuse_record(&self, saved: &SavedWork, wish: &Wish) -> Result<(), CleanupError> {
+    fn refuse_record(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<(), CleanupError> {
         let name = wished_ref(saved, wish)?;
         if name.starts_with("refs/heads/") { Ok(()) } else { Err(CleanupError::NoBranch(saved.name.clone())) }
     }
@@ -128,7 +132,7 @@ impl Hand<'_> {
     fn remember(
         &self,
         saved: &SavedWork,
-        wish: &Wish,
+        wish: &RestoreRequest,
         refs: &mut Vec<RestoredRef>,
     ) -> Result<Option<Remembered>, CleanupError> {
         let Some(commit) = self.repository.load_commits(&[saved.commit])?.pop() else {
@@ -159,7 +163,7 @@ impl Hand<'_> {
     fn free_branch(
         &self,
         saved: &SavedWork,
-        wish: &Wish,
+        wish: &RestoreRequest,
         head: Oid,
         refs: &mut Vec<RestoredRef>,
     ) -> Result<Option<BranchName>, CleanupError> {
@@ -184,7 +188,7 @@ impl Hand<'_> {
     }
 
     /// Where the worktree of saved work goes. Nothing may be there.
-    fn path_of(&self, saved: &SavedWork, wish: &Wish) -> Result<PathBuf, CleanupError> {
+    fn path_of(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<PathBuf, CleanupError> {
         let pool = self.pool.ok_or(CleanupError::Bare)?;
         let name = saved.unit().rsplit('/').next().unwrap_or_default();
         let path = wish.to.clone().unwrap_or_else(|| pool.path_for(name));
@@ -257,7 +261,7 @@ fn rest_of(saved: &SavedWork) -> &str {
 }
 
 /// The ref that saved work shall be.
-fn wished_ref(saved: &SavedWork, wish: &Wish) -> Result<String, CleanupError> {
+fn wished_ref(saved: &SavedWork, wish: &RestoreRequest) -> Result<String, CleanupError> {
     match &wish.branch {
         Some(branch) => branch_ref(branch),
         None => home_of(saved),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     agent::AgentError,
-    pipeline::{Crew, MessageBy, Options},
+    pipeline::{MessageBy, RunOptions, StepRunner},
     plan::Plan,
     settings::{Origin, Settings, foreign_folders},
 };
@@ -12,7 +12,7 @@ use crate::{
 /// The commands that a run could execute and that a repository brought along, one a line.
 pub fn foreign_commands(
     plan: &Plan,
-    options: &Options,
+    options: &RunOptions,
     settings: &Settings,
 ) -> Result<BTreeSet<String>, AgentError> {
     let mut commands = BTreeSet::new();
@@ -39,6 +39,6 @@ pub fn foreign_commands(
 /// What a repository brought along of a runner, a line each: its call, and what is set in its environment, which can
 /// make any program run another.
 #[must_use]
-pub fn foreign_runner(crew: &Crew, settings: &Settings) -> Vec<String> {
+pub fn foreign_runner(crew: &StepRunner, settings: &Settings) -> Vec<String> {
     crew.foreign_lines(settings)
 }

@@ -9,11 +9,11 @@ use std::{
 use super::{GardenerError, project};
 use crate::{
     agent::redact::{Redactor, Secrets},
-    git::{Company, Repository, TrackedFiles},
-    message::{self, Body, Key, Message, Reading, Status},
+    git::{OtherWriters, Repository, TrackedFiles},
+    message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
-    pipeline::{KnownRed, Neighbours, Observed, PipelineError, Redaction, Sentry, TO_BE_MENDED},
-    process::{Attendance, Cancel, Ending, Limits, Outcome, Program, Supervised},
+    pipeline::{ConfigGuard, KnownRed, Neighbours, Observed, PipelineError, Redaction, TO_BE_MENDED},
+    process::{Cancel, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
     queue::ran_no_tests,
     safe_files,
 };
@@ -33,7 +33,7 @@ pub struct Probe<'a> {
     /// The worktree that it runs in, and others of the run.
     pub places: Vec<&'a Repository>,
     /// Puts back what it may not change.
-    pub sentry: &'a Sentry,
+    pub sentry: &'a ConfigGuard,
     /// What it finds in its environment.
     pub environment: Vec<(String, String)>,
     /// How long it may take.
@@ -66,7 +66,7 @@ pub enum Baseline {
 
 impl Probe<'_> {
     /// Runs the command.
-    pub fn run(&self, attendance: &mut Attendance) -> Result<Baseline, GardenerError> {
+    pub fn run(&self, attendance: &mut OrphanLock) -> Result<Baseline, GardenerError> {
         let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
@@ -85,7 +85,7 @@ impl Probe<'_> {
         let before = neighbours.and_then(|neighbours| self.look(neighbours));
         let (ended, trespass) = self.sentry.guard_all(&self.places, || supervised.run(|_| {}));
         let company = neighbours.map(|neighbours| neighbours.since(self.places.len()));
-        if let (Some((place, before)), Some(Company::Alone)) = (before, company) {
+        if let (Some((place, before)), Some(OtherWriters::Alone)) = (before, company) {
             place.learn_own_writes(&before)?;
         }
         if matches!(ended.ending, Ending::Cancelled) {
@@ -96,12 +96,12 @@ impl Probe<'_> {
 
     /// The tracked files of the place that it runs in, if no other child process is running.
     fn look(&self, neighbours: Neighbours<'_>) -> Option<(&Repository, TrackedFiles)> {
-        let place = *self.places.first().filter(|_| neighbours.now() == Company::Alone)?;
+        let place = *self.places.first().filter(|_| neighbours.now() == OtherWriters::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
-        Some((place, place.look_at_tracked(tree, Company::Alone).ok()?))
+        Some((place, place.look_at_tracked(tree, OtherWriters::Alone).ok()?))
     }
 
-    fn judge(&self, ended: &Outcome) -> Baseline {
+    fn judge(&self, ended: &SupervisedEnd) -> Baseline {
         let observed = Observed::of(ended);
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = Redactor::redact(self.secrets, self.command);
@@ -134,7 +134,7 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
     for _ in 0..FARTHEST {
         let Some(Ok(found)) = next.map(|commit| repository.load_commits(&[commit])) else { return false };
         let Some(raw) = found.first() else { return false };
-        let Reading::Sound(message) = message::read(raw.message()) else { return false };
+        let MessageReading::Sound(message) = message::read(raw.message()) else { return false };
         match message.subject.status {
             Status::TestPass => return is_proof(&message),
             Status::Merge => {

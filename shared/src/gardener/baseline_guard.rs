@@ -4,17 +4,17 @@
 use super::{Baseline, GardenerError};
 use crate::{
     git::{FloatingRef, OwnedMeanwhile, RawCommit, RefWatch},
-    message::{self, Reading},
+    message::{self, MessageReading},
     pipeline::put_back_checkout,
     queue::queue_refs,
-    record::{Recorder, Unfinished},
+    record::{RunRecorder, Unfinished},
     session::owned_by,
 };
 
 /// Everything that is compared once the baseline has ended.
 #[derive(Debug)]
 pub struct BaselineGuard<'a> {
-    recorder: &'a Recorder<'a>,
+    recorder: &'a RunRecorder<'a>,
     refs: RefWatch,
     /// Set where the branch is only a target, which its user may move at any time.
     target: Option<FloatingRef>,
@@ -23,7 +23,7 @@ pub struct BaselineGuard<'a> {
 
 impl<'a> BaselineGuard<'a> {
     /// From here on the refs of the run are owned: set-up commands that prepare the place of a baseline are watched, too.
-    pub fn begin(recorder: &'a Recorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
+    pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
         let (repository, hand) = (recorder.repository(), recorder.hand());
         repository.own_refs(&owned_by(&hand.run, Some(&hand.session)))?;
         // Later others may queue and land what is finished. Nothing can be before the first task.
@@ -83,9 +83,9 @@ impl<'a> BaselineGuard<'a> {
     /// Whether a commit says that the run made it, soundly or not. What another run made may have been merged meanwhile.
     fn is_claim(&self, commit: &RawCommit) -> bool {
         match message::read(commit.message()) {
-            Reading::Foreign => false,
-            Reading::Unsound(_) => true,
-            Reading::Sound(message) => message.subject.branch == *self.recorder.run(),
+            MessageReading::Foreign => false,
+            MessageReading::Unsound(_) => true,
+            MessageReading::Sound(message) => message.subject.branch == *self.recorder.run(),
         }
     }
 

@@ -6,12 +6,12 @@ use crate::{
     history::State,
     name::TaskId,
     plan::{Plan, Task},
-    progress::{Progress, Standing},
+    progress::{NodeProgress, Progress},
 };
 
 /// What a gardener is asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct Selection {
     /// Only these tasks and the tasks of these phases, if any are named.
     pub only: Vec<TaskId>,
     /// Nothing that stands behind this task or phase in the order of the plan.
@@ -42,7 +42,7 @@ pub enum Failed {
     Retry,
 }
 
-impl Wish {
+impl Selection {
     /// A task that it names and the plan does not have.
     #[must_use]
     pub fn unknown(&self, plan: &Plan) -> Option<&TaskId> {
@@ -52,7 +52,7 @@ impl Wish {
 
 /// The tasks that a wish is about, in the order of the plan.
 #[must_use]
-pub fn wanted<'a>(plan: &'a Plan, wish: &Wish) -> Vec<&'a Task> {
+pub fn wanted<'a>(plan: &'a Plan, wish: &Selection) -> Vec<&'a Task> {
     let mut order = plan.order();
     let last = |until| order.iter().rposition(|task| is_below(plan, task, until));
     if let Some(end) = wish.until.as_ref().and_then(last) {
@@ -86,7 +86,8 @@ pub(super) fn next_task<'a>(
 
 /// What is left undone, and has not failed now.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
-    let is_left = |standing: &&Standing<'_>| !standing.state.is_settled() && !failed.contains(standing.id);
+    let is_left =
+        |standing: &&NodeProgress<'_>| !standing.state.is_settled() && !failed.contains(standing.id);
     let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
     left.map(|standing| standing.id.clone()).collect()
 }

@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Summary, Wish, land::Finished, worker::Report};
+use super::{GardenerError, KeepGoing, Selection, Summary, land::CompletedTask, worker::WorkerReport};
 use crate::{
     agent::limits::Spent,
     name::TaskId,
-    pipeline::{Happening, News},
+    pipeline::{PipelineEvent, PipelineEventKind},
     plan::Task,
 };
 
@@ -21,7 +21,7 @@ const PULSE: Duration = Duration::from_secs(1);
 const COMPANY: Duration = Duration::from_millis(300);
 
 /// A worker at work.
-pub(super) struct Running<'scope, 'a> {
+pub(super) struct RunningWorker<'scope, 'a> {
     pub(super) task: &'a Task,
     pub(super) handle: ScopedJoinHandle<'scope, ()>,
     /// What it has told of its expenses; history has that when it ends.
@@ -31,17 +31,17 @@ pub(super) struct Running<'scope, 'a> {
 }
 
 /// What becomes of a run while workers are at work.
-pub(super) struct Course<'scope, 'a, 'w> {
+pub(super) struct RunProgress<'scope, 'a, 'w> {
     pub(super) wanted: Vec<&'a Task>,
-    pub(super) wish: &'w Wish,
-    pub(super) running: Vec<Running<'scope, 'a>>,
+    pub(super) wish: &'w Selection,
+    pub(super) running: Vec<RunningWorker<'scope, 'a>>,
     pub(super) summary: Summary,
     /// Tasks that have had their turn.
     pub(super) ended: BTreeSet<TaskId>,
     /// Why nothing more is taken up.
     pub(super) stop: Option<Stop>,
     /// Tasks that are complete in their lanes, and not on the run's branch.
-    pub(super) finished: Vec<Finished>,
+    pub(super) finished: Vec<CompletedTask>,
     /// Whether somebody has looked at the queue since it last changed.
     pub(super) is_drained: bool,
     /// The one who lands them, if somebody is at it.
@@ -59,9 +59,9 @@ pub(super) enum Stop {
     Error(GardenerError),
 }
 
-impl<'a, 'w> Course<'_, 'a, 'w> {
+impl<'a, 'w> RunProgress<'_, 'a, 'w> {
     /// Nothing has happened yet.
-    pub(super) fn new(wanted: Vec<&'a Task>, wish: &'w Wish) -> Self {
+    pub(super) fn new(wanted: Vec<&'a Task>, wish: &'w Selection) -> Self {
         Self {
             wanted,
             wish,
@@ -78,7 +78,7 @@ impl<'a, 'w> Course<'_, 'a, 'w> {
     }
 }
 
-impl<'scope> Course<'scope, '_, '_> {
+impl<'scope> RunProgress<'scope, '_, '_> {
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty() && self.lander.is_none()
     }
@@ -107,8 +107,8 @@ impl<'scope> Course<'scope, '_, '_> {
     }
 
     /// Tells all others who are at work what one of them has spent.
-    pub(super) fn pass_on(&mut self, news: &News) {
-        let Happening::Recorded { expense, .. } = &news.happening else {
+    pub(super) fn pass_on(&mut self, news: &PipelineEvent) {
+        let PipelineEventKind::Recorded { expense, .. } = &news.happening else {
             return;
         };
         let spent = expense.spent();
@@ -142,7 +142,10 @@ impl<'scope> Course<'scope, '_, '_> {
 }
 
 /// Waits for a report, or until something is due to land. A worker that ended without a report has panicked, and so do we.
-pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Option<Report> {
+pub(super) fn next_report(
+    reports: &Receiver<WorkerReport>,
+    course: &mut RunProgress<'_, '_, '_>,
+) -> Option<WorkerReport> {
     loop {
         let left = course.due.map(|due| due.saturating_duration_since(Instant::now()));
         match reports.recv_timeout(left.unwrap_or(PULSE).min(PULSE)) {

@@ -3,7 +3,7 @@
 use crate::{
     git::{GitError, Repository},
     history::Run,
-    message::{self, Reading},
+    message::{self, MessageReading},
     name::{Oid, TaskId},
 };
 
@@ -37,7 +37,7 @@ impl Drift {
     ) -> Result<bool, GitError> {
         let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];
         for commit in repository.stream_commits(&revisions)? {
-            if let Reading::Sound(message) = message::read(commit?.message())
+            if let MessageReading::Sound(message) = message::read(commit?.message())
                 && message.subject.task.is_some()
             {
                 return Ok(true);
@@ -85,7 +85,7 @@ fn last_change(
         return Ok(None);
     };
     let task = match message::read(commit.message()) {
-        Reading::Sound(message) => message.subject.task.clone(),
+        MessageReading::Sound(message) => message.subject.task.clone(),
         _ => None,
     };
     Ok(Some((commit.id, task)))

@@ -3,21 +3,22 @@
 use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
 use super::{
-    Gardener, GardenerError, Site,
-    course::{Course, Stop},
-    lanes::Ground as Begin,
+    Gardener, GardenerError, WorkerPlace,
+    course::{RunProgress, Stop},
+    lanes::LaneStart as Begin,
     outcome::{explain, translate},
-    worker::{Report, Tools},
+    worker::{Tools, WorkerReport},
 };
 use crate::{
     git::RefMove,
-    history::{Event, Ground, State, TaskHistory},
+    history::{Event, EventPosition, State, TaskHistory},
     message::Status,
     name::{Oid, TaskId},
-    pipeline::{End, Happening, News, PipelineError},
+    pipeline::{PipelineError, PipelineEvent, PipelineEventKind, TaskEnd},
     plan::Task,
     queue::{
-        self, Afterwards, FanIn, Landing, OnConflict, Outcome, Queue, Store, Target, Ticket, list_foreign,
+        self, Afterwards, FanIn, Landing, OnConflict, Queue, Store, Target, Ticket, TicketOutcome,
+        list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -27,10 +28,10 @@ use crate::{
 const LONGEST_LOG: usize = 1000;
 
 /// A task that is complete in its lane, and not on the run's branch.
-pub(super) struct Finished {
+pub(super) struct CompletedTask {
     pub(super) task: TaskId,
     /// Its lane, if it was worked on in this call.
-    pub(super) site: Option<Site>,
+    pub(super) site: Option<WorkerPlace>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
     /// What it waits for, if somebody said so.
@@ -60,10 +61,10 @@ pub enum Needs {
 }
 
 /// What a lander reports.
-pub(super) struct Landed(Result<queue::Report, GardenerError>);
+pub(super) struct Landed(Result<queue::QueueReport, GardenerError>);
 
-impl Finished {
-    pub(super) fn new(task: TaskId, site: Site) -> Self {
+impl CompletedTask {
+    pub(super) fn new(task: TaskId, site: WorkerPlace) -> Self {
         Self { task, source: site.tip.head, site: Some(site), is_queued: false, why: None }
     }
 
@@ -95,13 +96,13 @@ impl<'a> Gardener<'a> {
         let hand = &self.tools.hand;
         let found = list_foreign(self.repository, (&hand.run, &hand.run), Some(&hand.session))?;
         for words in found {
-            (self.voice)(News { task: None, happening: Happening::Note { words } });
+            (self.voice)(PipelineEvent { task: None, happening: PipelineEventKind::Note { words } });
         }
         Ok(())
     }
 
     /// Checks the run's branch once more, because no later check would see what the last child did there.
-    pub(super) fn look_at_target(&mut self, course: &mut Course<'_, 'a, '_>) {
+    pub(super) fn look_at_target(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
         if self.tools.lanes.is_some()
             && let Err(error) = self.tell_of_foreign()
         {
@@ -121,7 +122,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Tasks that an earlier run completed in their lanes. Lanes of those that it landed are free again.
-    pub(super) fn find_finished(&self, course: &mut Course<'_, 'a, '_>) -> Result<(), GardenerError> {
+    pub(super) fn find_finished(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
         let Some(lanes) = self.tools.lanes else {
             return Ok(());
         };
@@ -151,7 +152,7 @@ impl<'a> Gardener<'a> {
             let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == "dropped");
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
             let is_queued = is_known || is_dropped;
-            course.finished.push(Finished { task, site: None, source, is_queued, why });
+            course.finished.push(CompletedTask { task, site: None, source, is_queued, why });
         }
         Ok(())
     }
@@ -159,9 +160,9 @@ impl<'a> Gardener<'a> {
     /// Sends somebody off to land what is finished, unless somebody is at it.
     pub(super) fn land<'scope, 'env>(
         &mut self,
-        course: &mut Course<'scope, 'a, '_>,
+        course: &mut RunProgress<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &SyncSender<Report>),
+        (tools, sender): (&'env Tools<'a>, &SyncSender<WorkerReport>),
     ) where
         'a: 'scope,
     {
@@ -193,13 +194,13 @@ impl<'a> Gardener<'a> {
         let sender = sender.clone();
         course.lander = Some(scope.spawn(move || {
             let landed = Box::new(Landed(drain(tools, (tickets, released), &sender)));
-            let _ = sender.send(Report::Landed(landed));
+            let _ = sender.send(WorkerReport::Landed(landed));
         }));
     }
 
     /// Where not everything lands that can, all that is at work is waited for, so that one look decides. What lands together
     /// or not at all does not where one of it failed.
-    fn may_land(&self, course: &Course<'_, 'a, '_>) -> bool {
+    fn may_land(&self, course: &RunProgress<'_, 'a, '_>) -> bool {
         match self.tools.lanes.map(|lanes| lanes.queue.fan_in) {
             None | Some(FanIn::KeepClean) => true,
             Some(FanIn::Choose(_)) => course.running.is_empty(),
@@ -210,9 +211,9 @@ impl<'a> Gardener<'a> {
     /// Where something landed while the tests of a phase ran, they will be run once more.
     pub(super) fn settle_phase(
         &mut self,
-        course: &mut Course<'_, 'a, '_>,
+        course: &mut RunProgress<'_, 'a, '_>,
         phase: TaskId,
-        result: Result<End, GardenerError>,
+        result: Result<TaskEnd, GardenerError>,
     ) {
         let is_overtaken =
             matches!(result, Err(GardenerError::Pipeline(PipelineError::Record(RecordError::Moved { .. }))));
@@ -222,7 +223,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Takes in what a lander did.
-    pub(super) fn settle_landings(&mut self, course: &mut Course<'_, 'a, '_>, landed: Landed) {
+    pub(super) fn settle_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
         course.lander = None;
         course.landed = Some(Instant::now());
         let report = match landed.0 {
@@ -242,30 +243,33 @@ impl<'a> Gardener<'a> {
 
     fn settle_landing(
         &mut self,
-        course: &mut Course<'_, 'a, '_>,
+        course: &mut RunProgress<'_, 'a, '_>,
         ticket: &Ticket,
-        outcome: Outcome,
+        outcome: TicketOutcome,
     ) -> Result<(), GardenerError> {
         let Some(at) = course.finished.iter().position(|finished| finished.task == ticket.task) else {
             return Ok(());
         };
         let (why, needs) = match outcome {
-            Outcome::Landed { commit } | Outcome::Parked { commit } => {
+            TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = course.finished.swap_remove(at);
                 course.summary.completed.push(finished.task);
                 let events = self.repository.load_commits(&[commit])?;
-                events.iter().filter_map(Event::of).for_each(|event| self.run.grow(event, Ground::Run));
+                events
+                    .iter()
+                    .filter_map(Event::of)
+                    .for_each(|event| self.run.grow(event, EventPosition::Run));
                 return match (finished.site.and_then(|site| site.lease), self.tools.lanes) {
                     (Some(lease), _) => self.recycle(lease, ticket.source, commit),
                     (None, Some(lanes)) => Ok(lanes.pool.free(|task| *task == ticket.task)?),
                     (None, None) => Ok(()),
                 };
             }
-            Outcome::Waiting { reason } => {
+            TicketOutcome::Waiting { reason } => {
                 course.finished[at].why = Some(reason);
                 return Ok(());
             }
-            Outcome::Withdrawn => {
+            TicketOutcome::Withdrawn => {
                 let finished = course.finished.swap_remove(at);
                 self.run.forget(&finished.task);
                 return Ok(());
@@ -301,23 +305,23 @@ impl Gardener<'_> {
 fn drain(
     tools: &Tools<'_>,
     (tickets, released): (Vec<Ticket>, Vec<Lease>),
-    reports: &SyncSender<Report>,
-) -> Result<queue::Report, GardenerError> {
+    reports: &SyncSender<WorkerReport>,
+) -> Result<queue::QueueReport, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.hand.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
-        let has_landed = matches!(&news, queue::News::Settled { outcome, .. } if matches!(**outcome, Outcome::Landed { .. }));
+        let has_landed = matches!(&news, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
         for news in translate(news) {
-            let _ = reports.send(Report::News(news));
+            let _ = reports.send(WorkerReport::News(news));
         }
         // What lands together moves the branch once: the first of it tells where to.
         let followed =
             has_landed.then(|| tools.scribe.follow(lanes.repository, run, Status::Merge)).flatten();
         if let Some(happening) = followed {
-            let _ = reports.send(Report::News(News { task: None, happening }));
+            let _ = reports.send(WorkerReport::News(PipelineEvent { task: None, happening }));
         }
     })?)
 }

@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
-use super::{GardenerError, Proofs, Site};
+use super::{GardenerError, Proofs, WorkerPlace};
 use crate::{
     git::{HiddenMarks, NewCommit, RefMove, Repository, Signing},
     history::Event,
     name::{Oid, SessionId, TaskId},
-    process::{Attendance, FileLock},
+    process::{FileLock, OrphanLock},
     queue,
     record::{Tip, Unfinished, settle_lane},
-    worktree::{Begun, Lease, Pool},
+    worktree::{Lease, LeaseStart, Pool},
 };
 
 /// What a crashed agent gets to end by itself.
@@ -36,7 +36,7 @@ pub struct Lanes<'a> {
     /// Proves that nobody else drives this run.
     pub lock: &'a FileLock,
     /// How what was finished in them lands.
-    pub queue: queue::Options,
+    pub queue: queue::QueueOptions,
     /// Where an earlier run may have left attempts.
     pub left: LeftMarks,
     /// Where this run has been.
@@ -56,7 +56,7 @@ pub struct LeftMarks(Mutex<Option<HashSet<String>>>);
 
 /// Where a task begins, and what its branch must hold to be continued.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
+pub(super) struct LaneStart {
     /// The newest commit of the run.
     pub(super) base: Oid,
     /// The task's newest commit on the run's own branch, if that has the last word on it.
@@ -67,11 +67,11 @@ pub(super) struct Ground {
 
 impl Lanes<'_> {
     /// A place for a task. What a branch from elsewhere held is saved, and the task begins anew.
-    pub(super) fn take(&self, task: &TaskId, ground: &Ground) -> Result<Site, GardenerError> {
+    pub(super) fn take(&self, task: &TaskId, ground: &LaneStart) -> Result<WorkerPlace, GardenerError> {
         let lease = self.pool.lease(task, ground.base)?;
         let attendance = self.attend(&lease.path)?;
         let mut head = tip_of(&lease)?;
-        if lease.begun == Begun::Adopted {
+        if lease.begun == LeaseStart::Adopted {
             settle_lane(&lease.repository, head)?;
         }
         if self.queue.distrusted.has(task) || is_stale(&lease, head, ground)? {
@@ -80,7 +80,7 @@ impl Lanes<'_> {
             self.queue.distrusted.take(task);
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
-        Ok(Site { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
+        Ok(WorkerPlace { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
     }
 
     /// Whether an attempt at a task may be there that nobody ended. For whoever asks a second time it may be our own.
@@ -109,8 +109,8 @@ impl Lanes<'_> {
         let mut ended = Vec::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&prefix) && name.ends_with(Attendance::SUFFIX) {
-                let (_, pids) = Attendance::take_over(self.lock, &entry.path(), GRACE)
+            if name.starts_with(&prefix) && name.ends_with(OrphanLock::SUFFIX) {
+                let (_, pids) = OrphanLock::take_over(self.lock, &entry.path(), GRACE)
                     .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
                 ended.extend(pids.0);
             }
@@ -119,10 +119,10 @@ impl Lanes<'_> {
     }
 
     /// Whatever of an earlier run still lives in a lane is ended before we are there for the first time.
-    fn attend(&self, lane: &Path) -> Result<Attendance, GardenerError> {
+    fn attend(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
         let path = self.attendance(lane);
         let is_known = self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
-        let take = if is_known { Attendance::take_again } else { Attendance::take_over };
+        let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (attendance, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
         self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
@@ -130,7 +130,7 @@ impl Lanes<'_> {
     }
 
     fn attendance(&self, lane: &Path) -> PathBuf {
-        let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), Attendance::SUFFIX);
+        let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), OrphanLock::SUFFIX);
         self.lock.path().with_file_name(name)
     }
 }
@@ -145,7 +145,7 @@ fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {
 
 /// A branch that does not follow what the run knows of its task speaks for another time: of an earlier run, or from
 /// before the task was reset or its landing reverted.
-fn is_stale(lease: &Lease, head: Oid, ground: &Ground) -> Result<bool, GardenerError> {
+fn is_stale(lease: &Lease, head: Oid, ground: &LaneStart) -> Result<bool, GardenerError> {
     if head == ground.base {
         return Ok(false);
     }

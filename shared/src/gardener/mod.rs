@@ -28,7 +28,7 @@ mod worker;
 
 pub use baseline::{Baseline, Probe, has_passed};
 pub use baseline_guard::BaselineGuard;
-pub use choose::{Failed, KeepGoing, Wish, wanted};
+pub use choose::{Failed, KeepGoing, Selection, wanted};
 pub use drift::Drift;
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
@@ -37,7 +37,7 @@ pub use proofs::Proofs;
 pub use recover::{Recovered, recover};
 pub use remains::{Remains, save_own_branch};
 pub use review_places::ReviewWorktrees;
-pub use site::Site;
+pub use site::WorkerPlace;
 pub use start::PlanFile;
 pub use summary::Summary;
 pub use worker::Tools;
@@ -48,21 +48,23 @@ use std::{
 };
 
 use crate::{
-    agent::limits::{Level, Spent},
+    agent::limits::{BudgetLevel, Spent},
     failure::{Exit, Explain},
     git::{Ownership, Packing, Repository},
-    history::{Event, Ground, Run, State, TaskHistory},
+    history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
-    pipeline::{Annex, End, Expense, Happening, KnownRed, News, Others, PipelineError},
+    pipeline::{
+        Expense, KnownRed, OtherRepo, Others, PipelineError, PipelineEvent, PipelineEventKind, TaskEnd,
+    },
     plan::{Plan, Task},
     progress::{Boxes, Progress},
-    record::{Entry, Unfinished},
+    record::{TaskEvent, Unfinished},
     session::{find_unrecorded, owned_by},
 };
-use course::{Course, Running, Stop, next_report};
-use land::Finished;
-use worker::{Ended, Job, Place, Report, Start, Work, work, works_in};
+use course::{RunProgress, RunningWorker, Stop, next_report};
+use land::CompletedTask;
+use worker::{EndedJob, Job, JobKind, JobPlace, TaskStart, WorkerReport, work, works_in};
 
 /// A run that is open.
 pub struct Gardener<'a> {
@@ -75,13 +77,13 @@ pub struct Gardener<'a> {
     /// What workers work with.
     pub tools: Tools<'a>,
     /// The user's checkout, while nobody works in it.
-    pub checkout: Option<Site>,
+    pub checkout: Option<WorkerPlace>,
     /// Places in other repositories, while nobody works in them.
-    pub annexes: Vec<Annex>,
+    pub annexes: Vec<OtherRepo>,
     /// Tests that failed before the run began.
     pub red_before: KnownRed,
     /// Who is told what happens.
-    pub voice: Box<dyn FnMut(News) + 'a>,
+    pub voice: Box<dyn FnMut(PipelineEvent) + 'a>,
 }
 
 /// How many reports may wait to be heard. A worker that tells more waits, and so does its agent: memory stays bounded.
@@ -89,7 +91,7 @@ const BACKLOG: usize = 1024;
 
 impl<'a> Gardener<'a> {
     /// Takes up tasks until none is left that can be.
-    pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
+    pub fn run(&mut self, wish: &Selection) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, wish);
         self.refuse_red_without_test(&wanted)?;
@@ -105,7 +107,7 @@ impl<'a> Gardener<'a> {
         thread::scope(|scope| {
             // Whoever still waits to be heard when this ends, also by a panic, is let go before workers are waited for.
             let (sender, reports) = sync_channel(BACKLOG);
-            let mut course = Course::new(wanted, wish);
+            let mut course = RunProgress::new(wanted, wish);
             let (mut packing, mut last) = (Packing::default(), None);
             self.find_finished(&mut course)?;
             loop {
@@ -124,15 +126,15 @@ impl<'a> Gardener<'a> {
                 }
                 match next_report(&reports, &mut course) {
                     None => {}
-                    Some(Report::News(news)) => {
+                    Some(WorkerReport::News(news)) => {
                         course.pass_on(&news);
                         (self.voice)(news);
                     }
-                    Some(Report::Ended(ended)) => {
+                    Some(WorkerReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
                         self.settle(&mut course, *ended);
                     }
-                    Some(Report::Landed(landed)) => self.settle_landings(&mut course, *landed),
+                    Some(WorkerReport::Landed(landed)) => self.settle_landings(&mut course, *landed),
                 }
             }
             self.conclude(course)
@@ -145,7 +147,7 @@ impl<'a> Gardener<'a> {
         for repository in [self.repository].into_iter().chain(annexes) {
             if let Err(error) = packing.run(repository) {
                 let words = format!("  objects were not packed: {error}");
-                (self.voice)(News::of(task, Happening::Note { words }));
+                (self.voice)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
             }
         }
     }
@@ -168,7 +170,7 @@ impl<'a> Gardener<'a> {
         for task in find_unrecorded(self.repository, &self.run)? {
             let words =
                 format!("the branch of '{task}' holds work that no record knows: the task is done again");
-            (self.voice)(News::of(&task, Happening::Note { words }));
+            (self.voice)(PipelineEvent::of(&task, PipelineEventKind::Note { words }));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
                 lanes.queue.distrusted.add(task);
@@ -180,9 +182,9 @@ impl<'a> Gardener<'a> {
     /// Starts workers while there is a place and something to do.
     fn take_up<'scope, 'env>(
         &mut self,
-        course: &mut Course<'scope, 'a, '_>,
+        course: &mut RunProgress<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &SyncSender<Report>),
+        (tools, sender): (&'env Tools<'a>, &SyncSender<WorkerReport>),
     ) where
         'a: 'scope,
     {
@@ -202,11 +204,11 @@ impl<'a> Gardener<'a> {
             };
             let sender = sender.clone();
             let handle = scope.spawn(move || work(tools, job, &sender));
-            course.running.push(Running { task, handle, spent: Spent::default(), others });
+            course.running.push(RunningWorker { task, handle, spent: Spent::default(), others });
         }
     }
 
-    fn has_place(&self, course: &Course<'_, 'a, '_>) -> bool {
+    fn has_place(&self, course: &RunProgress<'_, 'a, '_>) -> bool {
         match self.tools.lanes {
             Some(lanes) => course.running.len() < lanes.jobs && course.lanes() < lanes.most(),
             None => self.checkout.is_some(),
@@ -214,7 +216,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// A phase whose tests are due, else a task that is ready.
-    fn next_job(&self, course: &Course<'_, 'a, '_>) -> Option<&'a Task> {
+    fn next_job(&self, course: &RunProgress<'_, 'a, '_>) -> Option<&'a Task> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
         let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
@@ -242,14 +244,14 @@ impl<'a> Gardener<'a> {
         if self.tools.lanes.is_some() {
             self.tell_of_foreign()?;
         }
-        let work = if task.is_leaf() { self.go_on(task, others, is_retried)? } else { Work::Phase };
+        let work = if task.is_leaf() { self.go_on(task, others, is_retried)? } else { JobKind::Phase };
         let place = match self.tools.lanes {
-            Some(_) if !task.is_leaf() => Place::Scratch(self.newest()?),
-            Some(_) => Place::Lane(self.ground(task)?),
-            None => Place::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
+            Some(_) if !task.is_leaf() => JobPlace::Scratch(self.newest()?),
+            Some(_) => JobPlace::Lane(self.ground(task)?),
+            None => JobPlace::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let is_needed = |annex: &mut Annex| self.tools.needs(task, &annex.name);
-        let mut annexes: Vec<Annex> = self.annexes.extract_if(.., is_needed).collect();
+        let is_needed = |annex: &mut OtherRepo| self.tools.needs(task, &annex.name);
+        let mut annexes: Vec<OtherRepo> = self.annexes.extract_if(.., is_needed).collect();
         for annex in annexes.iter_mut().filter(|annex| works_in(task, &annex.name)) {
             annex.find_base(&task.id)?;
         }
@@ -262,13 +264,13 @@ impl<'a> Gardener<'a> {
         task: &Task,
         (at_work, more): (Spent, Receiver<Spent>),
         is_retried: bool,
-    ) -> Result<Work, GardenerError> {
+    ) -> Result<JobKind, GardenerError> {
         let history = self.run.find(&task.id);
         let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
         let (earlier, events) = (earlier.to_vec(), events.to_vec());
         let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
-            self.tools.options.budgets.run.check(Level::Run, &spent).map_err(PipelineError::from)?;
+            self.tools.options.budgets.run.check(BudgetLevel::Run, &spent).map_err(PipelineError::from)?;
         }
         let begun = self.run.start_of_work(&task.id);
         // In the checkout what was interrupted was written down when the run was opened.
@@ -276,7 +278,7 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(Work::Task(Box::new(Start {
+        Ok(JobKind::Task(Box::new(TaskStart {
             earlier,
             events,
             begun,
@@ -288,48 +290,58 @@ impl<'a> Gardener<'a> {
     }
 
     /// Takes in what a worker did.
-    fn settle(&mut self, course: &mut Course<'_, 'a, '_>, ended: Ended) {
-        let Ended { task, site, annexes, events, result } = ended;
+    fn settle(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
+        let EndedJob { task, site, annexes, events, result } = ended;
         self.annexes.extend(annexes);
         course.running.retain(|running| running.task.id != task);
         let is_in_lane = self.tools.lanes.is_some();
         let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
-        let ground = if is_in_lane && is_task { Ground::Task } else { Ground::Run };
+        let ground = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
         events.into_iter().for_each(|event| self.run.grow(event, ground));
         match (result, site) {
             (result, site) if !is_in_lane => {
                 self.checkout = site;
                 self.judge(course, task, result);
             }
-            (Ok(End::Complete), Some(site)) if is_task => course.finished.push(Finished::new(task, site)),
+            (Ok(TaskEnd::Complete), Some(site)) if is_task => {
+                course.finished.push(CompletedTask::new(task, site))
+            }
             (result, _) if !is_task => self.settle_phase(course, task, result),
             // A lease that is dropped leaves its lane as it is, to be looked at or continued.
             (result, _) => self.judge(course, task, result),
         }
     }
 
-    fn judge(&mut self, course: &mut Course<'_, 'a, '_>, task: TaskId, result: Result<End, GardenerError>) {
+    fn judge(
+        &mut self,
+        course: &mut RunProgress<'_, 'a, '_>,
+        task: TaskId,
+        result: Result<TaskEnd, GardenerError>,
+    ) {
         let is_phase = self.plan.find(&task).is_some_and(|task| !task.is_leaf());
         match result {
-            Ok(End::Complete) if is_phase => {}
-            Ok(End::Failed) if is_phase => course.halt(Stop::Error(GardenerError::PhaseFailed(task))),
-            Ok(End::Complete) => course.summary.completed.push(task),
-            Ok(End::Failed) => {
+            Ok(TaskEnd::Complete) if is_phase => {}
+            Ok(TaskEnd::Failed) if is_phase => course.halt(Stop::Error(GardenerError::PhaseFailed(task))),
+            Ok(TaskEnd::Complete) => course.summary.completed.push(task),
+            Ok(TaskEnd::Failed) => {
                 course.summary.failed.push(task.clone());
                 course.ended.insert(task);
                 course.halt_unless_kept_going();
             }
             Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.voice)(News::of(&task, Happening::Note { words: format!("{task} stops: {error}") }));
+                (self.voice)(PipelineEvent::of(
+                    &task,
+                    PipelineEventKind::Note { words: format!("{task} stops: {error}") },
+                ));
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }
             // The attempt is recorded, so its place is in order and others can go on there. The same task could run into the
             // same error again, so it waits for the next run.
             Err(error) if self.is_set_aside(&task, &error) && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.voice)(News::of(
+                (self.voice)(PipelineEvent::of(
                     &task,
-                    Happening::Note { words: format!("{task} is set aside: {error}") },
+                    PipelineEventKind::Note { words: format!("{task} is set aside: {error}") },
                 ));
                 course.ended.insert(task);
             }
@@ -345,14 +357,14 @@ impl<'a> Gardener<'a> {
         is_own && !self.tools.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
     }
 
-    fn conclude(&self, course: Course<'_, 'a, '_>) -> Result<Summary, GardenerError> {
+    fn conclude(&self, course: RunProgress<'_, 'a, '_>) -> Result<Summary, GardenerError> {
         if let Some(Stop::Error(error)) = course.stop {
             // A git that the same signal ended says so; that is what was wished.
             let is_wish = self.tools.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
             return Err(if is_wish { PipelineError::stopped(&self.tools.cancel).into() } else { error });
         }
         let mut summary = course.summary;
-        let is_wanted = |finished: &Finished| course.wanted.iter().any(|task| task.id == finished.task);
+        let is_wanted = |finished: &CompletedTask| course.wanted.iter().any(|task| task.id == finished.task);
         let landing = self.tools.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
         let waiting = course.finished.into_iter().filter(is_wanted);
         summary.unlanded.extend(waiting.map(|finished| finished.left_queued(landing)));
@@ -372,18 +384,18 @@ impl<'a> Gardener<'a> {
         let mut events = Vec::new();
         for task in failed {
             let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
-            let entry = Entry::new(task.id.clone(), Status::Reset, wording);
+            let entry = TaskEvent::new(task.id.clone(), Status::Reset, wording);
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;
             events.push(event);
             let expense = Expense::default();
             let (status, files) = (Status::Reset, None);
-            let happening = Happening::Recorded { status, commit, why: None, expense, files };
-            (self.voice)(News::of(&task.id, happening));
+            let happening = PipelineEventKind::Recorded { status, commit, why: None, expense, files };
+            (self.voice)(PipelineEvent::of(&task.id, happening));
         }
         let tip = recorder.tip().clone();
         site.tip = tip;
-        events.into_iter().for_each(|event| self.run.grow(event, Ground::Run));
+        events.into_iter().for_each(|event| self.run.grow(event, EventPosition::Run));
         Ok(())
     }
 

@@ -4,10 +4,10 @@ use crate::{
     history::{Event, State},
     message::{Status, Wording},
     name::Attempt,
-    pipeline::{End, Expense, Happening, PipelineError, Workshop},
+    pipeline::{Expense, PipelineError, PipelineEventKind, TaskContext, TaskEnd},
     plan::{Plan, Task, TestCommand},
     progress::Progress,
-    record::{Entry, Recorder},
+    record::{RunRecorder, TaskEvent},
 };
 
 /// The phase whose tests are due: all its leaves are done and there to be tested together, and its tests have not passed
@@ -31,19 +31,19 @@ pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
 
 /// Runs them, and writes down what came of it.
 pub(super) fn test(
-    shop: &mut Workshop<'_>,
-    recorder: &mut Recorder<'_>,
+    shop: &mut TaskContext<'_>,
+    recorder: &mut RunRecorder<'_>,
     phase: &Task,
     written: &mut Vec<Event>,
-) -> Result<End, PipelineError> {
+) -> Result<TaskEnd, PipelineError> {
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
-    shop.tell(&phase.id, Happening::Begins { name: phase.name.clone(), attempt, step: "test", by });
+    shop.tell(&phase.id, PipelineEventKind::Begins { name: phase.name.clone(), attempt, step: "test", by });
     let log = format!("{}/{}_test_{}.log", shop.options.log_dir, phase.id, shop.stamp());
     let result = shop.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
-    let mut entry = Entry::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
+    let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;
     entry.trailers = result.trailers;
     let event = recorder.record(entry, recorder.tree())?;
@@ -51,7 +51,13 @@ pub(super) fn test(
     written.push(event);
     shop.tell(
         &phase.id,
-        Happening::Recorded { status, commit, why: result.why, expense: Expense::default(), files: None },
+        PipelineEventKind::Recorded {
+            status,
+            commit,
+            why: result.why,
+            expense: Expense::default(),
+            files: None,
+        },
     );
-    Ok(if result.is_passed { End::Complete } else { End::Failed })
+    Ok(if result.is_passed { TaskEnd::Complete } else { TaskEnd::Failed })
 }

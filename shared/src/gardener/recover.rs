@@ -2,17 +2,17 @@
 
 use super::GardenerError;
 use crate::{
-    git::{Change, HiddenMarks, Repository},
+    git::{HiddenMarks, Repository, TreeChange},
     history::{Event, Run},
     message::{Status, Wording},
     name::{Oid, TaskId},
-    pipeline::{Dirt, Sorted, mark_interrupted, place::quit_operations},
+    pipeline::{ChangedPaths, Sorted, mark_interrupted, place::quit_operations},
     plan::Plan,
-    record::{Delivery, Entry, Recorder, Unfinished},
+    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished},
 };
 
 /// What is known of tasks when attempts are found that nobody ended.
-pub(super) struct Known<'a> {
+pub(super) struct TaskFacts<'a> {
     /// The events that a task's attempts are counted from.
     pub(super) events: &'a dyn Fn(&TaskId) -> &'a [Event],
     /// A task's name.
@@ -76,7 +76,7 @@ fn named(files: &[String]) -> String {
 
 /// Records unfinished attempts as interrupted. Gives the attempts.
 pub fn recover(
-    recorder: &mut Recorder<'_>,
+    recorder: &mut RunRecorder<'_>,
     run: &Run,
     plan: &Plan,
     max: u32,
@@ -86,14 +86,14 @@ pub fn recover(
         let planned = plan.find(task).map(|task| task.name.as_str());
         planned.or_else(|| run.find(task).and_then(|history| history.name()))
     };
-    write_down(recorder, &Known { events: &events, name: &name, max, why: None })
+    write_down(recorder, &TaskFacts { events: &events, name: &name, max, why: None })
 }
 
 /// The same where the branch that is written on is known to be the place that they were made in. Gives what was
 /// written, too.
 pub(super) fn write_down(
-    recorder: &mut Recorder<'_>,
-    known: &Known<'_>,
+    recorder: &mut RunRecorder<'_>,
+    known: &TaskFacts<'_>,
 ) -> Result<Vec<Recovered>, GardenerError> {
     let mut written = Vec::new();
     for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
@@ -116,9 +116,9 @@ pub(super) fn write_down(
 }
 
 fn write_one(
-    recorder: &mut Recorder<'_>,
+    recorder: &mut RunRecorder<'_>,
     attempt: Unfinished,
-    known: &Known<'_>,
+    known: &TaskFacts<'_>,
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
@@ -128,7 +128,7 @@ fn write_one(
     let after = repository.take_snapshot()?.tree;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
-    let dirt = Dirt::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
+    let dirt = ChangedPaths::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
     if let Some(staged) = staged_before {
         put_back_staged(repository, staged, [branch, before])?;
     }
@@ -136,19 +136,19 @@ fn write_one(
     let Sorted { trespass, .. } = dirt.sort(repository, &attempt, (before, after), touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !dirt.holds(change));
-    let (inner, changes): (Vec<Change>, Vec<Change>) = left.partition(Change::is_gitlink);
+    let (inner, changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
     let staged = find_staged(recorder, &changes)?;
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
-    let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
+    let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
     let why = why.chain(trespass).chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
-    let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
+    let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
     let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
-    let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(Change::shown).collect());
+    let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner })
 }
 
@@ -165,17 +165,17 @@ fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Res
 }
 
 /// Those of these changes that are staged. In a lane nobody but an agent can have done that.
-fn find_staged(recorder: &Recorder<'_>, changes: &[Change]) -> Result<Vec<String>, GardenerError> {
+fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec<String>, GardenerError> {
     if recorder.branch() != recorder.run() || changes.is_empty() {
         return Ok(Vec::new());
     }
     let staged = recorder.repository().staged_since(recorder.head())?;
-    let is_staged = |change: &&Change| staged.contains(&change.path);
-    Ok(changes.iter().filter(is_staged).map(Change::shown).collect())
+    let is_staged = |change: &&TreeChange| staged.contains(&change.path);
+    Ok(changes.iter().filter(is_staged).map(TreeChange::shown).collect())
 }
 
 /// What the branch held when the attempt began. The mark is on the branch's own commit then, or on one that follows it.
-fn branch_before(recorder: &Recorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
+fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
     if repository.is_ancestor(attempt.before, recorder.head())? {
         return Ok(repository.tree_of(attempt.before)?);

@@ -4,11 +4,11 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::GardenerError;
 use crate::{
-    git::{Change, RefMove, Repository},
-    history::{Base, Conflicts, Run, Work},
+    git::{RefMove, Repository, TreeChange},
+    history::{Conflicts, Run, TaskWork, WorkBase},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
-    record::{Delivery, Entry, Recorder, settle},
+    record::{RunRecorder, StagedCommit, TaskEvent, settle},
 };
 
 /// What a task has added to a tree and is still there.
@@ -17,7 +17,7 @@ pub struct Remains {
     /// The tree without it.
     pub tree: Oid,
     /// What takes it out.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TreeChange>,
     /// Files of these that others have changed again since, so that taking it out would undo their work.
     pub contested: Vec<String>,
 }
@@ -28,29 +28,29 @@ impl Remains {
         let whole = repository.tree_of(tip)?;
         let (tree, conflicts) = match run.start_of_work(task) {
             Some((start, session)) => {
-                let work = Work { task, session: &session, start, tip };
-                let (base, conflicts) = Base::find_with_conflicts(repository, work)?;
+                let work = TaskWork { task, session: &session, start, tip };
+                let (base, conflicts) = WorkBase::find_with_conflicts(repository, work)?;
                 (base.tree, conflicts)
             }
             None => (whole, Conflicts::new()),
         };
         let changes = if tree == whole { Vec::new() } else { repository.changes(whole, tree)? };
         let contested = changes.iter().filter(|change| conflicts.contains(&change.path));
-        let contested = contested.map(Change::shown).collect();
+        let contested = contested.map(TreeChange::shown).collect();
         Ok(Self { tree, changes, contested })
     }
 
     /// The paths.
     #[must_use]
     pub fn shown(&self) -> String {
-        self.changes.iter().map(Change::shown).collect::<Vec<_>>().join(", ")
+        self.changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ")
     }
 
     /// Takes it out of the tree, by a `reset` of the task. The commit that has it is saved first, under the ref that is given
     /// back. Files that are changed and not committed are never touched: they stop this before anything is done.
     pub fn take_out(
         &self,
-        recorder: &mut Recorder<'_>,
+        recorder: &mut RunRecorder<'_>,
         (task, name): (&TaskId, &str),
         checkout: Option<&Repository>,
     ) -> Result<(Oid, String), GardenerError> {
@@ -68,10 +68,11 @@ impl Remains {
         if let Some(checkout) = checkout {
             checkout.put_back(self.tree, &self.changes)?;
         }
-        let entry = Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+        let entry =
+            TaskEvent::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
         let event = match checkout {
             Some(_) => {
-                let delivery = Delivery { tree: self.tree, tip, changes: &self.changes, index: None };
+                let delivery = StagedCommit { tree: self.tree, tip, changes: &self.changes, index: None };
                 recorder.deliver(entry, delivery, &[])?
             }
             None => recorder.record(entry, self.tree)?,
@@ -86,13 +87,13 @@ impl Remains {
         for tree in [checkout.snapshot()?, checkout.staged()?] {
             mine.extend(checkout.changes(committed, tree)?);
         }
-        let is_mine = |change: &&Change| {
-            let is_other = |other: &Change| other.path == change.path && other.after != change.after;
+        let is_mine = |change: &&TreeChange| {
+            let is_other = |other: &TreeChange| other.path == change.path && other.after != change.after;
             let is_ignored = change.before.is_none() && !mine.iter().any(|other| other.path == change.path);
             let path = checkout.top().join(OsStr::from_bytes(&change.path));
             mine.iter().any(is_other) || (is_ignored && path.symlink_metadata().is_ok())
         };
-        let overlap: Vec<String> = self.changes.iter().filter(is_mine).map(Change::shown).collect();
+        let overlap: Vec<String> = self.changes.iter().filter(is_mine).map(TreeChange::shown).collect();
         if overlap.is_empty() { Ok(()) } else { Err(GardenerError::Overlap(overlap.join(", "))) }
     }
 }

@@ -26,20 +26,20 @@ pub struct ReviewWorktrees {
     /// What was configured, for the repository that has the plan.
     options: WorktreeOptions,
     main: PathBuf,
-    free: Arc<Mutex<Vec<Kept>>>,
+    free: Arc<Mutex<Vec<KeptWorktree>>>,
 }
 
 /// A worktree that this run holds the lock of.
 #[derive(Debug)]
-struct Kept {
+struct KeptWorktree {
     pool: Arc<Pool>,
     scratch: Scratch,
 }
 
 /// One that is in use.
 struct Lent {
-    kept: Option<Kept>,
-    free: Arc<Mutex<Vec<Kept>>>,
+    kept: Option<KeptWorktree>,
+    free: Arc<Mutex<Vec<KeptWorktree>>>,
 }
 
 impl Drop for Lent {
@@ -55,9 +55,9 @@ impl ReviewWorktrees {
         Self { options, main: repository.common_dir.clone(), free: Arc::default() }
     }
 
-    fn find_free(&self, repository: &Repository) -> Option<Kept> {
+    fn find_free(&self, repository: &Repository) -> Option<KeptWorktree> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |kept: &Kept| kept.scratch.repository.common_dir == repository.common_dir;
+        let is_same = |kept: &KeptWorktree| kept.scratch.repository.common_dir == repository.common_dir;
         let at = free.iter().position(is_same)?;
         Some(free.swap_remove(at))
     }
@@ -72,7 +72,12 @@ impl ReviewWorktrees {
         Pool::open(repository, branch, options).map(Arc::new)
     }
 
-    fn find(&self, repository: &Repository, branch: &BranchName, commit: Oid) -> Result<Kept, WorktreeError> {
+    fn find(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        commit: Oid,
+    ) -> Result<KeptWorktree, WorktreeError> {
         // The locks of those that cannot be removed either are held meanwhile, so that the next one is another.
         let (mut last, mut broken) = (None, Vec::new());
         for _ in 0..TRIES {
@@ -81,7 +86,7 @@ impl ReviewWorktrees {
                 None => {
                     let pool = self.open(repository, branch)?;
                     let scratch = pool.scratch(KIND, commit)?;
-                    Kept { pool, scratch }
+                    KeptWorktree { pool, scratch }
                 }
             };
             match kept.pool.reset_scratch(&kept.scratch, commit) {

@@ -13,7 +13,7 @@ use crate::{
     git::Repository,
     message::Status,
     name::{BranchName, TaskId},
-    pipeline::Happening,
+    pipeline::PipelineEventKind,
     process::Cancel,
     worktree::Saver,
 };
@@ -29,10 +29,10 @@ pub(super) enum Sign {
 
 impl Sign {
     /// What follows from something that has happened.
-    fn of(happening: &Happening) -> Option<Self> {
+    fn of(happening: &PipelineEventKind) -> Option<Self> {
         match happening {
-            Happening::Begins { step: "implement", .. } => Some(Self::Begun),
-            Happening::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
+            PipelineEventKind::Begins { step: "implement", .. } => Some(Self::Begun),
+            PipelineEventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
                 Some(Self::Written)
             }
             _ => None,
@@ -48,12 +48,12 @@ pub(super) struct Signals {
 }
 
 /// Sees signs.
-pub(super) struct Signs {
+pub(super) struct SaveSignals {
     receiver: Receiver<Sign>,
     over: Arc<Mutex<Cancel>>,
 }
 
-impl Signs {
+impl SaveSignals {
     /// The wish that a save which begins now stops.
     fn cancel(&self) -> Cancel {
         self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -62,14 +62,14 @@ impl Signs {
 
 impl Signals {
     /// Those who give signs, and those who see them.
-    pub(super) fn new() -> (Self, Signs) {
+    pub(super) fn new() -> (Self, SaveSignals) {
         let (sender, receiver) = channel();
         let over = Arc::new(Mutex::new(Cancel::new()));
-        (Self { sender, over: Arc::clone(&over) }, Signs { receiver, over })
+        (Self { sender, over: Arc::clone(&over) }, SaveSignals { receiver, over })
     }
 
     /// Tells what has happened.
-    pub(super) fn give(&self, happening: &Happening) {
+    pub(super) fn give(&self, happening: &PipelineEventKind) {
         let Some(sign) = Sign::of(happening) else { return };
         match sign {
             Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
@@ -101,7 +101,7 @@ pub(super) struct Saving<'a> {
 
 impl Saving<'_> {
     /// Saves until nobody gives signs any more. What could not be saved now is saved the next time.
-    pub(super) fn go_on(&self, signs: &Signs) {
+    pub(super) fn go_on(&self, signs: &SaveSignals) {
         let mut saver = None;
         let mut is_at_work = false;
         loop {

@@ -3,29 +3,29 @@
 use super::GardenerError;
 use crate::{
     git::Repository,
-    process::Attendance,
-    record::{Hand, Recorder, Tip},
+    process::OrphanLock,
+    record::{RunIdentity, RunRecorder, Tip},
     worktree::Lease,
 };
 
 /// A place that is nobody's while a worker has it.
 #[derive(Debug)]
-pub struct Site {
+pub struct WorkerPlace {
     /// The repository, as it is seen from there.
     pub repository: Repository,
     /// The branch that is checked out there, and where it stands.
     pub tip: Tip,
     /// Tells whether a process of an attempt lives there.
-    pub attendance: Attendance,
+    pub attendance: OrphanLock,
     /// What makes it ours, if it is not the user's checkout.
     pub lease: Option<Lease>,
 }
 
-impl Site {
+impl WorkerPlace {
     /// One who writes down what happens there.
     #[must_use]
-    pub fn recorder(&self, hand: &Hand) -> Recorder<'_> {
-        Recorder::at(&self.repository, hand.clone(), self.tip.clone())
+    pub fn recorder(&self, hand: &RunIdentity) -> RunRecorder<'_> {
+        RunRecorder::at(&self.repository, hand.clone(), self.tip.clone())
     }
 
     /// Where a lane's folder is gone, whatever fails there fails for that.

@@ -2,12 +2,12 @@
 
 use super::{Drift, GardenerError};
 use crate::{
-    git::{Change, Repository},
+    git::{Repository, TreeChange},
     history::Run,
-    message::{self, Body, Key, PlanRef, Reading, Status, Trailers},
+    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers},
     name::{Oid, SessionId, digest},
     plan::Plan,
-    record::{Announcement, Recorder},
+    record::{Announcement, RunRecorder},
     settings::tracked_file,
 };
 
@@ -33,7 +33,7 @@ pub fn new_session(head: Oid) -> SessionId {
 
 /// The plan that a commit freezes.
 #[derive(Debug, Clone, Copy)]
-pub enum Freeze<'a> {
+pub enum FrozenPlan<'a> {
     /// The file as it is now. It is committed too if the commit does not have it like that.
     File(&'a PlanFile),
     /// This content, whatever the file holds now: agents may have edited it since.
@@ -42,7 +42,7 @@ pub enum Freeze<'a> {
     Nothing,
 }
 
-impl<'a> From<Option<&'a PlanFile>> for Freeze<'a> {
+impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     fn from(file: Option<&'a PlanFile>) -> Self {
         file.map_or(Self::Nothing, Self::File)
     }
@@ -51,7 +51,7 @@ impl<'a> From<Option<&'a PlanFile>> for Freeze<'a> {
 /// Writes the start of a run, with what is known of its tests. A plan or configuration that is not tracked yet is
 /// committed with it; what was is said.
 pub fn write_start(
-    recorder: &mut Recorder<'_>,
+    recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
@@ -61,16 +61,16 @@ pub fn write_start(
 /// The same for a run that goes on with the work of another session, which its start names: the base of a task's work is
 /// then looked for there as well.
 pub fn write_start_of(
-    recorder: &mut Recorder<'_>,
-    plan: Freeze<'_>,
+    recorder: &mut RunRecorder<'_>,
+    plan: FrozenPlan<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
     write_first(recorder, plan, (replays, Body::default()))
 }
 
 fn write_first(
-    recorder: &mut Recorder<'_>,
-    plan: Freeze<'_>,
+    recorder: &mut RunRecorder<'_>,
+    plan: FrozenPlan<'_>,
     (replays, body): (Option<&SessionId>, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
@@ -84,19 +84,19 @@ fn write_first(
         tree,
         &added,
     )?;
-    Ok(added.iter().map(Change::shown).collect())
+    Ok(added.iter().map(TreeChange::shown).collect())
 }
 
 /// Writes which plan and configuration hold from now on: they were accepted, or are used for the first time. Gives the
 /// files that were committed with it.
 pub fn write_change(
-    recorder: &mut Recorder<'_>,
-    plan: Freeze<'_>,
+    recorder: &mut RunRecorder<'_>,
+    plan: FrozenPlan<'_>,
     (words, body): (&str, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
     recorder.deliver_run(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;
-    Ok(added.iter().map(Change::shown).collect())
+    Ok(added.iter().map(TreeChange::shown).collect())
 }
 
 /// The content of a plan that a run uses for the first time, if it is not the file's: a run that began without a plan has
@@ -119,24 +119,27 @@ pub fn find_first_plan(
     Ok(is_edited.then(|| PlanRef { path: path.to_owned(), blob }))
 }
 
-fn freeze(recorder: &Recorder<'_>, plan: Freeze<'_>) -> Result<(Trailers, Oid, Vec<Change>), GardenerError> {
+fn freeze(
+    recorder: &RunRecorder<'_>,
+    plan: FrozenPlan<'_>,
+) -> Result<(Trailers, Oid, Vec<TreeChange>), GardenerError> {
     let repository = recorder.repository();
     let mut added = Vec::new();
     let mut trailers = Trailers::default();
     let frozen = match plan {
-        Freeze::File(PlanFile { path, bytes }) => {
+        FrozenPlan::File(PlanFile { path, bytes }) => {
             let blob = repository.write_blob(bytes)?;
             add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
             PlanRef { path: path.clone(), blob }.to_string()
         }
         // Only a name keeps a blob, so a plan that the tree does not have is put there.
-        Freeze::Kept(PlanRef { path, blob }) => {
+        FrozenPlan::Kept(PlanRef { path, blob }) => {
             if repository.find_path(recorder.head(), path)?.is_none() {
                 add_if_new(repository, recorder.head(), (path, *blob), &mut added)?;
             }
             PlanRef { path: path.clone(), blob: *blob }.to_string()
         }
-        Freeze::Nothing => "none".into(),
+        FrozenPlan::Nothing => "none".into(),
     };
     let _ = trailers.set(Key::Plan, frozen);
     if let Some((_, bytes)) = tracked_file(repository)? {
@@ -152,11 +155,15 @@ fn add_if_new(
     repository: &Repository,
     head: Oid,
     file: (&str, Oid),
-    added: &mut Vec<Change>,
+    added: &mut Vec<TreeChange>,
 ) -> Result<(), GardenerError> {
     let (path, blob) = file;
     if repository.find_path(head, path)? != Some(blob) {
-        added.push(Change { path: path.as_bytes().to_vec(), before: None, after: Some((0o100_644, blob)) });
+        added.push(TreeChange {
+            path: path.as_bytes().to_vec(),
+            before: None,
+            after: Some((0o100_644, blob)),
+        });
     }
     Ok(())
 }
@@ -164,7 +171,7 @@ fn add_if_new(
 /// Refuses to begin on a branch that a session's work on the same plan was merged into: all of it would be done again.
 pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(), GardenerError> {
     for commit in repository.load_commits(&run.merged)? {
-        let Reading::Sound(message) = message::read(commit.message()) else {
+        let MessageReading::Sound(message) = message::read(commit.message()) else {
             continue;
         };
         let is_same = message.trailers.plan().is_some_and(|plan| plan.path == path);

@@ -1,6 +1,6 @@
 //! Tickets: what a run asks of the queue for a task that is finished.
 
-use super::{Gardener, GardenerError, course::Course, land::Finished};
+use super::{Gardener, GardenerError, course::RunProgress, land::CompletedTask};
 use crate::{
     history::State,
     name::TaskId,
@@ -17,7 +17,7 @@ impl<'a> Gardener<'a> {
 
     /// Where nothing lands without being asked for, what is finished is queued and left there. A ticket holds the work,
     /// so lanes are free for others.
-    pub(super) fn leave_queued(&self, course: &mut Course<'_, 'a, '_>) -> Result<(), GardenerError> {
+    pub(super) fn leave_queued(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
         if !self.lands_when_asked() {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl<'a> Gardener<'a> {
 
     /// The tests of a phase gate the landing of its last leaf. Where others of the phase are queued before it, it lands
     /// behind them.
-    pub(super) fn ticket(&self, finished: &Finished, queued: &[TaskId]) -> Ticket {
+    pub(super) fn ticket(&self, finished: &CompletedTask, queued: &[TaskId]) -> Ticket {
         let now = (self.tools.clock)();
         let mut ticket =
             Ticket::new(self.tools.hand.run.clone(), finished.task.clone(), finished.source, now);

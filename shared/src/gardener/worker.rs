@@ -8,27 +8,28 @@ use std::{
 };
 
 use super::{
-    GardenerError, Lanes, ReviewWorktrees, Site,
+    GardenerError, Lanes, ReviewWorktrees, WorkerPlace,
     land::Landed,
-    lanes::Ground,
+    lanes::LaneStart,
     phase,
-    recover::{Known, write_down},
+    recover::{TaskFacts, write_down},
     saving::{Saving, Signals},
 };
 use crate::{
     agent::redact::Secrets,
     git::Repository,
-    history::{self, Base, Event},
+    history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        Annex, End, Happening, IgnoredFiles, KnownRed, Memory, NamedCommand, News, Options, Others, Playback,
-        PreCommit, ReviewsIn, Scribe, Sentry, TaskRun, Workshop,
+        CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others,
+        PipelineEvent, PipelineEventKind, Playback, PreCommit, ReviewsIn, RunOptions, TaskContext, TaskEnd,
+        TaskRun,
     },
     plan::Task,
-    process::{Attendance, Cancel},
-    record::{Hand, Recorder, Tip},
-    session::Recollection,
-    workspace::{Section, Tool, ToolRoot, Toolbox},
+    process::{Cancel, OrphanLock},
+    record::{RunIdentity, RunRecorder, Tip},
+    session::ResumeContext,
+    workspace::{RepoSection, Tool, ToolRoot, Toolbox},
     worktree::{Pool, run_variables},
 };
 
@@ -36,9 +37,9 @@ use crate::{
 #[derive(Clone)]
 pub struct Tools<'a> {
     /// What was meant.
-    pub options: &'a Options,
+    pub options: &'a RunOptions,
     /// For which run they write.
-    pub hand: Hand,
+    pub hand: RunIdentity,
     /// What must not be written down.
     pub secrets: Secrets,
     /// The wish to stop.
@@ -54,13 +55,13 @@ pub struct Tools<'a> {
     /// Seconds since 1970.
     pub clock: fn() -> i64,
     /// Watches what agents share.
-    pub sentry: Sentry,
+    pub sentry: ConfigGuard,
     /// The worktrees for reviewers.
     pub reviews: Arc<ReviewWorktrees>,
     /// Who writes the session down.
-    pub scribe: Scribe<'a>,
+    pub scribe: CheckpointWriter<'a>,
     /// What is known of tasks that an earlier process began.
-    pub recalled: Vec<Recollection>,
+    pub recalled: Vec<ResumeContext>,
     /// What is played again instead of calling anybody.
     pub playback: Option<Arc<Playback>>,
     /// How often unfinished work is saved.
@@ -70,7 +71,7 @@ pub struct Tools<'a> {
     /// Where tests run that need a clean checkout, and which ignored files stay there.
     pub clean: Option<Arc<(Pool, Vec<String>)>>,
     /// The repositories of the workspace; the first is the one that has the plan.
-    pub sections: &'a [Section],
+    pub sections: &'a [RepoSection],
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
     pub lanes: Option<&'a Lanes<'a>>,
 }
@@ -80,18 +81,19 @@ impl<'a> Tools<'a> {
     fn take_lane(
         &self,
         task: &TaskId,
-        ground: &Ground,
-        reports: &SyncSender<Report>,
-    ) -> Result<Site, GardenerError> {
+        ground: &LaneStart,
+        reports: &SyncSender<WorkerReport>,
+    ) -> Result<WorkerPlace, GardenerError> {
         let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let placed = Happening::Placed { path, branch, is_new: lease.is_new };
-            let _ = reports.send(Report::News(News::of(task, placed)));
+            let placed = PipelineEventKind::Placed { path, branch, is_new: lease.is_new };
+            let _ = reports.send(WorkerReport::News(PipelineEvent::of(task, placed)));
         }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
             let words = note.to_string();
-            let _ = reports.send(Report::News(News::of(task, Happening::Note { words })));
+            let _ =
+                reports.send(WorkerReport::News(PipelineEvent::of(task, PipelineEventKind::Note { words })));
         }
         Ok(site)
     }
@@ -103,12 +105,12 @@ impl<'a> Tools<'a> {
     fn workshop<'w>(
         &'w self,
         repository: &'w Repository,
-        attendance: Attendance,
-        voice: impl FnMut(News) + Send + 'w,
-    ) -> Workshop<'w> {
+        attendance: OrphanLock,
+        voice: impl FnMut(PipelineEvent) + Send + 'w,
+    ) -> TaskContext<'w> {
         let (repo, place, session) = (self.toolbox.main(), repository.top(), Some(&self.hand.session));
         let environment = run_variables(repo, &self.hand.run, session, place);
-        Workshop {
+        TaskContext {
             options: self.options,
             dir: repository.top(),
             home: &self.home,
@@ -123,7 +125,7 @@ impl<'a> Tools<'a> {
                 .server(&[ToolRoot { name: repo, path: place, run: &self.hand.run }], &environment),
             environment,
             voice: Box::new(voice),
-            memory: Memory::recalling(self.recalled.clone()),
+            memory: CallMemory::recalling(self.recalled.clone()),
             sentry: self.sentry.clone(),
             review_places: match self.options.reviews_in {
                 ReviewsIn::Scratch => Some(&*self.reviews),
@@ -142,7 +144,7 @@ impl<'a> Tools<'a> {
 
     /// Whether a task, or a phase, needs this repository for itself: it works there, or a tool of it is among its tests.
     pub(super) fn needs(&self, task: &Task, name: &RepoName) -> bool {
-        let is_tested_there = |section: &Section| {
+        let is_tested_there = |section: &RepoSection| {
             let tests = if task.is_leaf() { self.options.tests_of(task).0 } else { phase::commands(task) };
             tests.iter().any(|test| section.find_tool(&test.command).is_some())
         };
@@ -152,9 +154,9 @@ impl<'a> Tools<'a> {
 
     /// Opens a shop to the other repositories that a task works in, and to the tools of those that only test it, whose
     /// places are given back.
-    fn equip(&self, shop: &mut Workshop<'_>, task: &Task, annexes: Vec<Annex>) -> Vec<Annex> {
+    fn equip(&self, shop: &mut TaskContext<'_>, task: &Task, annexes: Vec<OtherRepo>) -> Vec<OtherRepo> {
         let session = Some(&self.hand.session);
-        let top = |annex: &Annex| annex.repository.top().to_owned();
+        let top = |annex: &OtherRepo| annex.repository.top().to_owned();
         let own = self.sections.iter().filter(|section| section.is_main);
         shop.places = own.map(|section| (section.name.clone(), shop.dir.to_owned())).collect();
         for section in self.sections {
@@ -173,7 +175,7 @@ impl<'a> Tools<'a> {
             };
             shop.commands.extend(section.tools.iter().map(named));
         }
-        let (annexes, lent): (Vec<Annex>, Vec<Annex>) =
+        let (annexes, lent): (Vec<OtherRepo>, Vec<OtherRepo>) =
             annexes.into_iter().partition(|annex| works_in(task, &annex.name));
         shop.places.extend(annexes.iter().map(|annex| (annex.name.clone(), top(annex))));
         let first =
@@ -205,22 +207,22 @@ pub(super) fn works_in(task: &Task, name: &RepoName) -> bool {
 /// Something to do, and where.
 pub(super) struct Job<'a> {
     pub(super) task: &'a Task,
-    pub(super) work: Work,
-    pub(super) place: Place,
+    pub(super) work: JobKind,
+    pub(super) place: JobPlace,
     /// Places in other repositories.
-    pub(super) annexes: Vec<Annex>,
+    pub(super) annexes: Vec<OtherRepo>,
 }
 
 /// What is to be done.
-pub(super) enum Work {
+pub(super) enum JobKind {
     /// A task goes on to its end.
-    Task(Box<Start>),
+    Task(Box<TaskStart>),
     /// The tests of a phase are run.
     Phase,
 }
 
 /// Where a task stands.
-pub(super) struct Start {
+pub(super) struct TaskStart {
     /// Events from before those.
     pub(super) earlier: Vec<Event>,
     /// The events that attempts are counted from.
@@ -238,36 +240,36 @@ pub(super) struct Start {
 }
 
 /// Where it is to be done.
-pub(super) enum Place {
+pub(super) enum JobPlace {
     /// Here.
-    Site(Box<Site>),
+    Site(Box<WorkerPlace>),
     /// In a lane, which has to be taken first.
-    Lane(Ground),
+    Lane(LaneStart),
     /// On no branch, at this commit of the run's.
     Scratch(Oid),
 }
 
 /// What a worker tells.
-pub(super) enum Report {
-    News(News),
-    Ended(Box<Ended>),
+pub(super) enum WorkerReport {
+    News(PipelineEvent),
+    Ended(Box<EndedJob>),
     Landed(Box<Landed>),
 }
 
 /// A job that is at its end.
-pub(super) struct Ended {
+pub(super) struct EndedJob {
     pub(super) task: TaskId,
     /// The place that is free again, if there was one.
-    pub(super) site: Option<Site>,
+    pub(super) site: Option<WorkerPlace>,
     /// Those in other repositories.
-    pub(super) annexes: Vec<Annex>,
+    pub(super) annexes: Vec<OtherRepo>,
     /// What was written down.
     pub(super) events: Vec<Event>,
-    pub(super) result: Result<End, GardenerError>,
+    pub(super) result: Result<TaskEnd, GardenerError>,
 }
 
 /// Does a job. Everything that is told was written down before.
-pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>) {
+pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
     let Job { task, work, place, mut annexes } = job;
     let mut events = Vec::new();
     // The steps of the task look after its own branch. Once they are over it is compared like all others.
@@ -276,12 +278,12 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>
         lanes.repository.float_ref(&branch.to_ref())
     });
     let site = match place {
-        Place::Site(site) => Ok(*site),
-        Place::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
-        Place::Scratch(commit) => {
+        JobPlace::Site(site) => Ok(*site),
+        JobPlace::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
+        JobPlace::Scratch(commit) => {
             let result = test_in_scratch(tools, (task, &mut annexes), commit, &mut events, reports);
-            let ended = Ended { task: task.id.clone(), site: None, annexes, events, result };
-            let _ = reports.send(Report::Ended(Box::new(ended)));
+            let ended = EndedJob { task: task.id.clone(), site: None, annexes, events, result };
+            let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
             return;
         }
     };
@@ -293,18 +295,23 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>
         }
         Err(error) => (None, Err(error)),
     };
-    let _ =
-        reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, annexes, events, result })));
+    let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
+        task: task.id.clone(),
+        site,
+        annexes,
+        events,
+        result,
+    })));
 }
 
 fn work_at(
     tools: &Tools<'_>,
-    (task, work): (&Task, Work),
-    (site, annexes): (Site, &mut Vec<Annex>),
+    (task, work): (&Task, JobKind),
+    (site, annexes): (WorkerPlace, &mut Vec<OtherRepo>),
     written: &mut Vec<Event>,
-    reports: &SyncSender<Report>,
-) -> (Site, Result<End, GardenerError>) {
-    let Site { repository, tip, attendance, lease } = site;
+    reports: &SyncSender<WorkerReport>,
+) -> (WorkerPlace, Result<TaskEnd, GardenerError>) {
+    let WorkerPlace { repository, tip, attendance, lease } = site;
     let (signs, heard) = Signals::new();
     let voice = reports.clone();
     let (tip, attendance, result) = thread::scope(|scope| {
@@ -313,7 +320,7 @@ fn work_at(
         let mut shop = tools.workshop(&repository, attendance, move |news| {
             // Nobody listens only when the run is at its end.
             signs.give(&news.happening);
-            let _ = voice.send(Report::News(news));
+            let _ = voice.send(WorkerReport::News(news));
         });
         if let Some(lease) = &lease {
             shop.environment.extend(lease.environment.clone());
@@ -323,38 +330,40 @@ fn work_at(
             shop.ignored = Some(tools.ignored.clone());
         }
         let lent = tools.equip(&mut shop, task, std::mem::take(annexes));
-        let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
+        let mut recorder = RunRecorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
-            Work::Task(start) => run_task(&mut shop, &mut recorder, task, *start, written),
-            Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
+            JobKind::Task(start) => run_task(&mut shop, &mut recorder, task, *start, written),
+            JobKind::Phase => {
+                phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from)
+            }
         };
         *annexes = std::mem::take(&mut shop.annexes);
         annexes.extend(lent);
         (recorder.tip().clone(), shop.leave(), result)
     });
-    (Site { repository, tip, attendance, lease }, result)
+    (WorkerPlace { repository, tip, attendance, lease }, result)
 }
 
 /// The tests of a phase run beside the checkout, at the run's newest commit. What comes of them is written down on the run's
 /// own branch.
 fn test_in_scratch(
     tools: &Tools<'_>,
-    (phase, annexes): (&Task, &mut Vec<Annex>),
+    (phase, annexes): (&Task, &mut Vec<OtherRepo>),
     commit: Oid,
     written: &mut Vec<Event>,
-    reports: &SyncSender<Report>,
-) -> Result<End, GardenerError> {
+    reports: &SyncSender<WorkerReport>,
+) -> Result<TaskEnd, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let scratch = lanes.pool.scratch("phase", commit)?;
     lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
     let (place, attendance, _lock) = scratch.into_parts();
     let voice = reports.clone();
     let mut shop = tools.workshop(&place, attendance, move |news| {
-        let _ = voice.send(Report::News(news));
+        let _ = voice.send(WorkerReport::News(news));
     });
     let lent = tools.equip(&mut shop, phase, std::mem::take(annexes));
     let tip = Tip::new(lanes.repository, tools.hand.run.clone(), commit)?;
-    let mut recorder = Recorder::at(lanes.repository, tools.hand.clone(), tip);
+    let mut recorder = RunRecorder::at(lanes.repository, tools.hand.clone(), tip);
     let result = phase::test(&mut shop, &mut recorder, phase, written);
     *annexes = std::mem::take(&mut shop.annexes);
     annexes.extend(lent);
@@ -363,19 +372,20 @@ fn test_in_scratch(
 
 /// What an earlier run left of the task in this place is written down first.
 fn run_task(
-    shop: &mut Workshop<'_>,
-    recorder: &mut Recorder<'_>,
+    shop: &mut TaskContext<'_>,
+    recorder: &mut RunRecorder<'_>,
     task: &Task,
-    start: Start,
+    start: TaskStart,
     written: &mut Vec<Event>,
-) -> Result<End, GardenerError> {
-    let Start { earlier, mut events, begun, known_red, others, is_interrupted, is_retried } = start;
+) -> Result<TaskEnd, GardenerError> {
+    let TaskStart { earlier, mut events, begun, known_red, others, is_interrupted, is_retried } = start;
     let tip = recorder.head();
     let base = match &begun {
-        Some((start, session)) => {
-            Base::find(recorder.repository(), history::Work { task: &task.id, session, start: *start, tip })?
-        }
-        None => Base::fresh(tip, recorder.tree()),
+        Some((start, session)) => WorkBase::find(
+            recorder.repository(),
+            history::TaskWork { task: &task.id, session, start: *start, tip },
+        )?,
+        None => WorkBase::fresh(tip, recorder.tree()),
     };
     let known = events.len();
     if is_interrupted {
@@ -399,15 +409,15 @@ fn run_task(
 
 /// Records attempts of the task that are marked and have no end.
 fn record_left(
-    (shop, recorder): (&mut Workshop<'_>, &mut Recorder<'_>),
+    (shop, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
     task: &Task,
     events: &mut Vec<Event>,
     why: Option<&str>,
 ) -> Result<(), GardenerError> {
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
-    let known = Known { events: &own, name: &name, max: shop.options.max_retries, why };
+    let known = TaskFacts { events: &own, name: &name, max: shop.options.max_retries, why };
     for recovered in write_down(recorder, &known)? {
-        shop.tell(&task.id, Happening::Note { words: recovered.words() });
+        shop.tell(&task.id, PipelineEventKind::Note { words: recovered.words() });
         // What no record knows would not land, if the next attempt finds nothing left to change.
         if recovered.has_files()
             && let Some(told) = shop.scribe.step(recorder, &recovered.event)

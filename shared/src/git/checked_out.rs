@@ -7,7 +7,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 use super::{GitError, IndexWriter, Repository, command::checked, index_entries::IndexEntries};
 use crate::{
     name::{ObjectKind, Oid},
-    safe_files::{self, Kind},
+    safe_files::{self, FileKind},
 };
 
 /// Larger files are hashed by git.
@@ -73,8 +73,8 @@ impl Repository {
     /// Whether a file holds what an id says. One that is not there was left out of the checkout, or is gone again.
     pub(super) fn is_content(&self, file: &Path, id: Oid) -> bool {
         let content = match safe_files::kind_of(file) {
-            Some(Kind::File) => safe_files::read_up_to(file, LARGEST).ok(),
-            Some(Kind::Link) => {
+            Some(FileKind::File) => safe_files::read_up_to(file, LARGEST).ok(),
+            Some(FileKind::Link) => {
                 std::fs::read_link(file).ok().map(|target| target.as_os_str().as_bytes().to_vec())
             }
             _ => return true,

@@ -10,10 +10,10 @@ use std::{
 use super::{
     GitError,
     frozen::FrozenSettings,
-    identity::{Identity, require_plain_top},
+    identity::{GitDirId, require_plain_top},
     locks,
 };
-use crate::process::{Awaited, DRIVER, Finished, Program, Running, driver_mark};
+use crate::process::{Awaited, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
 
 /// A call of git that only reads.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct GitCommand {
     /// Whether it is tried again where a lock file of another git stands in its way.
     waits_for_locks: bool,
     /// The git directories that it must find as they were when the repository was opened.
-    homes: Arc<[Identity]>,
+    homes: Arc<[GitDirId]>,
     /// The worktree, which must not be behind a link.
     top: Option<PathBuf>,
     /// Why it must not be run.
@@ -186,7 +186,7 @@ impl GitCommand {
 
     /// The same for as long as these directories are where they were.
     #[must_use]
-    pub(super) fn of_homes(mut self, homes: &Arc<[Identity]>) -> Self {
+    pub(super) fn of_homes(mut self, homes: &Arc<[GitDirId]>) -> Self {
         self.homes = Arc::clone(homes);
         self
     }
@@ -213,7 +213,7 @@ impl GitCommand {
     }
 
     /// Runs it. It may have read a copy of the settings that was another for a moment: then it has done something else.
-    fn run(&mut self, input: Option<&[u8]>) -> Result<Finished, GitError> {
+    fn run(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let ended = match self.program.finish_again(input) {
             // Whoever put a named pipe in the place of a file has perhaps taken it away again.
             Err(error) if error.is_stuck() => self.program.finish_again(input)?,
@@ -233,7 +233,7 @@ impl GitCommand {
         if let Some(complaint) = self.refusal.clone() {
             return Err(GitError::Failed { command: self.name.clone(), complaint });
         }
-        self.homes.iter().try_for_each(Identity::require)?;
+        self.homes.iter().try_for_each(GitDirId::require)?;
         self.top.as_deref().map_or(Ok(()), require_plain_top)
     }
 
@@ -355,13 +355,13 @@ impl GitCommand {
     }
 
     /// Starts it to be told things one after the other.
-    pub(super) fn converse(self) -> Result<Running, GitError> {
+    pub(super) fn converse(self) -> Result<RunningProgram, GitError> {
         self.require_homes()?;
         Ok(self.program.converse()?)
     }
 
     /// Starts it; its output is read as it comes.
-    pub fn start(self) -> Result<(String, Running), GitError> {
+    pub fn start(self) -> Result<(String, RunningProgram), GitError> {
         self.require_homes()?;
         Ok((self.name, self.program.start()?))
     }
@@ -374,14 +374,14 @@ impl GitCommand {
     }
 
     /// Runs it to its end, whatever its exit code is.
-    pub fn finish(self) -> Result<Finished, GitError> {
+    pub fn finish(self) -> Result<ProgramOutput, GitError> {
         self.require_homes()?;
         self.finish_past_locks(None)
     }
 
     /// Git takes its lock before it changes anything, so one that a lock stopped can be run again. `worktree add` is not: it
     /// makes a folder first.
-    fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<Finished, GitError> {
+    fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let dir = self.program.find_dir().unwrap_or_default();
         for _ in 0..LOCKS_PASSED {
             let ended = self.run(input)?;
@@ -412,7 +412,7 @@ impl GitCommand {
     }
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.
-    pub fn finish_with(self, input: &[u8]) -> Result<Finished, GitError> {
+    pub fn finish_with(self, input: &[u8]) -> Result<ProgramOutput, GitError> {
         self.require_homes()?;
         self.finish_past_locks(Some(input))
     }
@@ -449,7 +449,7 @@ fn comparison_options(name: &str) -> &'static [&'static str] {
 }
 
 /// The output of a call that succeeded, else an error with git's own words.
-pub(super) fn checked(name: &str, finished: Finished) -> Result<Vec<u8>, GitError> {
+pub(super) fn checked(name: &str, finished: ProgramOutput) -> Result<Vec<u8>, GitError> {
     if finished.status.success() {
         return Ok(finished.stdout);
     }

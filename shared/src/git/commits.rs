@@ -6,7 +6,7 @@ use std::{io::BufRead, ops::Range, sync::Arc};
 use super::{GitError, Repository, command::without_prefix};
 use crate::{
     name::{ObjectKind, Oid},
-    process::{ProcessError, Running},
+    process::{ProcessError, RunningProgram},
 };
 
 /// A commit and its bytes, which may be a part of a larger buffer.
@@ -103,7 +103,7 @@ enum Source {
 #[derive(Debug)]
 struct Records {
     name: String,
-    running: Option<Running>,
+    running: Option<RunningProgram>,
     hex_len: usize,
     record: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl Repository {
 impl Records {
     fn read_record(&mut self) -> Result<Option<RawCommit>, GitError> {
         self.record.clear();
-        let Some(output) = self.running.as_mut().and_then(Running::output) else {
+        let Some(output) = self.running.as_mut().and_then(RunningProgram::output) else {
             return Ok(None);
         };
         let read = output

@@ -12,7 +12,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Freeze, GitCommand, Repository, identity, remote_ssh::is_openssh, setting_entry::SettingEntry};
+use super::{
+    GitCommand, Repository, SettingsChange, identity, remote_ssh::is_openssh, setting_entry::SettingEntry,
+};
 use crate::{process::Confinement, safe_files};
 
 /// Commands that write, make or remove files of a worktree. `clone` and `submodule update` are not among them: they need the
@@ -128,7 +130,7 @@ impl Repository {
             return self.pin(command);
         }
         // Agents of another run may be at work before this one has started any. Where this fails, every call is refused.
-        let _ = self.freeze_settings(Freeze::Once);
+        let _ = self.freeze_settings(SettingsChange::Once);
         let command = self.pin(command);
         let is_register = command.name() == "worktree";
         // A command for the register of worktrees writes to the folders that it is given, not to this one.

@@ -3,12 +3,12 @@
 use std::io::BufRead;
 
 use super::{GitError, Repository, command::without_prefix};
-use crate::process::Running;
+use crate::process::RunningProgram;
 
 /// Names of files as git finds them, relative to the directory that it was asked in. It is ended when this is dropped.
 #[derive(Debug)]
 pub struct FileNames {
-    running: Option<Running>,
+    running: Option<RunningProgram>,
 }
 
 impl Repository {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{GitError, Merge, RawCommit, Repository};
 use crate::{
-    message::{self, Message, Reading, Status},
+    message::{self, Message, MessageReading, Status},
     name::{BranchName, Oid},
 };
 
@@ -128,8 +128,8 @@ fn find_claims(
 /// What a message says, if it would count as a step of the run.
 fn step_of(scope: &BranchName, message: &[u8]) -> Option<Box<Message>> {
     match message::read(message) {
-        Reading::Foreign | Reading::Unsound(_) => None,
-        Reading::Sound(message) => (message.subject.branch == *scope).then_some(message),
+        MessageReading::Foreign | MessageReading::Unsound(_) => None,
+        MessageReading::Sound(message) => (message.subject.branch == *scope).then_some(message),
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, HiddenMarks, RefMove, Repository, Usage, Worktree,
+    BranchUse, GitCommand, GitError, HiddenMarks, RefMove, Repository, Worktree,
     command::without_prefix,
     interrupted::{Update, UpdateNote},
 };
@@ -43,14 +43,14 @@ impl Repository {
         reason: &str,
     ) -> Result<Taken, GitError> {
         match self.usage(branch, to)? {
-            Usage::Free => {
+            BranchUse::Free => {
                 let name = branch.to_ref();
                 let moved = RefMove { name: &name, new: Some(to), old: Some(from) };
                 self.move_refs(&[moved], "arborist: brought forward")?;
                 Ok(Taken::Done)
             }
-            Usage::Busy(why) => Ok(Taken::Refused(why)),
-            Usage::CheckedOut(place) => {
+            BranchUse::Busy(why) => Ok(Taken::Refused(why)),
+            BranchUse::CheckedOut(place) => {
                 let is_ours = |found: &Worktree| found.path == place && found.lock.as_deref() == Some(reason);
                 if self.list_worktrees()?.iter().any(is_ours) {
                     return self.fast_forward(&place, branch, (from, to));

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     process::is_process_alive,
-    safe_files::{self, ChangeStamp, Kind},
+    safe_files::{self, ChangeStamp, FileKind},
 };
 
 /// The settings of each repository, by its common directory; of a worktree with settings of its own, by its git directory.
@@ -128,7 +128,7 @@ pub(super) struct FrozenSettings {
 
 /// Whether settings that changed since they were frozen are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freeze {
+pub enum SettingsChange {
     /// They are: no child process is running.
     Anew,
     /// They are not: a child may have changed them.
@@ -139,9 +139,10 @@ impl Repository {
     /// Remembers the settings as they are now. From here on, git obeys no others.
     ///
     /// Where that is not possible (git cannot read the configuration), git refuses to work by itself.
-    pub fn freeze_settings(&self, freeze: Freeze) -> Result<(), GitError> {
+    pub fn freeze_settings(&self, freeze: SettingsChange) -> Result<(), GitError> {
         let known = self.recall_frozen();
-        let is_kept = |known: &Arc<FrozenSettings>| freeze == Freeze::Once || known.settings.are_current();
+        let is_kept =
+            |known: &Arc<FrozenSettings>| freeze == SettingsChange::Once || known.settings.are_current();
         if known.as_ref().is_some_and(is_kept) {
             return Ok(());
         }
@@ -452,7 +453,7 @@ impl FrozenSettings {
 /// What a copy has links to.
 fn linked_names(common_dir: &Path) -> Vec<PathBuf> {
     let entries = safe_files::list_kinds(common_dir).unwrap_or_default().into_iter();
-    let folders = entries.filter(|entry| entry.kind == Kind::Folder);
+    let folders = entries.filter(|entry| entry.kind == FileKind::Folder);
     let names = folders.filter_map(|entry| entry.path.file_name().map(PathBuf::from));
     let is_linked = |name: &PathBuf| !NOT_LINKED.iter().any(|other| name.as_os_str() == *other);
     let mut names: Vec<PathBuf> = names.filter(is_linked).chain(LINKED.map(PathBuf::from)).collect();

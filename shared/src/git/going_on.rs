@@ -20,7 +20,7 @@ pub struct GoingOn {
 
 /// Something that was ended for whoever left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedOperation {
     /// What it was, in a word.
     pub what: &'static str,
     /// The commit that it was about.
@@ -77,7 +77,7 @@ impl GoingOn {
 impl Repository {
     /// Ends what somebody left unfinished in a worktree, as far as git can, and leaves `HEAD`, index and files as they are.
     /// What it had stashed would come back as the user's newest stash: nobody holds on to that any more.
-    pub fn quit_operations(&self) -> Result<Vec<Ended>, GitError> {
+    pub fn quit_operations(&self) -> Result<Vec<EndedOperation>, GitError> {
         let mut ended = Vec::new();
         // One may hide another, but each sign stands for one.
         for _ in SIGNS {
@@ -85,7 +85,7 @@ impl Repository {
                 break;
             };
             let is_mailbox = self.git_dir.join("rebase-apply/applying").symlink_metadata().is_ok();
-            ended.push(Ended { what, with: self.read_id(&WITH), stashed: self.read_id(&STASHED) });
+            ended.push(EndedOperation { what, with: self.read_id(&WITH), stashed: self.read_id(&STASHED) });
             STASHED.iter().for_each(|name| drop(safe_files::remove(&self.git_dir.join(name))));
             let command = match what {
                 // This checks out what is checked out already.

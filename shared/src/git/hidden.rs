@@ -3,7 +3,9 @@
 
 use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Dirt, GitCommand, GitError, PrivateIndex, Repository, command::checked, index_file::has_hidden};
+use super::{
+    GitCommand, GitError, PrivateIndex, Repository, UncommittedPath, command::checked, index_file::has_hidden,
+};
 use crate::{name::ObjectFormat, process::Awaited};
 
 /// The question which files are hidden, while it is answered; `None` if no file is.
@@ -51,7 +53,7 @@ impl Repository {
     }
 
     /// Those of these hidden files that are not as the index has them.
-    pub(super) fn hidden_dirt(&self, hidden: &[Vec<u8>]) -> Result<Vec<Dirt>, GitError> {
+    pub(super) fn hidden_dirt(&self, hidden: &[Vec<u8>]) -> Result<Vec<UncommittedPath>, GitError> {
         if hidden.is_empty() {
             return Ok(Vec::new());
         }
@@ -59,8 +61,11 @@ impl Repository {
         index.reveal(hidden)?;
         let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
         let changed: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
-        let dirt =
-            |path: &Vec<u8>| Dirt { path: path.clone(), is_untracked: false, is_inside_submodule: false };
+        let dirt = |path: &Vec<u8>| UncommittedPath {
+            path: path.clone(),
+            is_untracked: false,
+            is_inside_submodule: false,
+        };
         Ok(hidden.iter().filter(|path| changed.contains(path.as_slice())).map(dirt).collect())
     }
 }

@@ -22,7 +22,7 @@ use std::{
 use super::{GitCommand, GitError, Repository, worktrees::top_of_home};
 use crate::{
     process::FileLock,
-    safe_files::{self, Kind},
+    safe_files::{self, FileKind},
 };
 
 /// Run programs, lead git to another repository or to another worktree, or tell whose it is.
@@ -429,9 +429,9 @@ fn modules_in(home: &Path) -> BTreeSet<PathBuf> {
         if safe_files::kind_of(&folder.join(HEAD)).is_some() {
             open.push((folder.join("modules"), depth));
             found.insert(folder);
-        } else if depth < DEPTH && safe_files::kind_of(&folder) == Some(Kind::Folder) {
+        } else if depth < DEPTH && safe_files::kind_of(&folder) == Some(FileKind::Folder) {
             let entries = safe_files::list_kinds(&folder).unwrap_or_default().into_iter();
-            let folders = entries.filter(|entry| entry.kind == Kind::Folder);
+            let folders = entries.filter(|entry| entry.kind == FileKind::Folder);
             open.extend(folders.map(|entry| (entry.path, depth + 1)));
         }
     }
@@ -496,7 +496,7 @@ fn places<'a>(homes: impl Iterator<Item = &'a PathBuf>) -> BTreeMap<PathBuf, Opt
 
 fn list(repository: &Repository) -> Vec<PathBuf> {
     let entries = safe_files::list(&repository.common_dir.join("worktrees")).unwrap_or_default();
-    entries.into_iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.path).collect()
+    entries.into_iter().filter(|entry| entry.kind == FileKind::Folder).map(|entry| entry.path).collect()
 }
 
 /// Whether two paths are the same place, also where a folder above is reached through a link of the user's.

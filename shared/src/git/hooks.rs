@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Config, ConfigEntry, GitCommand, GitError, Repository};
-use crate::{process::Finished, safe_files::resolved};
+use crate::{process::ProgramOutput, safe_files::resolved};
 
 /// The directory that git takes hook files from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct HooksDir {
     /// `core.hooksPath`, where that decided.
     pub setting: Option<ConfigEntry>,
     /// Whose it is.
-    pub reach: Reach,
+    pub reach: DirPlace,
 }
 
 /// Where a directory lies, links resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum DirPlace {
     /// In the git directory: of this clone only.
     Clone,
     /// In a worktree: its files may be tracked and shared with others.
@@ -48,18 +48,22 @@ impl Repository {
         self.common_dir.join("hooks")
     }
 
-    fn reach(&self, path: &Path) -> Reach {
+    fn reach(&self, path: &Path) -> DirPlace {
         let path = resolved(path);
         if path.starts_with(resolved(&self.common_dir)) {
-            return Reach::Clone;
+            return DirPlace::Clone;
         }
         let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
         let mut worktrees = [self.worktree.as_deref(), main].into_iter().flatten();
-        if worktrees.any(|top| path.starts_with(resolved(top))) { Reach::Worktree } else { Reach::Outside }
+        if worktrees.any(|top| path.starts_with(resolved(top))) {
+            DirPlace::Worktree
+        } else {
+            DirPlace::Outside
+        }
     }
 
     /// Fires a hook as git would. A hook that is not there counts as one that succeeds.
-    pub fn fire_hook(&self, firing: &Firing<'_>) -> Result<Finished, GitError> {
+    pub fn fire_hook(&self, firing: &Firing<'_>) -> Result<ProgramOutput, GitError> {
         let mut command = self.pin_hook(GitCommand::acting("hook", &self.dir));
         command = command.args(["run", "--ignore-missing"]);
         if let Some(file) = firing.stdin {

@@ -16,13 +16,13 @@ use crate::safe_files;
 
 /// A git directory as the file system knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct GitDirId {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl GitDirId {
     /// The directory at `path` as it is now; `None` if there is none.
     pub(super) fn of(path: &Path) -> Option<Self> {
         // Its path is resolved, so a link in its place is somebody else's, wherever it leads.
@@ -56,7 +56,7 @@ pub(super) fn note_child() {
 /// An error if a worktree is reached through a link that was not there before: git would write to wherever it leads. That a
 /// worktree is missing is for git to say.
 pub(super) fn require_plain_top(top: &Path) -> Result<(), GitError> {
-    if safe_files::kind_of(top).is_some_and(|kind| kind != safe_files::Kind::Link) {
+    if safe_files::kind_of(top).is_some_and(|kind| kind != safe_files::FileKind::Link) {
         return Ok(());
     }
     if !top.ancestors().any(Path::is_symlink) {
@@ -99,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("git");
         std::fs::create_dir(&path).unwrap();
-        let identity = Identity::of(&path).unwrap();
+        let identity = GitDirId::of(&path).unwrap();
         assert!(identity.require().is_ok());
         std::fs::rename(&path, folder.path().join("old")).unwrap();
         assert!(identity.require().is_err());

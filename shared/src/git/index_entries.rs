@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::HashSet, fs, path::Path};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use super::Change;
+use super::TreeChange;
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
     safe_files::ChangeStamp,
@@ -229,10 +229,10 @@ impl IndexEntries {
     }
 
     /// Whether they are the files of a tree, given as what is new in it, whatever other bits their modes have.
-    pub(super) fn are_those_of(&self, files: &[Change]) -> bool {
-        let mut files: Vec<&Change> = files.iter().collect();
+    pub(super) fn are_those_of(&self, files: &[TreeChange]) -> bool {
+        let mut files: Vec<&TreeChange> = files.iter().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        let is_same = |(entry, change): (&IndexEntry, &&Change)| {
+        let is_same = |(entry, change): (&IndexEntry, &&TreeChange)| {
             // Of the permissions of a file, an index keeps whether it can be run.
             let kept = |mode: u32| (mode >> 12, mode >> 12 == u32::from(FILE) && mode & 0o100 != 0);
             entry.stage() == 0

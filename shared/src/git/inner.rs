@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Dirt, GitError, PrivateIndex, Repository, command::checked, submodules::list_gitlinks};
+use super::{
+    GitError, PrivateIndex, Repository, UncommittedPath, command::checked, submodules::list_gitlinks,
+};
 
 /// So deep below what git does not know repositories are looked for.
 const DEPTH: usize = 3;
@@ -23,7 +25,7 @@ impl Repository {
 
     /// A repository in the worktree at `top`, below what git does not know or ignores there.
     #[must_use]
-    pub fn find_inner(top: &Path, dirt: &[Dirt], ignored: &[PathBuf]) -> Option<PathBuf> {
+    pub fn find_inner(top: &Path, dirt: &[UncommittedPath], ignored: &[PathBuf]) -> Option<PathBuf> {
         let untracked = dirt.iter().filter(|dirt| dirt.is_untracked);
         let untracked = untracked.map(|dirt| Path::new(OsStr::from_bytes(&dirt.path)));
         let mut below = untracked.chain(ignored.iter().map(PathBuf::as_path));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Change, GitError, KnownIndex, Repository, Stamp, index_file::has_hidden};
+use super::{GitError, KnownIndex, Repository, Stamp, TreeChange, index_file::has_hidden};
 use crate::safe_files;
 
 /// The file of an index of our own, removed when dropped.
@@ -43,7 +43,7 @@ impl Repository {
     /// Makes `index` the user's own, which holds all of `HEAD` then, and writes those files of `changes` that are not in the
     /// checkout. Where that cannot be, only these paths of the user's own are brought to what `HEAD` holds, and false is
     /// returned.
-    pub fn install(&self, index: &IndexFile, changes: &[Change]) -> Result<bool, GitError> {
+    pub fn install(&self, index: &IndexFile, changes: &[TreeChange]) -> Result<bool, GitError> {
         // Read now: once it is in place, others can write to it.
         let bytes = KnownIndex::read(&index.path).ok().flatten();
         let is_in_place = self.put_in_place(index);

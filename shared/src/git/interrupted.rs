@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Change, GitError, NewCommit, RefMove, Repository, Signing, command::checked, snapshot::index_info,
+    GitError, NewCommit, RefMove, Repository, Signing, TreeChange, command::checked, snapshot::index_info,
 };
 use crate::{
     name::{BranchName, ObjectKind, Oid},
@@ -75,10 +75,10 @@ impl Repository {
         &self,
         branch: &BranchName,
         (from, to): (Oid, Oid),
-        files: &[Change],
+        files: &[TreeChange],
     ) -> Result<(), GitError> {
         let update = Update { here: self.clone(), branch, from, to };
-        let begun: Vec<&Change> =
+        let begun: Vec<&TreeChange> =
             files.iter().filter(|file| update.is_begun(file).unwrap_or(false)).collect();
         update.save(&begun)?;
         for file in begun {
@@ -103,47 +103,49 @@ impl Update<'_> {
     pub(super) fn undo(&self) -> Result<(), GitError> {
         let [before, after] = [self.here.tree_of(self.from)?, self.here.tree_of(self.to)?];
         let changes = self.here.changes(before, after)?;
-        let changes: Vec<Change> = changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
+        let changes: Vec<TreeChange> =
+            changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
         if self.is_index_of(&changes)? {
             // The index came last, so all files are there: git itself takes the update back, and knows what is the user's.
             let ended = self.here.bring_to((self.to, self.from), &["submodule.recurse=false"])?;
             return ended.map_err(|complaint| GitError::Failed { command: "read-tree".into(), complaint });
         }
         let done = self.list_done(&changes)?;
-        let begun: Vec<&Change> = changes
+        let begun: Vec<&TreeChange> = changes
             .iter()
             .filter(|change| !done.contains(&change.path) && self.is_begun(change).unwrap_or(false))
             .collect();
         // Git refuses before it writes anything. Then nothing is done, and a file that is missing was removed by the user.
-        let has_written = |change: &Change| change.after.is_some() && done.contains(&change.path);
+        let has_written = |change: &TreeChange| change.after.is_some() && done.contains(&change.path);
         if begun.is_empty() && !changes.iter().any(has_written) {
             return Ok(());
         }
         self.save(&begun)?;
-        let is_touched = |change: &Change| {
+        let is_touched = |change: &TreeChange| {
             done.contains(&change.path)
                 || begun.iter().any(|begun| begun.path == change.path)
                 || (change.before.is_some() && self.path_of(change).symlink_metadata().is_err())
         };
-        let touched: Vec<Change> = changes.iter().filter(|change| is_touched(change)).cloned().collect();
+        let touched: Vec<TreeChange> = changes.iter().filter(|change| is_touched(change)).cloned().collect();
         self.here.put_back(before, &touched)?;
         self.remove_empty_folders(&touched);
         self.here.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
     }
 
-    fn path_of(&self, change: &Change) -> PathBuf {
+    fn path_of(&self, change: &TreeChange) -> PathBuf {
         self.here.top().join(OsStr::from_bytes(&change.path))
     }
 
     /// Whether the index has all of the changes.
-    fn is_index_of(&self, changes: &[Change]) -> Result<bool, GitError> {
+    fn is_index_of(&self, changes: &[TreeChange]) -> Result<bool, GitError> {
         let others: HashSet<Vec<u8>> = self.here.staged_since(self.to)?.into_iter().collect();
         Ok(!changes.is_empty() && changes.iter().all(|change| !others.contains(&change.path)))
     }
 
     /// The paths that are in the checkout as the new commit has them. Git compares: it knows of filters, modes and links.
-    fn list_done(&self, changes: &[Change]) -> Result<HashSet<Vec<u8>>, GitError> {
-        let written: Vec<Change> = changes.iter().filter(|change| change.after.is_some()).cloned().collect();
+    fn list_done(&self, changes: &[TreeChange]) -> Result<HashSet<Vec<u8>>, GitError> {
+        let written: Vec<TreeChange> =
+            changes.iter().filter(|change| change.after.is_some()).cloned().collect();
         let index = self.here.private_index("update")?;
         index.git("read-tree").arg("--empty").stdout()?;
         let command = index.git("update-index").args(["-z", "--index-info"]);
@@ -154,8 +156,8 @@ impl Update<'_> {
         let printed = command.arg("--ignore-submodules=dirty").stdout()?;
         let others: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
         let is_gone =
-            |change: &Change| change.after.is_none() && self.path_of(change).symlink_metadata().is_err();
-        let is_done = |change: &&Change| {
+            |change: &TreeChange| change.after.is_none() && self.path_of(change).symlink_metadata().is_err();
+        let is_done = |change: &&TreeChange| {
             is_gone(change) || (change.after.is_some() && !others.contains(change.path.as_slice()))
         };
         Ok(changes.iter().filter(is_done).map(|change| change.path.clone()).collect())
@@ -163,7 +165,7 @@ impl Update<'_> {
 
     /// Whether a file holds a beginning of what was to be written there, and nothing else. Git writes a file from its
     /// beginning, under its own name.
-    fn is_begun(&self, change: &Change) -> Result<bool, GitError> {
+    fn is_begun(&self, change: &TreeChange) -> Result<bool, GitError> {
         let Some((_, id)) = change.after else { return Ok(false) };
         let path = self.path_of(change);
         let Ok(found) = path.symlink_metadata() else { return Ok(false) };
@@ -176,7 +178,7 @@ impl Update<'_> {
     }
 
     /// Keeps files under a ref before they are written over.
-    fn save(&self, files: &[&Change]) -> Result<(), GitError> {
+    fn save(&self, files: &[&TreeChange]) -> Result<(), GitError> {
         if files.is_empty() {
             return Ok(());
         }
@@ -184,7 +186,7 @@ impl Update<'_> {
         for change in files {
             let content = safe_files::read(&self.path_of(change)).unwrap_or_default();
             let blob = self.here.write_blob(&content)?;
-            kept.push(Change { after: Some((0o100_644, blob)), ..(*change).clone() });
+            kept.push(TreeChange { after: Some((0o100_644, blob)), ..(*change).clone() });
         }
         let tree = self.here.tree_with(self.here.tree_of(self.from)?, &kept)?;
         let message = "files that an interrupted landing had begun to write\n";
@@ -196,7 +198,7 @@ impl Update<'_> {
     }
 
     /// Folders that the update has made for its files. One that holds something else stays.
-    fn remove_empty_folders(&self, touched: &[Change]) {
+    fn remove_empty_folders(&self, touched: &[TreeChange]) {
         for change in touched.iter().filter(|change| change.before.is_none()) {
             let path = PathBuf::from(OsStr::from_bytes(&change.path));
             let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());

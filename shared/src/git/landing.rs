@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use super::{
-    Change, GitCommand, GitError, HiddenMarks, Merge, RawCommit, Ref, Repository, Worktree,
+    GitCommand, GitError, HiddenMarks, Merge, RawCommit, Ref, Repository, TreeChange, Worktree,
     command::without_prefix,
 };
 use crate::{
-    message::{self, Reading, Status},
+    message::{self, MessageReading, Status},
     name::{BranchName, Oid},
 };
 
 /// Who uses a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Usage {
+pub enum BranchUse {
     /// Nobody: its ref may be moved.
     Free,
     /// It is checked out here, and nowhere else.
@@ -58,7 +58,8 @@ impl Repository {
     /// The commit that a landing was put on top of; `None` if it is no landing.
     fn base_of_landing(&self, commit: &RawCommit) -> Result<Option<Oid>, GitError> {
         let parents: Vec<Oid> = commit.parents().collect();
-        let (&[before, source], Reading::Sound(message)) = (&parents[..], message::read(commit.message()))
+        let (&[before, source], MessageReading::Sound(message)) =
+            (&parents[..], message::read(commit.message()))
         else {
             return Ok(None);
         };
@@ -79,23 +80,23 @@ impl Repository {
         };
         let changes = self.changes(tree, self.tree_of(commit.id)?)?;
         let is_resolved =
-            |change: &Change| conflicts.iter().any(|conflict| conflict.is_about(&change.shown()));
+            |change: &TreeChange| conflicts.iter().any(|conflict| conflict.is_about(&change.shown()));
         Ok(changes.iter().all(is_resolved).then_some(before))
     }
 
     /// Who uses `branch`, which is about to go to `commit`.
-    pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
+    pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<BranchUse, GitError> {
         let (places, gone) = self.users_of(branch)?;
         if places.iter().any(|worktree| worktree.is_strange) {
             let why = "it is checked out in a worktree that was made while a child process was at work";
-            return Ok(Usage::Busy(why.into()));
+            return Ok(BranchUse::Busy(why.into()));
         }
         let mut places: Vec<PathBuf> = places.into_iter().map(|worktree| worktree.path).collect();
         match (places.pop(), places.is_empty()) {
-            (None, _) if gone.iter().any(|worktree| worktree.lock.is_none()) => Ok(Usage::Free),
+            (None, _) if gone.iter().any(|worktree| worktree.lock.is_none()) => Ok(BranchUse::Free),
             (None, _) => self.probe(branch, commit),
-            (Some(place), true) => Ok(Usage::CheckedOut(place)),
-            (Some(_), false) => Ok(Usage::Busy("it is checked out more than once".into())),
+            (Some(place), true) => Ok(BranchUse::CheckedOut(place)),
+            (Some(_), false) => Ok(BranchUse::Busy("it is checked out more than once".into())),
         }
     }
 
@@ -114,7 +115,7 @@ impl Repository {
 
     /// A branch that is being rebased or bisected is checked out nowhere, and must not be moved either. To fetch into
     /// it is refused then; the dry run writes nothing.
-    fn probe(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
+    fn probe(&self, branch: &BranchName, commit: Oid) -> Result<BranchUse, GitError> {
         let command = self
             .pin_shared(GitCommand::changing("fetch", &self.common_dir, &["fetch.prune=false"]))
             .args(["-q", "--dry-run", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"])
@@ -122,9 +123,9 @@ impl Repository {
             .arg(format!("{commit}:{}", branch.to_ref()));
         let ended = command.finish()?;
         if ended.status.success() {
-            return Ok(Usage::Free);
+            return Ok(BranchUse::Free);
         }
-        Ok(Usage::Busy(without_prefix(&ended.complaint())))
+        Ok(BranchUse::Busy(without_prefix(&ended.complaint())))
     }
 
     /// Puts a worktree of ours to `commit`, on no branch, and throws away what stands in the way.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     name::{ObjectKind, Oid},
-    process::Finished,
+    process::ProgramOutput,
 };
 
 /// Settings that change what a merge comes to, pinned so that every machine comes to the same.
@@ -32,12 +32,12 @@ pub enum Merge {
     /// This tree.
     Clean(Oid),
     /// A tree with marks of conflict in it, and the conflicts.
-    Conflicted(Oid, Vec<Conflict>),
+    Conflicted(Oid, Vec<MergeConflict>),
 }
 
 /// One thing that stands in the way of a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conflict {
+pub struct MergeConflict {
     /// Of which kind.
     pub kind: ConflictKind,
     /// The files that it is about.
@@ -52,7 +52,7 @@ pub struct Conflict {
     pub theirs: Option<Version>,
 }
 
-impl Conflict {
+impl MergeConflict {
     /// Whether it is about a path. Where a file is in the way of a folder, git leaves it beside that as `path~branch`.
     #[must_use]
     pub fn is_about(&self, path: &str) -> bool {
@@ -65,7 +65,7 @@ impl Conflict {
     }
 }
 
-impl Conflict {
+impl MergeConflict {
     /// Whether what lies in the worktree of a merge cannot be the resolution as it is. What a merge driver has made can be,
     /// if a reviewer approves it.
     #[must_use]
@@ -223,7 +223,7 @@ impl Repository {
 }
 
 /// Code 1 is a conflict only if a tree comes first: git answers to an unknown name with the same code.
-fn read_merge(ended: &Finished) -> Result<Merge, GitError> {
+fn read_merge(ended: &ProgramOutput) -> Result<Merge, GitError> {
     let tree = ended.stdout.split(|b| *b == 0).next().and_then(Oid::from_hex);
     match (ended.status.code(), tree) {
         (Some(0), Some(tree)) => Ok(Merge::Clean(tree)),
@@ -242,7 +242,7 @@ struct Stage {
 }
 
 /// `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message NUL`.
-fn parse_conflicts(printed: &[u8]) -> Result<Vec<Conflict>, GitError> {
+fn parse_conflicts(printed: &[u8]) -> Result<Vec<MergeConflict>, GitError> {
     let strange =
         || GitError::Strange { command: "merge-tree".into(), what: "a record of another form".into() };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -278,7 +278,7 @@ fn parse_stage(record: &str) -> Option<Stage> {
 }
 
 /// A file that both added has no base, whatever its lines are like.
-fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Stage]) -> Conflict {
+fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Stage]) -> MergeConflict {
     let version = |number: u8| {
         let found = paths.iter().find_map(|path| {
             stages.iter().find(|stage| stage.number == number && stage.version.path == *path)
@@ -288,17 +288,17 @@ fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Sta
     let (base, ours, theirs) = (version(1), version(2), version(3));
     let is_added = base.is_none() && ours.is_some() && theirs.is_some();
     let kind = if kind == ConflictKind::Content && is_added { ConflictKind::AddAdd } else { kind };
-    Conflict { kind, paths, message: message.to_owned(), base, ours, theirs }
+    MergeConflict { kind, paths, message: message.to_owned(), base, ours, theirs }
 }
 
 /// A binary file is reported twice: as what it is, and as one whose contents differ.
-fn without_echoes(conflicts: Vec<Conflict>) -> Vec<Conflict> {
+fn without_echoes(conflicts: Vec<MergeConflict>) -> Vec<MergeConflict> {
     let binary: Vec<Vec<String>> = conflicts
         .iter()
         .filter(|conflict| conflict.kind == ConflictKind::Binary)
         .map(|conflict| conflict.paths.clone())
         .collect();
-    let is_echo = |conflict: &Conflict| {
+    let is_echo = |conflict: &MergeConflict| {
         matches!(conflict.kind, ConflictKind::Content | ConflictKind::AddAdd)
             && binary.contains(&conflict.paths)
     };

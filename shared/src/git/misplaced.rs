@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::safe_files::{self, Kind};
+use crate::safe_files::{self, FileKind};
 
 /// What is a file at the top of a git directory.
 const FILES: [&str; 16] = [
@@ -46,15 +46,15 @@ const SPARSE: u64 = 1 << 26;
 
 /// Whether what is at `path`, from the git directory, is not of the kind that git makes there.
 #[must_use]
-pub fn is_misplaced(git_dir: &Path, path: &Path, kind: Kind) -> bool {
+pub fn is_misplaced(git_dir: &Path, path: &Path, kind: FileKind) -> bool {
     let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
     let Some(names) = names else { return false };
     match kind {
-        Kind::Folder => is_folder_misplaced(git_dir, &names),
-        Kind::File if names == ["refs", "heads"] && is_of_tables(git_dir) => false,
-        Kind::File => is_file_misplaced(&names) || is_too_large(git_dir, path, &names),
+        FileKind::Folder => is_folder_misplaced(git_dir, &names),
+        FileKind::File if names == ["refs", "heads"] && is_of_tables(git_dir) => false,
+        FileKind::File => is_file_misplaced(&names) || is_too_large(git_dir, path, &names),
         // These are watched by themselves.
-        Kind::Link | Kind::Special => false,
+        FileKind::Link | FileKind::Special => false,
     }
 }
 
@@ -73,7 +73,7 @@ fn is_folder_misplaced(git_dir: &Path, names: &[&str]) -> bool {
         // A log is where its ref is. Git removes empty folders by itself, but not others.
         ["logs", "refs", .., _] => {
             let of_ref = names.iter().skip(1).fold(git_dir.to_owned(), |path, name| path.join(name));
-            is_lock || safe_files::kind_of(&of_ref) == Some(Kind::File)
+            is_lock || safe_files::kind_of(&of_ref) == Some(FileKind::File)
         }
         [top, ..] => is_lock && LOCKED.contains(top),
         [] => false,
@@ -183,7 +183,7 @@ mod tests {
             for entry in safe_files::list_kinds(&next).unwrap() {
                 let path = entry.path.strip_prefix(&git_dir).unwrap();
                 assert!(!is_misplaced(&git_dir, path, entry.kind), "{}", path.display());
-                open.extend((entry.kind == Kind::Folder).then_some(entry.path));
+                open.extend((entry.kind == FileKind::Folder).then_some(entry.path));
             }
         }
     }
@@ -192,13 +192,13 @@ mod tests {
     fn the_wrong_kind_is_told() {
         let nowhere = Path::new("/nowhere");
         for folder in ["index.lock", "packed-refs", "refs/heads/main.lock", "logs/HEAD", "info/exclude"] {
-            assert!(is_misplaced(nowhere, Path::new(folder), Kind::Folder), "{folder}");
+            assert!(is_misplaced(nowhere, Path::new(folder), FileKind::Folder), "{folder}");
         }
         for file in ["logs", "objects/0a", "objects/pack", "refs/heads", "worktrees", "logs/refs"] {
-            assert!(is_misplaced(nowhere, Path::new(file), Kind::File), "{file}");
+            assert!(is_misplaced(nowhere, Path::new(file), FileKind::File), "{file}");
         }
         for folder in ["lfs", "logs/refs/heads", "refs/heads/a", "annex/x.lock"] {
-            assert!(!is_misplaced(nowhere, Path::new(folder), Kind::Folder), "{folder}");
+            assert!(!is_misplaced(nowhere, Path::new(folder), FileKind::Folder), "{folder}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{GitError, RawCommit, Ref, Repository, command::checked};
 use crate::{
     name::{ObjectKind, Oid},
-    process::Running,
+    process::RunningProgram,
 };
 
 /// Notes that are being listed.
@@ -17,7 +17,7 @@ enum Listing {
     /// They were read in this process.
     Read(Vec<(Ref, String)>),
     /// git lists them.
-    Running(Running),
+    Running(RunningProgram),
 }
 
 impl NoteReader {

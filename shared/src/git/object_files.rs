@@ -13,7 +13,7 @@ use std::{
 use super::{GitError, Repository, homes::free_place, inflate::inflate};
 use crate::{
     name::{ObjectFormat, Oid},
-    safe_files::{self, ChangeStamp, Facts, Kind, StampedName},
+    safe_files::{self, ChangeStamp, Facts, FileKind, StampedName},
 };
 
 /// Larger files are proved by libgit2, which need not find the same file.
@@ -163,7 +163,7 @@ impl Table {
             let Some(folder) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
             let Some(known) = folder.files.get(&id).copied() else { continue };
             path.insert(2, '/');
-            if let Some(Facts { kind: Kind::File, stamp, .. }) = opened.look_at(path)
+            if let Some(Facts { kind: FileKind::File, stamp, .. }) = opened.look_at(path)
                 && known != KnownFile::Settled(stamp)
             {
                 removed.extend(folder.inspect(repository, id, &stamp));
@@ -232,13 +232,13 @@ impl Folder {
 
 /// Whether this is a folder of loose objects.
 fn is_loose((name, kind, _): &StampedName) -> bool {
-    *kind == Kind::Folder && name.len() == 2 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
+    *kind == FileKind::Folder && name.len() == 2 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }
 
 /// All files in a folder. Links and the like are looked after by others.
 fn files_in(folder: &Path) -> HashMap<OsString, ChangeStamp> {
     let entries = safe_files::list_stamps(folder).unwrap_or_default().into_iter();
-    entries.filter(|(_, kind, _)| *kind == Kind::File).map(|(name, _, stamp)| (name, stamp)).collect()
+    entries.filter(|(_, kind, _)| *kind == FileKind::File).map(|(name, _, stamp)| (name, stamp)).collect()
 }
 
 /// The packs that git reads: those that have an index.
@@ -259,7 +259,7 @@ fn objects_in(folder: &Path) -> Vec<(Oid, ChangeStamp)> {
     let listed = safe_files::visit_stamps(folder, |name, kind, stamp| {
         hex.truncate(2);
         hex.extend(name.as_bytes());
-        found.extend(Oid::from_hex(&hex).filter(|_| kind == Kind::File).map(|id| (id, *stamp)));
+        found.extend(Oid::from_hex(&hex).filter(|_| kind == FileKind::File).map(|id| (id, *stamp)));
         Some(())
     });
     // A folder that is gone has nothing in it.

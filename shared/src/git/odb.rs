@@ -100,7 +100,7 @@ impl Repository {
     /// The object with this id. Its content was hashed: an object that does not match its id is an error, in which it is
     /// called `name`.
     pub(super) fn find_object(&self, id: Oid, name: &'static str) -> Result<Option<StoredObject>, GitError> {
-        self.homes.iter().try_for_each(super::identity::Identity::require)?;
+        self.homes.iter().try_for_each(super::identity::GitDirId::require)?;
         // libgit2 would wait at a pipe for ever. git would too, but a git process can be ended.
         let is_special = self.loose_file(id).metadata().is_ok_and(|found| !found.is_file());
         if is_special {
@@ -119,7 +119,7 @@ impl Repository {
 
     /// Stores an object as it is.
     pub(super) fn write_object(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
-        self.homes.iter().try_for_each(super::identity::Identity::require)?;
+        self.homes.iter().try_for_each(super::identity::GitDirId::require)?;
         let id = Oid::of(kind, content, self.format);
         let write = |odb: &git2::Odb<'_>| odb.write(object_type(kind), content);
         match self.objects.with(self, write) {

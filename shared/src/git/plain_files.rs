@@ -11,7 +11,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{Change, GitError, HiddenMarks, KnownIndex, Repository};
+use super::{GitError, HiddenMarks, KnownIndex, Repository, TreeChange};
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
     safe_files,
@@ -45,13 +45,13 @@ const IDLE: [&str; 11] = [
 
 /// A file that is to be written or, without content, removed.
 struct PlainFile<'a> {
-    change: &'a Change,
+    change: &'a TreeChange,
     content: Option<Vec<u8>>,
 }
 
 impl Repository {
     /// Writes files that are not in the checkout, and enters them into the index. False if git has to do what is not done yet.
-    pub(super) fn add_plainly(&self, changes: &[Change]) -> bool {
+    pub(super) fn add_plainly(&self, changes: &[TreeChange]) -> bool {
         changes.iter().all(|change| change.before.is_none() && change.after.is_some())
             && self.are_missing(changes)
             && self.apply_plainly(changes).is_some()
@@ -86,7 +86,7 @@ impl Repository {
     }
 
     /// Makes these changes to worktree and index. `None` if git has to do what is not done yet.
-    fn apply_plainly(&self, changes: &[Change]) -> Option<()> {
+    fn apply_plainly(&self, changes: &[TreeChange]) -> Option<()> {
         let files = self.find_plain_files(changes)?;
         let draft = self.private_index("plain").ok()?;
         let mut index = git2::Index::open(&draft.file.path).ok()?;
@@ -113,9 +113,9 @@ impl Repository {
     }
 
     /// What the changes make of files; `None` if one of them is not plain.
-    fn find_plain_files<'c>(&self, changes: &'c [Change]) -> Option<Vec<PlainFile<'c>>> {
+    fn find_plain_files<'c>(&self, changes: &'c [TreeChange]) -> Option<Vec<PlainFile<'c>>> {
         let is_plain_side = |side: Option<(u32, Oid)>| side.is_none_or(|(mode, _)| mode == PLAIN);
-        let is_plain = |change: &Change| {
+        let is_plain = |change: &TreeChange| {
             is_plain_path(&change.path) && is_plain_side(change.before) && is_plain_side(change.after)
         };
         let are_plain =
@@ -123,7 +123,7 @@ impl Repository {
         if !are_plain || !self.stores_files_as_they_are(changes) {
             return None;
         }
-        let read = |change: &'c Change| {
+        let read = |change: &'c TreeChange| {
             let content = match change.after {
                 // What is read was hashed.
                 Some((_, id)) => Some(self.read_object(ObjectKind::Blob, id).ok()??),
@@ -136,7 +136,7 @@ impl Repository {
     }
 
     /// Whether neither settings nor attributes change these files when they are written.
-    fn stores_files_as_they_are(&self, changes: &[Change]) -> bool {
+    fn stores_files_as_they_are(&self, changes: &[TreeChange]) -> bool {
         let Some(entries) = self.find_known_entries() else { return false };
         let folders =
             changes.iter().flat_map(|change| Path::new(OsStr::from_bytes(&change.path)).ancestors().skip(1));
@@ -196,7 +196,7 @@ fn is_plain_path(path: &[u8]) -> bool {
 }
 
 /// The entry of a file that was just written.
-fn entry_of(change: &Change, written: &Metadata) -> Option<git2::IndexEntry> {
+fn entry_of(change: &TreeChange, written: &Metadata) -> Option<git2::IndexEntry> {
     let (mode, id) = change.after?;
     // git keeps the lower half of each number.
     let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();

@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Change, GitError, Repository, Stock};
+use super::{GitError, Repository, Stock, TreeChange};
 use crate::{
     name::{ObjectKind, Oid},
     process::ProcessError,
@@ -20,7 +20,7 @@ pub struct FalseObject {
     pub id: Oid,
     kind: ObjectKind,
     /// The file that it should be the content of.
-    change: Option<Change>,
+    change: Option<TreeChange>,
 }
 
 impl Repository {

@@ -7,12 +7,12 @@ use std::{
 
 use super::{
     GitError, Repository,
-    kept::Duty,
+    kept::GitService,
     odb::{StoredKind, StoredObject},
 };
 use crate::{
     name::{ObjectKind, Oid},
-    process::Running,
+    process::RunningProgram,
 };
 
 /// What a name leads to.
@@ -62,7 +62,7 @@ impl Repository {
         id: Oid,
         name: &'static str,
     ) -> Result<Option<StoredObject>, GitError> {
-        let kept = self.clerk(Duty::Read);
+        let kept = self.clerk(GitService::Read);
         let start = || self.start_reader(&self.common_dir);
         let corrupt = || GitError::Corrupt(id.to_string(), name);
         // It ends where it cannot read a file.
@@ -79,7 +79,7 @@ impl Repository {
             return Ok(None);
         }
         let question: String = names.iter().map(|name| format!("info {name}\n")).collect();
-        let told = self.clerk_at(git_dir, Duty::Read).ask(
+        let told = self.clerk_at(git_dir, GitService::Read).ask(
             || self.start_reader(git_dir),
             |running| {
                 running.tell(question.as_bytes()).ok()?;
@@ -89,7 +89,7 @@ impl Repository {
         Ok(told.ok())
     }
 
-    fn start_reader(&self, git_dir: &Path) -> Result<Running, GitError> {
+    fn start_reader(&self, git_dir: &Path) -> Result<RunningProgram, GitError> {
         let command = self.git("cat-file").arg("--batch-command");
         self.converse(command.env("GIT_DIR", git_dir))
     }
@@ -103,7 +103,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// One line: `<id> <kind> <size>`, or the name with a word why not.
-fn read_info(running: &mut Running) -> Option<Option<Found>> {
+fn read_info(running: &mut RunningProgram) -> Option<Option<Found>> {
     let line = read_line(running)?;
     if line.ends_with(" missing") || line.ends_with(" ambiguous") {
         return Some(None);
@@ -113,7 +113,7 @@ fn read_info(running: &mut Running) -> Option<Option<Found>> {
     Some(Some(Found { id, is_commit: words.next()? == "commit" }))
 }
 
-fn content_of(running: &mut Running, id: Oid) -> Option<Option<StoredObject>> {
+fn content_of(running: &mut RunningProgram, id: Oid) -> Option<Option<StoredObject>> {
     running.tell(format!("contents {id}\n").as_bytes()).ok()?;
     let line = read_line(running)?;
     if line.ends_with(" missing") {
@@ -132,7 +132,7 @@ fn content_of(running: &mut Running, id: Oid) -> Option<Option<StoredObject>> {
     Some(Some(StoredObject { kind, content }))
 }
 
-fn read_line(running: &mut Running) -> Option<String> {
+fn read_line(running: &mut RunningProgram) -> Option<String> {
     let mut line = Vec::new();
     running.output()?.read_until(b'\n', &mut line).ok()?;
     let line = line.strip_suffix(b"\n")?;

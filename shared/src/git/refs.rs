@@ -72,9 +72,9 @@ impl RefReader {
 
 /// The question whether a ref leads to a commit, while it is looked for.
 #[derive(Debug)]
-pub struct Holding(Awaited);
+pub struct ReachabilityCheck(Awaited);
 
-impl Holding {
+impl ReachabilityCheck {
     /// Whether one does.
     pub fn finish(self) -> Result<bool, GitError> {
         Ok(checked("rev-list", self.0.finish()?)?.is_empty())
@@ -195,10 +195,10 @@ impl Repository {
 
     /// Begins to look for such a ref.
     #[must_use]
-    pub fn start_holding(&self, commit: Oid) -> Holding {
+    pub fn start_holding(&self, commit: Oid) -> ReachabilityCheck {
         let passing = ["bisect", "rewritten", "worktree"].map(|name| format!("--exclude=refs/{name}/*"));
         let command = self.git("rev-list").args(["-1", &commit.to_string(), "--not"]).args(passing);
-        Holding(command.arg("--glob=refs/*").finish_later())
+        ReachabilityCheck(command.arg("--glob=refs/*").finish_later())
     }
 
     /// The commit that `revision` names.

@@ -20,15 +20,15 @@ pub(super) struct Register(Arc<Mutex<Option<Told>>>);
 /// What git told, and when.
 #[derive(Debug, Clone)]
 struct Told {
-    signs: Signs,
+    signs: RegisterSigns,
     worktrees: Vec<Worktree>,
 }
 
 /// What tells that worktrees were added, removed, moved, locked or unlocked, or that the main one became another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Signs(Vec<(PathBuf, Option<Stamp>)>);
+pub(super) struct RegisterSigns(Vec<(PathBuf, Option<Stamp>)>);
 
-impl Signs {
+impl RegisterSigns {
     /// Files of the register, as they are now.
     pub(super) fn of(repository: &Repository) -> Self {
         let folder = repository.common_dir.join("worktrees");
@@ -43,7 +43,7 @@ impl Signs {
 
 impl Repository {
     /// The worktrees as they were told when the register was as it is now, with what is checked out in them now.
-    pub(super) fn recall_worktrees(&self, signs: &Signs) -> Result<Option<Vec<Worktree>>, GitError> {
+    pub(super) fn recall_worktrees(&self, signs: &RegisterSigns) -> Result<Option<Vec<Worktree>>, GitError> {
         let known = self.register.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_same = |told: &Told| told.signs == *signs && told.worktrees.len() <= FEW;
         let Some(Told { mut worktrees, .. }) = known.filter(is_same) else {
@@ -63,8 +63,8 @@ impl Repository {
     }
 
     /// Remembers what git told, unless the register changed meanwhile.
-    pub(super) fn remember_worktrees(&self, signs: Signs, worktrees: &[Worktree]) {
-        let is_same = Signs::of(self) == signs;
+    pub(super) fn remember_worktrees(&self, signs: RegisterSigns, worktrees: &[Worktree]) {
+        let is_same = RegisterSigns::of(self) == signs;
         let told = is_same.then(|| Told { signs, worktrees: worktrees.to_vec() });
         *self.register.0.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }

@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Explain},
     message::visible,
     name::{BranchName, Oid},
-    process::{Cancel, Ending, Limits, Outcome, Supervised},
+    process::{Cancel, Ending, Limits, Supervised, SupervisedEnd},
 };
 
 /// How long an exchange may take in all, as a multiple of the silence that is borne.
@@ -43,7 +43,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    fn of(outcome: &Outcome, why: &str) -> Self {
+    fn of(outcome: &SupervisedEnd, why: &str) -> Self {
         let wants_name =
             ["terminal prompts disabled", "Authentication failed", "Permission denied (publickey"];
         match outcome.ending {
@@ -189,7 +189,7 @@ impl Network {
         command: GitCommand,
         repository: Option<&Repository>,
         pin: Option<(String, &str)>,
-    ) -> Result<Outcome, GitError> {
+    ) -> Result<SupervisedEnd, GitError> {
         let command = match remote_ssh::command(repository)? {
             Some(ssh) => command.env("GIT_SSH_COMMAND", ssh),
             None => command,
@@ -328,7 +328,7 @@ fn is_setting(name: &OsStr) -> bool {
 }
 
 /// Why git ended as it did, in one line and without secrets. The first complaint is the cause.
-fn reason(outcome: &Outcome) -> String {
+fn reason(outcome: &SupervisedEnd) -> String {
     if outcome.ending.code().is_none() {
         return match outcome.ending {
             Ending::Silent { after } => format!("it said nothing for {} s", after.as_secs()),

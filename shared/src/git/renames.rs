@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{Change, GitError, Repository};
+use super::{GitError, Repository, TreeChange};
 use crate::name::{ObjectKind, Oid};
 
 /// A file was renamed if so many of a hundred bytes stayed.
@@ -39,10 +39,10 @@ pub(super) fn is_regular(mode: u32) -> bool {
 
 impl Repository {
     /// The files that changed, in the order of their names. A file that became a link, or the like, is two.
-    pub(super) fn pair_renamed(&self, changes: Vec<Change>) -> Result<Vec<ChangedFile>, GitError> {
+    pub(super) fn pair_renamed(&self, changes: Vec<TreeChange>) -> Result<Vec<ChangedFile>, GitError> {
         let mut files = Vec::new();
         let (mut gone, mut new) = (Vec::new(), Vec::new());
-        for Change { path, before, after } in changes {
+        for TreeChange { path, before, after } in changes {
             let side = |(mode, id)| FileSide { path: path.clone(), mode, id };
             let (before, after) = (before.map(side), after.map(side));
             match (before, after) {

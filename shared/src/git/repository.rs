@@ -8,12 +8,12 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
-    kept::Clerks, odb::ObjectDatabase, register::Register, trees::ReadTrees,
+    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
+    kept::PersistentGits, odb::ObjectDatabase, register::Register, trees::ReadTrees,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
-    process::{Attendance, FileLock},
+    process::{FileLock, OrphanLock},
     safe_files,
 };
 
@@ -51,13 +51,13 @@ pub struct Repository {
     /// True if the index is this worktree's own, whichever one our environment names.
     pub(super) is_pinned: bool,
     /// The git directories as they were when it was opened.
-    pub(super) homes: Arc<[Identity]>,
+    pub(super) homes: Arc<[GitDirId]>,
     /// The objects, for all worktrees.
     pub(super) objects: ObjectDatabase,
     /// What was read of them.
     pub(super) read_trees: ReadTrees,
     /// The gits that stay, for all worktrees.
-    pub(super) clerks: Clerks,
+    pub(super) clerks: PersistentGits,
     /// As whom commits are written.
     pub(super) authors: Authors,
     /// The worktrees, as git told them last.
@@ -152,8 +152,8 @@ impl Repository {
         };
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let (git_dir, common_dir) = (path(git_dir), path(common_dir));
-        let mut homes: Vec<Identity> =
-            [&common_dir, &git_dir].into_iter().filter_map(|dir| Identity::of(dir)).collect();
+        let mut homes: Vec<GitDirId> =
+            [&common_dir, &git_dir].into_iter().filter_map(|dir| GitDirId::of(dir)).collect();
         homes.dedup();
         Ok(Self {
             dir: dir.to_owned(),
@@ -173,7 +173,7 @@ impl Repository {
             is_pinned: false,
             objects: ObjectDatabase::default(),
             read_trees: ReadTrees::default(),
-            clerks: Clerks::default(),
+            clerks: PersistentGits::default(),
             authors: Authors::default(),
             register: Register::default(),
         })
@@ -191,7 +191,7 @@ impl Repository {
         let locks = safe_files::list(&self.common_dir.join("arborist/locks")).unwrap_or_default();
         let is_run = |path: &Path| {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            name.starts_with(b"run-") && !name.ends_with(Attendance::SUFFIX.as_bytes())
+            name.starts_with(b"run-") && !name.ends_with(OrphanLock::SUFFIX.as_bytes())
         };
         let mut runs = locks.into_iter().map(|entry| entry.path).filter(|path| is_run(path));
         let is_other = |path: PathBuf| {

@@ -15,7 +15,7 @@ use std::{
 use super::{Repository, unchanged::IgnoredFolders};
 use crate::{
     process::Quiet,
-    safe_files::{self, Facts, Journal, Kind},
+    safe_files::{self, Facts, FileKind, Journal},
 };
 
 /// So many names are looked at, the folders at the top first.
@@ -32,7 +32,7 @@ static KEPT: LazyLock<Mutex<HashMap<PathBuf, Arc<Scan>>>> = LazyLock::new(Mutex:
 #[derive(Debug, Clone)]
 pub(super) struct ScannedName {
     pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     /// More about it, unless git ignores the folder: to ask for that takes as long as all the rest.
     pub(super) facts: Option<Facts>,
 }
@@ -67,7 +67,7 @@ impl Scan {
             let names = if is_ignored { list_kinds(&place) } else { list(&place) };
             let Some(names) = names else { continue };
             seen += names.len();
-            let is_entered = |entry: &&ScannedName| entry.kind == Kind::Folder && entry.name != b".git";
+            let is_entered = |entry: &&ScannedName| entry.kind == FileKind::Folder && entry.name != b".git";
             let entered = names.iter().filter(is_entered);
             open.extend(entered.map(|entry| ([&folder, &entry.name[..], b"/"].concat(), is_ignored)));
             scan.folders.insert(folder, Arc::new(names));
@@ -127,7 +127,7 @@ impl Scan {
         let at = names.iter().position(|entry| entry.name == name);
         let before = at.map(|at| names.swap_remove(at).kind);
         let now = safe_files::look_at(&top.join(path));
-        if [before, now.map(|facts| facts.kind)].contains(&Some(Kind::Folder)) {
+        if [before, now.map(|facts| facts.kind)].contains(&Some(FileKind::Folder)) {
             return None;
         }
         names.extend(now.map(|facts| ScannedName::new(name, facts)));

@@ -83,7 +83,7 @@ impl Stamp {
 
 /// One path that differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct TreeChange {
     /// The path, as bytes of a file name.
     pub path: Vec<u8>,
     /// Mode and content before; `None` if it is new.
@@ -92,7 +92,7 @@ pub struct Change {
     pub after: Option<(u32, Oid)>,
 }
 
-impl Change {
+impl TreeChange {
     /// The path for people, with nothing in it that a terminal obeys.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -171,12 +171,12 @@ impl Repository {
     }
 
     /// Makes these paths of the worktree what they are in `tree`. No hook runs, and the user's index is not touched.
-    pub fn put_back(&self, tree: Oid, paths: &[Change]) -> Result<(), GitError> {
+    pub fn put_back(&self, tree: Oid, paths: &[TreeChange]) -> Result<(), GitError> {
         let index = self.private_index("back")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let listed = index.git("ls-files").args(["-z", "--cached"]).stdout()?;
         let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
-        let (there, gone): (Vec<&Change>, Vec<&Change>) =
+        let (there, gone): (Vec<&TreeChange>, Vec<&TreeChange>) =
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
         for change in gone {
             require_inner(&change.path)?;
@@ -198,24 +198,24 @@ impl Repository {
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
-    pub fn stage(&self, changes: &[Change]) -> Result<(), GitError> {
+    pub fn stage(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         self.stage_as_in("HEAD", changes)
     }
 
     /// The same, unless another git holds the index at this moment.
-    pub fn stage_at_once(&self, changes: &[Change]) -> Result<(), GitError> {
+    pub fn stage_at_once(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         self.stage_by(self.change("reset").at_once(), "HEAD", changes)
     }
 
     /// The same with what another commit holds.
-    pub fn stage_as_in(&self, commit: &str, changes: &[Change]) -> Result<(), GitError> {
+    pub fn stage_as_in(&self, commit: &str, changes: &[TreeChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
         self.write_index(|index| self.stage_by(index.of(self.change("reset")), commit, changes))
     }
 
-    fn stage_by(&self, reset: GitCommand, commit: &str, changes: &[Change]) -> Result<(), GitError> {
+    fn stage_by(&self, reset: GitCommand, commit: &str, changes: &[TreeChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -239,19 +239,19 @@ impl Repository {
     }
 
     /// Whether a file should be in the checkout and is not.
-    fn is_missing(&self, change: &Change) -> bool {
+    fn is_missing(&self, change: &TreeChange) -> bool {
         let path = self.top().join(OsStr::from_bytes(&change.path));
         change.after.is_some() && path.symlink_metadata().is_err()
     }
 
     /// Whether all of these files should be in the checkout and none is.
     #[must_use]
-    pub fn are_missing(&self, changes: &[Change]) -> bool {
+    pub fn are_missing(&self, changes: &[TreeChange]) -> bool {
         !changes.is_empty() && changes.iter().all(|change| self.is_missing(change))
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
-    pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
+    pub fn bring(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         if self.add_plainly(changes) {
             return Ok(());
         }
@@ -268,8 +268,8 @@ impl Repository {
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.
-    pub fn write_missing(&self, changes: &[Change]) -> Result<(), GitError> {
-        let missing: Vec<&Change> = changes.iter().filter(|change| self.is_missing(change)).collect();
+    pub fn write_missing(&self, changes: &[TreeChange]) -> Result<(), GitError> {
+        let missing: Vec<&TreeChange> = changes.iter().filter(|change| self.is_missing(change)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl Repository {
 
 impl Repository {
     /// Enters these changes into the user's own index as they are, and leaves everything else in it alone.
-    pub fn enter(&self, changes: &[Change]) -> Result<(), GitError> {
+    pub fn enter(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -414,7 +414,7 @@ fn is_behind_a_link(top: &Path, path: &Path) -> bool {
 }
 
 /// Records `mode SP id TAB path NUL`; mode 0 removes.
-pub(super) fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
+pub(super) fn index_info(changes: &[TreeChange], format: ObjectFormat) -> Vec<u8> {
     let nothing = "0".repeat(format.hex_len());
     let mut info = Vec::new();
     for change in changes {

@@ -17,7 +17,7 @@ use super::{
     misplaced::{has_holes, move_and_report},
     scan::{Scan, ScannedName},
 };
-use crate::safe_files::{self, Kind};
+use crate::safe_files::{self, FileKind};
 
 /// What git reads in every folder that it looks into.
 const READ: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
@@ -74,7 +74,7 @@ impl Repository {
             let full = top.join(&path);
             // A huge file may contain work. Where it cannot be moved, git must not meet it all the same.
             let is_moved =
-                safe_files::kind_of(&full) == Some(Kind::File) && move_and_report(&self.git_dir, &full);
+                safe_files::kind_of(&full) == Some(FileKind::File) && move_and_report(&self.git_dir, &full);
             if !is_moved {
                 safe_files::remove(&full).map_err(|source| failed(&path, source))?;
             }
@@ -141,9 +141,9 @@ impl Oddities {
                 let (size, stored) = facts.map_or((0, 0), |facts| (facts.stamp.size, facts.stored));
                 // Nearly all names are plain files, so no path is built for them.
                 let list = match kind {
-                    Kind::Special => &mut found.special,
-                    Kind::File if size > LONGEST && is_read_by_git(name_of(name)) => &mut found.special,
-                    Kind::File if size > HUGE || has_holes(size, stored) => &mut found.huge,
+                    FileKind::Special => &mut found.special,
+                    FileKind::File if size > LONGEST && is_read_by_git(name_of(name)) => &mut found.special,
+                    FileKind::File if size > HUGE || has_holes(size, stored) => &mut found.huge,
                     _ => continue,
                 };
                 list.push(PathBuf::from(OsStr::from_bytes(&[folder, name].concat())));

@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Repository, command::checked, kept::Duty, write::id_of};
+use super::{GitError, Repository, command::checked, kept::GitService, write::id_of};
 use crate::{
     name::{ObjectKind, Oid},
-    process::Running,
+    process::RunningProgram,
     safe_files,
 };
 
@@ -37,7 +37,7 @@ impl Repository {
             sweep(&folder);
             self.converse(self.hash_object(kind).args(["--no-filters", "--stdin-paths"]))
         };
-        let told = self.clerk(Duty::Write(kind)).ask(start, |running| slip.hand_to(running))?;
+        let told = self.clerk(GitService::Write(kind)).ask(start, |running| slip.hand_to(running))?;
         Ok(told.ok())
     }
 
@@ -82,7 +82,7 @@ impl Slip {
         }
     }
 
-    fn hand_to(&self, running: &mut Running) -> Option<Oid> {
+    fn hand_to(&self, running: &mut RunningProgram) -> Option<Oid> {
         running.tell(&[self.0.as_os_str().as_bytes(), b"\n"].concat()).ok()?;
         let mut answer = String::new();
         running.output()?.read_line(&mut answer).ok()?;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid},
-    safe_files::{self, Kind},
+    safe_files::{self, FileKind},
 };
 
 /// So deep submodules of submodules are looked into.
@@ -105,19 +105,19 @@ impl Repository {
     fn home_of_submodule(&self, place: &Path) -> Option<Home> {
         let file = place.join(".git");
         match safe_files::kind_of(&file)? {
-            Kind::Folder => Some(Home::Folder(file)),
-            Kind::File => {
+            FileKind::Folder => Some(Home::Folder(file)),
+            FileKind::File => {
                 let content = safe_files::read(&file).unwrap_or_default();
                 let target = content.strip_prefix(b"gitdir: ").map(<[u8]>::trim_ascii_end);
                 let home = target.map(|target| plain_path(&place.join(OsStr::from_bytes(target))));
                 let is_ours = |home: &PathBuf| {
                     let mut dirs = [&self.common_dir, &self.git_dir].into_iter();
                     dirs.any(|dir| home.starts_with(dir.join("modules")))
-                        && safe_files::kind_of(&home.join("HEAD")) == Some(Kind::File)
+                        && safe_files::kind_of(&home.join("HEAD")) == Some(FileKind::File)
                 };
                 Some(home.filter(is_ours).map_or(Home::Elsewhere, Home::Module))
             }
-            Kind::Link | Kind::Special => Some(Home::Elsewhere),
+            FileKind::Link | FileKind::Special => Some(Home::Elsewhere),
         }
     }
 

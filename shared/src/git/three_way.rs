@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{MergeFileInput, MergeFileOptions};
 
-use super::{Change, Conflict, ConflictKind, GitError, Merge, Repository, Version, renames::is_regular};
+use super::{
+    ConflictKind, GitError, Merge, MergeConflict, Repository, TreeChange, Version, renames::is_regular,
+};
 use crate::{
     message::visible,
     name::{ObjectKind, Oid},
@@ -39,8 +41,8 @@ enum Comparison {
 
 /// What both sides have changed since one commit that both have.
 struct Sides {
-    ours: BTreeMap<Path, Change>,
-    theirs: BTreeMap<Path, Change>,
+    ours: BTreeMap<Path, TreeChange>,
+    theirs: BTreeMap<Path, TreeChange>,
 }
 
 /// The three versions of a path.
@@ -56,12 +58,12 @@ impl Sides {
     fn find(&self, path: &[u8]) -> Option<Versions> {
         let (ours, theirs) = (self.ours.get(path), self.theirs.get(path));
         let base = ours.or(theirs)?.before;
-        let after = |change: Option<&Change>| change.map_or(base, |change| change.after);
+        let after = |change: Option<&TreeChange>| change.map_or(base, |change| change.after);
         Some(Versions { base, ours: after(ours), theirs: after(theirs) })
     }
 
     /// The paths that one side has added and the other has not.
-    fn added(side: &BTreeMap<Path, Change>, other: &BTreeMap<Path, Change>) -> Vec<Path> {
+    fn added(side: &BTreeMap<Path, TreeChange>, other: &BTreeMap<Path, TreeChange>) -> Vec<Path> {
         let new = side.values().filter(|change| change.before.is_none());
         new.map(|change| change.path.clone()).filter(|path| !other.contains_key(path)).collect()
     }
@@ -163,13 +165,13 @@ impl Repository {
         }
         let tree = self.tree_with(our_tree, &review.proven_changes(&open, [ours, theirs])?)?;
         let is_explained = open.is_empty();
-        let own: Vec<Conflict> = open.iter().map(|path| review.conflict_at(path)).collect();
+        let own: Vec<MergeConflict> = open.iter().map(|path| review.conflict_at(path)).collect();
         let conflicts = review.conflicts.into_iter().chain(own).collect();
         Ok(Checked { merge: Merge::Conflicted(tree, conflicts), is_explained })
     }
 }
 
-fn by_path(changes: Vec<Change>) -> BTreeMap<Path, Change> {
+fn by_path(changes: Vec<TreeChange>) -> BTreeMap<Path, TreeChange> {
     changes.into_iter().map(|change| (change.path.clone(), change)).collect()
 }
 
@@ -193,8 +195,8 @@ struct MergeReview<'a> {
     repository: &'a Repository,
     sides: Vec<Sides>,
     /// How git's result differs from our side.
-    told: BTreeMap<Path, Change>,
-    conflicts: Vec<Conflict>,
+    told: BTreeMap<Path, TreeChange>,
+    conflicts: Vec<MergeConflict>,
     /// How many pairs of files were compared so far.
     pairs: usize,
 }
@@ -294,7 +296,7 @@ impl MergeReview<'_> {
     }
 
     /// How a tree differs from our side that holds what is explained of git's result, and marks in files that conflict.
-    fn proven_changes(&self, open: &BTreeSet<Path>, commits: [Oid; 2]) -> Result<Vec<Change>, GitError> {
+    fn proven_changes(&self, open: &BTreeSet<Path>, commits: [Oid; 2]) -> Result<Vec<TreeChange>, GitError> {
         let mut changes = Vec::new();
         for path in self.paths() {
             let is_open =
@@ -302,7 +304,7 @@ impl MergeReview<'_> {
             let after =
                 if is_open { self.marked(&path, commits)? } else { self.told.get(&path).map(|c| c.after) };
             if let Some(after) = after {
-                changes.push(Change { path, before: None, after });
+                changes.push(TreeChange { path, before: None, after });
             }
         }
         Ok(changes)
@@ -325,7 +327,7 @@ impl MergeReview<'_> {
     }
 
     /// The conflict at a path that does not follow from what is merged.
-    fn conflict_at(&self, path: &[u8]) -> Conflict {
+    fn conflict_at(&self, path: &[u8]) -> MergeConflict {
         let shown = String::from_utf8_lossy(path).into_owned();
         let found = self.sides.iter().find_map(|sides| sides.find(path));
         let is_joined = found.is_some_and(|found| found.settled().is_none());
@@ -337,7 +339,7 @@ impl MergeReview<'_> {
         let version = |entry: Entry| {
             entry.map(|(mode, id)| Version { path: shown.clone(), mode: format!("{mode:06o}"), id })
         };
-        Conflict {
+        MergeConflict {
             kind,
             message: format!("{}: {why}", visible(&shown)),
             base: version(found.and_then(|found| found.base)),
@@ -349,7 +351,7 @@ impl MergeReview<'_> {
 }
 
 fn gone_from_both(sides: &Sides) -> Vec<Path> {
-    let is_gone = |change: &&Change| change.after.is_none();
+    let is_gone = |change: &&TreeChange| change.after.is_none();
     let gone = sides.ours.values().filter(is_gone).map(|change| &change.path);
     gone.filter(|path| sides.theirs.get(*path).is_some_and(|change| change.after.is_none()))
         .cloned()

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    Change, GitError, Repository, folder_watch::FolderWatch, index_entries::FileFacts, write::id_of,
+    GitError, Repository, TreeChange, folder_watch::FolderWatch, index_entries::FileFacts, write::id_of,
 };
 use crate::{
     message::visible,
@@ -35,7 +35,7 @@ static OWN_WRITES: LazyLock<Mutex<HashMap<PathBuf, HashSet<Vec<u8>>>>> = LazyLoc
 
 /// Who could write to a worktree while a child process runs there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Company {
+pub enum OtherWriters {
     /// Nobody but the child.
     Alone,
     /// Other children of this process, in other worktrees.
@@ -46,7 +46,7 @@ pub enum Company {
 #[derive(Debug)]
 pub struct TrackedFiles {
     /// Those that are not what the tree has.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TreeChange>,
     tree: Oid,
     stamps: Vec<(Vec<u8>, Option<ChangeStamp>)>,
     folders: FolderWatch,
@@ -75,14 +75,14 @@ impl TrackedFile {
 impl Repository {
     /// Looks at all tracked files. Where the index is known to hold `tree`, one look at each file tells what it holds, and git
     /// is not asked.
-    pub fn look_at_tracked(&self, tree: Oid, company: Company) -> Result<TrackedFiles, GitError> {
+    pub fn look_at_tracked(&self, tree: Oid, company: OtherWriters) -> Result<TrackedFiles, GitError> {
         let mut files: Vec<TrackedFile> = match self.find_entries_of(tree) {
             Some(entries) => entries.files().map(TrackedFile::staged).collect(),
             None => self.list_paths_of(tree)?.into_iter().map(TrackedFile::new).collect(),
         };
         // First: whoever moves a folder away later is seen.
         let folders = FolderWatch::begin(self.top(), files.iter().map(|file| file.path.as_slice()));
-        let is_told = company == Company::Alone || self.has_fine_clock();
+        let is_told = company == OtherWriters::Alone || self.has_fine_clock();
         for file in &mut files {
             let found = self.top().join(OsStr::from_bytes(&file.path)).symlink_metadata().ok();
             file.stamp = found.map(|found| ChangeStamp::of(&found));
@@ -110,7 +110,7 @@ impl Repository {
     }
 
     /// The tracked files that are not what `tree` has, read one by one.
-    fn find_tracked_changes(&self, tree: Oid) -> Result<Vec<Change>, GitError> {
+    fn find_tracked_changes(&self, tree: Oid) -> Result<Vec<TreeChange>, GitError> {
         self.refuse_special()?;
         // Nothing is known of any file in an index that was read from a tree, so each one is read.
         let index = self.private_index("tracked")?;
@@ -127,17 +127,17 @@ impl Repository {
         command.stdout()?;
         let now = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
         let is_sparse = self.git_dir.join("info/sparse-checkout").symlink_metadata().is_ok();
-        let is_left_out = |change: &Change| is_sparse && change.after.is_none();
+        let is_left_out = |change: &TreeChange| is_sparse && change.after.is_none();
         let changes = self.changes(tree, now)?.into_iter();
         Ok(changes.filter(|change| !change.concerns_gitlink() && !is_left_out(change)).collect())
     }
 
     /// Looks at the same files again. A child that was alone may have written to them what was there before.
-    pub fn look_again(&self, before: &TrackedFiles, company: Company) -> Result<Touched, GitError> {
-        let now = self.look_at_tracked(before.tree, Company::Alone)?;
-        let changes: Vec<Change> =
+    pub fn look_again(&self, before: &TrackedFiles, company: OtherWriters) -> Result<Touched, GitError> {
+        let now = self.look_at_tracked(before.tree, OtherWriters::Alone)?;
+        let changes: Vec<TreeChange> =
             now.changes.iter().filter(|change| !before.changes.contains(change)).cloned().collect();
-        if company == Company::Alone {
+        if company == OtherWriters::Alone {
             return Ok(Touched { changes, ..Touched::default() });
         }
         let mut files = before.find_written(&now);
@@ -150,7 +150,7 @@ impl Repository {
     /// A baseline has ended, before anybody began to work: the files that it wrote are what the user's own tests write each
     /// time, and say nothing later on.
     pub fn learn_own_writes(&self, before: &TrackedFiles) -> Result<(), GitError> {
-        let written = before.find_written(&self.look_at_tracked(before.tree, Company::Alone)?);
+        let written = before.find_written(&self.look_at_tracked(before.tree, OtherWriters::Alone)?);
         let mut own = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
         own.entry(self.common_dir.clone()).or_default().extend(written);
         Ok(())
@@ -173,7 +173,7 @@ impl TrackedFiles {
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Files that hold something else now.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TreeChange>,
     /// Files that were written or replaced by the child or by another one.
     files: BTreeSet<Vec<u8>>,
     /// Folders that were moved or removed.

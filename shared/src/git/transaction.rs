@@ -5,11 +5,11 @@ use std::io::BufRead;
 use super::{
     GitCommand, GitError, RefMove, Repository,
     command::{checked, without_prefix},
-    kept::Duty,
+    kept::GitService,
     locks::{find_obstacle, wait_for},
     write::lines_of_moves,
 };
-use crate::{name::Oid, process::Running};
+use crate::{name::Oid, process::RunningProgram};
 
 /// What a move is called in reflogs where nothing else is said.
 const WHY: &str = "arborist";
@@ -68,7 +68,7 @@ impl Repository {
     fn tell_mover(&self, commands: &str, why: &str) -> Result<Result<(), String>, GitError> {
         let lines = transaction(commands);
         let start = || self.converse(self.update_refs(why));
-        self.own_clerk(Duty::Move(why.to_owned())).ask(start, |running| {
+        self.own_clerk(GitService::Move(why.to_owned())).ask(start, |running| {
             running.tell(lines.as_bytes()).ok()?;
             has_committed(running)
         })
@@ -96,7 +96,7 @@ fn transaction(commands: &str) -> String {
 }
 
 /// It answers to each command. Without the last answer it is not known whether anything has moved.
-fn has_committed(running: &mut Running) -> Option<()> {
+fn has_committed(running: &mut RunningProgram) -> Option<()> {
     let output = running.output()?;
     let mut answer = String::new();
     loop {

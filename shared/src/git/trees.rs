@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Change, GitError, Repository};
+use super::{GitError, Repository, TreeChange};
 use crate::name::{ObjectKind, Oid};
 
 /// A folder's mode.
@@ -19,14 +19,14 @@ const MOST_REMEMBERED: usize = 100_000;
 /// Trees that were read, by their ids. The same ones are compared many times for a task. What is remembered was hashed; who
 /// wants to know whether the files of objects are true reads the objects themselves.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ReadTrees(Arc<Mutex<HashMap<Oid, Arc<Vec<Entry>>>>>);
+pub(super) struct ReadTrees(Arc<Mutex<HashMap<Oid, Arc<Vec<TreeEntry>>>>>);
 
 impl ReadTrees {
-    fn find(&self, tree: Oid) -> Option<Arc<Vec<Entry>>> {
+    fn find(&self, tree: Oid) -> Option<Arc<Vec<TreeEntry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).cloned()
     }
 
-    fn remember(&self, tree: Oid, entries: &Arc<Vec<Entry>>) {
+    fn remember(&self, tree: Oid, entries: &Arc<Vec<TreeEntry>>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count: usize = known.values().map(|entries| entries.len() + 1).sum();
         if count + entries.len() > MOST_REMEMBERED {
@@ -38,13 +38,13 @@ impl ReadTrees {
 
 /// What stands in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     mode: Vec<u8>,
     name: Vec<u8>,
     id: Oid,
 }
 
-impl Entry {
+impl TreeEntry {
     /// Old trees have a zero before it.
     fn is_folder(&self) -> bool {
         self.mode.strip_prefix(b"0").unwrap_or(&self.mode) == FOLDER
@@ -89,7 +89,7 @@ impl Repository {
     }
 
     /// The paths that differ between two trees, in the order of trees.
-    pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
+    pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<TreeChange>, GitError> {
         let mut changes = Vec::new();
         // A list, not recursion: an agent can make folders so deep that no stack is large enough.
         let mut open = vec![(Vec::new(), Some(before), Some(after))];
@@ -99,14 +99,14 @@ impl Repository {
             }
             for (name, [before, after]) in self.pair_entries(before, after)? {
                 let path = [folder.as_slice(), &name].concat();
-                let inner = |entry: &Option<Entry>| {
+                let inner = |entry: &Option<TreeEntry>| {
                     entry.as_ref().filter(|entry| entry.is_folder()).map(|entry| entry.id)
                 };
-                let file = |entry: &Option<Entry>| entry.as_ref().and_then(Entry::as_file);
+                let file = |entry: &Option<TreeEntry>| entry.as_ref().and_then(TreeEntry::as_file);
                 open.push(([path.as_slice(), b"/"].concat(), inner(&before), inner(&after)));
                 let (before, after) = (file(&before), file(&after));
                 if before != after {
-                    changes.push(Change { path, before, after });
+                    changes.push(TreeChange { path, before, after });
                 }
             }
         }
@@ -120,8 +120,8 @@ impl Repository {
         &self,
         before: Option<Oid>,
         after: Option<Oid>,
-    ) -> Result<BTreeMap<Vec<u8>, [Option<Entry>; 2]>, GitError> {
-        let mut pairs: BTreeMap<Vec<u8>, [Option<Entry>; 2]> = BTreeMap::new();
+    ) -> Result<BTreeMap<Vec<u8>, [Option<TreeEntry>; 2]>, GitError> {
+        let mut pairs: BTreeMap<Vec<u8>, [Option<TreeEntry>; 2]> = BTreeMap::new();
         let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Arc::default()), |tree| self.entries_of(tree));
         let (before, after) = (read(before)?, read(after)?);
         let (before, after) = without_same_ends(&before, &after);
@@ -153,7 +153,7 @@ impl Repository {
     }
 
     /// The tree `base` with these changes.
-    pub fn tree_with(&self, base: Oid, changes: &[Change]) -> Result<Oid, GitError> {
+    pub fn tree_with(&self, base: Oid, changes: &[TreeChange]) -> Result<Oid, GitError> {
         let steps = changes.iter().map(|change| (change.path.as_slice(), change.after));
         match self.edited(Some(base), steps.collect())? {
             Some(tree) => Ok(tree),
@@ -176,7 +176,8 @@ impl Repository {
             let id = self.write_entries(done.entries)?;
             match open.last_mut() {
                 Some(parent) => {
-                    let inner = id.map(|id| Entry { mode: FOLDER.to_vec(), name: done.name.to_vec(), id });
+                    let inner =
+                        id.map(|id| TreeEntry { mode: FOLDER.to_vec(), name: done.name.to_vec(), id });
                     parent.entries.extend(inner.or(done.file));
                 }
                 None => return Ok(id),
@@ -189,7 +190,7 @@ impl Repository {
         &self,
         name: &'s [u8],
         tree: Option<Oid>,
-        file: Option<Entry>,
+        file: Option<TreeEntry>,
         steps: Vec<Step<'s>>,
     ) -> Result<OpenFolder<'s>, GitError> {
         let entries = match tree {
@@ -210,7 +211,7 @@ impl Repository {
         let entries = &mut folder.entries;
         let old = entries.iter().position(|entry| entry.name == name).map(|at| entries.swap_remove(at));
         if let Some(Some((mode, id))) = edit.file {
-            entries.push(Entry { mode: format!("{mode:o}").into_bytes(), name: name.to_vec(), id });
+            entries.push(TreeEntry { mode: format!("{mode:o}").into_bytes(), name: name.to_vec(), id });
             return Ok(None);
         }
         let (inner, file) = match old {
@@ -225,13 +226,13 @@ impl Repository {
     }
 
     /// Writes a tree; `None` for one without entries.
-    fn write_entries(&self, mut entries: Vec<Entry>) -> Result<Option<Oid>, GitError> {
+    fn write_entries(&self, mut entries: Vec<TreeEntry>) -> Result<Option<Oid>, GitError> {
         if entries.is_empty() {
             return Ok(None);
         }
-        entries.sort_by_cached_key(Entry::key);
+        entries.sort_by_cached_key(TreeEntry::key);
         let mut content = Vec::new();
-        for Entry { mode, name, id } in entries {
+        for TreeEntry { mode, name, id } in entries {
             content.extend([&mode, b" ".as_slice(), &name, b"\0", id.as_bytes()].concat());
         }
         self.write_object(ObjectKind::Tree, &content).map(Some)
@@ -244,7 +245,7 @@ impl Repository {
         Ok(folders.map(|entry| (entry.name.clone(), entry.id)).collect())
     }
 
-    fn entries_of(&self, tree: Oid) -> Result<Arc<Vec<Entry>>, GitError> {
+    fn entries_of(&self, tree: Oid) -> Result<Arc<Vec<TreeEntry>>, GitError> {
         if let Some(known) = self.read_trees.find(tree) {
             return Ok(known);
         }
@@ -261,13 +262,16 @@ impl Repository {
 struct OpenFolder<'s> {
     name: &'s [u8],
     /// The file of this name, which comes back if nothing is left in the folder.
-    file: Option<Entry>,
-    entries: Vec<Entry>,
+    file: Option<TreeEntry>,
+    entries: Vec<TreeEntry>,
     edits: std::collections::btree_map::IntoIter<&'s [u8], Edit<'s>>,
 }
 
 /// Two lists without what is the same at their beginnings and at their ends: nothing of that differs.
-fn without_same_ends<'e>(mut one: &'e [Entry], mut other: &'e [Entry]) -> (&'e [Entry], &'e [Entry]) {
+fn without_same_ends<'e>(
+    mut one: &'e [TreeEntry],
+    mut other: &'e [TreeEntry],
+) -> (&'e [TreeEntry], &'e [TreeEntry]) {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     (one, other) = (&one[same..], &other[same..]);
     let same = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
@@ -286,13 +290,13 @@ fn by_name(steps: Vec<Step<'_>>) -> BTreeMap<&[u8], Edit<'_>> {
 }
 
 /// Records `mode SP name NUL id`.
-fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<Entry>> {
+fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !content.is_empty() {
         let (space, end) = (memchr::memchr(b' ', content)?, memchr::memchr(0, content)?);
         let (mode, name) = (content[..space].to_vec(), content.get(space + 1..end)?.to_vec());
         let id = Oid::from_bytes(content.get(end + 1..end + 1 + id_len)?)?;
-        entries.push(Entry { mode, name, id });
+        entries.push(TreeEntry { mode, name, id });
         content = &content[end + 1 + id_len..];
     }
     Some(entries)

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
-    safe_files::{self, ChangeStamp, Facts, Kind},
+    safe_files::{self, ChangeStamp, Facts, FileKind},
 };
 
 /// The name of the files with rules that lie in a worktree.
@@ -282,7 +282,7 @@ impl<'a> Look<'a> {
     fn look_at(&mut self, path: &mut Vec<u8>, facts: &Facts, folders: &mut Vec<Vec<u8>>) -> Option<()> {
         match facts.kind {
             _ if path == b".git" => {}
-            Kind::Folder => {
+            FileKind::Folder => {
                 path.push(b'/');
                 let is_tracked = self.folders.contains(path.as_slice());
                 self.beside.has_folders |= !is_tracked;
@@ -292,13 +292,13 @@ impl<'a> Look<'a> {
                     folders.push(path.clone());
                 }
             }
-            Kind::File | Kind::Link => self.take(path, facts.kind, &facts.stamp)?,
-            Kind::Special => return None,
+            FileKind::File | FileKind::Link => self.take(path, facts.kind, &facts.stamp)?,
+            FileKind::Special => return None,
         }
         Some(())
     }
 
-    fn take(&mut self, path: &[u8], kind: Kind, stamp: &ChangeStamp) -> Option<()> {
+    fn take(&mut self, path: &[u8], kind: FileKind, stamp: &ChangeStamp) -> Option<()> {
         match self.files.get(path) {
             Some(entry)
                 if entry.facts.are(stamp) && (!is_racy(stamp, self.written) || self.holds(entry, kind)) =>
@@ -312,10 +312,10 @@ impl<'a> Look<'a> {
     }
 
     /// Whether the bytes of a file, or where a link leads, are what its entry says. Where a filter changes them, git is asked.
-    fn holds(&self, entry: &PlainEntry<'_>, kind: Kind) -> bool {
+    fn holds(&self, entry: &PlainEntry<'_>, kind: FileKind) -> bool {
         let path = self.top.join(OsStr::from_bytes(entry.path));
         let bytes = match kind {
-            Kind::Link => path.read_link().map(|target| target.into_os_string().into_vec()),
+            FileKind::Link => path.read_link().map(|target| target.into_os_string().into_vec()),
             _ => safe_files::read_up_to(&path, LARGEST),
         };
         bytes.is_ok_and(|bytes| Oid::of(ObjectKind::Blob, &bytes, self.format) == entry.id)

@@ -11,10 +11,10 @@ use std::{
 };
 
 use super::{
-    Change, GitError, Head, RefMove, Repository,
+    GitError, Head, RefMove, Repository, TreeChange,
     command::{checked, without_prefix},
     known_index::seen_by,
-    register::Signs,
+    register::RegisterSigns,
 };
 use crate::{
     message::visible,
@@ -45,7 +45,7 @@ pub struct Worktree {
 
 /// Something in a worktree that no commit holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dirt {
+pub struct UncommittedPath {
     /// The path, as bytes of a file name; a folder of which nothing is tracked ends in a slash.
     pub path: Vec<u8>,
     /// Whether git does not know the path at all.
@@ -54,7 +54,7 @@ pub struct Dirt {
     pub is_inside_submodule: bool,
 }
 
-impl Dirt {
+impl UncommittedPath {
     /// The path for people, with nothing in it that a terminal obeys.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -89,7 +89,7 @@ impl Repository {
     }
 
     fn list_registered(&self) -> Result<Vec<Worktree>, GitError> {
-        let signs = Signs::of(self);
+        let signs = RegisterSigns::of(self);
         if let Some(known) = self.recall_worktrees(&signs)? {
             return Ok(known);
         }
@@ -223,7 +223,12 @@ impl Repository {
     }
 
     /// Brings these paths to what `commit` has there, in index and files. git looks at no other file.
-    pub fn bring_paths(&self, commit: Oid, changes: &[Change], env: &[(&str, &str)]) -> Result<(), GitError> {
+    pub fn bring_paths(
+        &self,
+        commit: Oid,
+        changes: &[TreeChange],
+        env: &[(&str, &str)],
+    ) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -275,7 +280,7 @@ impl Repository {
     }
 
     /// What no commit holds, ignored files aside.
-    pub fn dirt(&self) -> Result<Vec<Dirt>, GitError> {
+    pub fn dirt(&self) -> Result<Vec<UncommittedPath>, GitError> {
         self.refuse_special()?;
         let view = self.find_view()?;
         let command = seen_by(view.as_ref(), self.git("status"));
@@ -287,7 +292,7 @@ impl Repository {
         for path in self.dirty_submodules(None)? {
             // One whose commit was moved is among them already.
             dirt.retain(|dirt| dirt.path != path);
-            dirt.push(Dirt { path, is_untracked: false, is_inside_submodule: true });
+            dirt.push(UncommittedPath { path, is_untracked: false, is_inside_submodule: true });
         }
         Ok(dirt)
     }
@@ -401,7 +406,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
 }
 
 /// Records of `status --porcelain=v2`; the path is the last of so many fields.
-fn parse_status(printed: &[u8]) -> Vec<Dirt> {
+fn parse_status(printed: &[u8]) -> Vec<UncommittedPath> {
     let records = printed.split(|b| *b == 0);
     let dirt = |record: &[u8]| {
         let fields = match record.first()? {
@@ -412,7 +417,7 @@ fn parse_status(printed: &[u8]) -> Vec<Dirt> {
         };
         let words: Vec<&[u8]> = record.splitn(fields, |b| *b == b' ').collect();
         let path = words.get(fields - 1)?.to_vec();
-        Some(Dirt { path, is_untracked: record[0] == b'?', is_inside_submodule: false })
+        Some(UncommittedPath { path, is_untracked: record[0] == b'?', is_inside_submodule: false })
     };
     records.filter_map(dirt).collect()
 }

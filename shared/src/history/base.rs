@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Event;
 use crate::{
-    git::{Change, GitError, RawCommit, Repository},
+    git::{GitError, RawCommit, Repository, TreeChange},
     message::{Key, Status},
     name::{Oid, SessionId, TaskId},
 };
@@ -24,7 +24,7 @@ pub const BROUGHT_BACK: &str = "Brought back:";
 
 /// Whose work is meant, and where it ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Work<'a> {
+pub struct TaskWork<'a> {
     /// The task.
     pub task: &'a TaskId,
     /// The session of the run.
@@ -37,7 +37,7 @@ pub struct Work<'a> {
 
 /// What a task's work is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Base {
+pub struct WorkBase {
     /// The commit before the task's first one.
     pub commit: Oid,
     /// The tree of the tip without anything that the task added.
@@ -74,7 +74,7 @@ struct Begun {
     commit: Oid,
 }
 
-impl Base {
+impl WorkBase {
     /// Where nothing of a task was committed before `commit`, which holds `tree`.
     #[must_use]
     pub fn fresh(commit: Oid, tree: Oid) -> Self {
@@ -82,14 +82,14 @@ impl Base {
     }
 
     /// Finds it in history.
-    pub fn find(repository: &Repository, work: Work<'_>) -> Result<Self, GitError> {
+    pub fn find(repository: &Repository, work: TaskWork<'_>) -> Result<Self, GitError> {
         Self::find_with_conflicts(repository, work).map(|(base, _)| base)
     }
 
     /// The same, with the paths where it has another version than commits of others, because these conflicted.
     pub fn find_with_conflicts(
         repository: &Repository,
-        work: Work<'_>,
+        work: TaskWork<'_>,
     ) -> Result<(Self, Conflicts), GitError> {
         let graph = Graph::load(repository, work)?;
         let mut conflicts = Conflicts::new();
@@ -119,7 +119,7 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn load(repository: &Repository, work: Work<'a>) -> Result<Self, GitError> {
+    fn load(repository: &Repository, work: TaskWork<'a>) -> Result<Self, GitError> {
         let sessions = HashSet::from([work.session.clone()]);
         let mut graph = Self { task: work.task, sessions, nodes: HashMap::new() };
         let (mut tip, mut start) = (work.tip, Some(work.start));
@@ -301,7 +301,7 @@ fn carry(
     if from == base {
         return Ok(to);
     }
-    let foreign: HashMap<Vec<u8>, Change> =
+    let foreign: HashMap<Vec<u8>, TreeChange> =
         repository.changes(from, to)?.into_iter().map(|change| (change.path.clone(), change)).collect();
     let mut edits = Vec::new();
     for own in repository.changes(from, base)? {
@@ -315,7 +315,7 @@ fn carry(
             },
             None => own.after,
         };
-        edits.push(Change { after, ..own });
+        edits.push(TreeChange { after, ..own });
     }
     repository.tree_with(to, &edits)
 }
@@ -328,7 +328,7 @@ enum Merged {
 }
 
 /// A file that both changed. Its lines are joined without attributes, which an agent could have written.
-fn merged(repository: &Repository, own: &Change, foreign: &Change) -> Result<Merged, GitError> {
+fn merged(repository: &Repository, own: &TreeChange, foreign: &TreeChange) -> Result<Merged, GitError> {
     if own.after == foreign.after {
         return Ok(Merged::Joined(own.after));
     }

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     HistoryError, TaskHistory,
-    entry::{Entry, Note},
+    entry::{CommitMeaning, HistoryEntry},
     graph::{Graph, Marks},
-    proof::Sources,
+    proof::CommitFacts,
     reverts::Reverts,
     tasks::{self, Group, Judged},
-    walk::{Walk, Walker},
+    walk::{RunCommits, Walker},
 };
 use crate::{
     git::Ref,
@@ -26,7 +26,7 @@ struct Branch {
 /// The tasks' own branches, and the commits that only they have.
 pub(super) struct Branches {
     branches: Vec<Branch>,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
 }
 
 impl Branches {
@@ -54,15 +54,15 @@ impl Branches {
 
     /// How many of their commits claim to be ours and are not sound.
     pub(super) fn ignored(&self) -> usize {
-        self.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count()
+        self.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count()
     }
 
     /// The tasks of the run, spoken for by their own branches where these are not stale.
     pub(super) fn fold(
         self,
-        walk: Walk,
+        walk: RunCommits,
         session: Option<&SessionId>,
-        sources: Sources,
+        sources: CommitFacts,
     ) -> (Vec<TaskHistory>, usize) {
         let offset = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let mut entries = self.entries;
@@ -89,7 +89,7 @@ struct Whole<'a> {
     offset: u32,
     start: Option<u32>,
     session: Option<&'a SessionId>,
-    sources: Sources,
+    sources: CommitFacts,
 }
 
 impl Whole<'_> {

@@ -3,13 +3,13 @@
 use super::event::Event;
 use crate::{
     git::RawCommit,
-    message::{self, Reading, Status},
+    message::{self, MessageReading, Status},
     name::{BranchName, Oid},
 };
 
 /// What a commit means for the tasks of a run.
 #[derive(Debug, Clone)]
-pub(super) enum Note {
+pub(super) enum CommitMeaning {
     /// Nothing.
     Nothing,
     /// A sound commit that names the run's branch.
@@ -26,14 +26,14 @@ pub(super) enum Note {
 
 /// A commit with its parents and its meaning.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct HistoryEntry {
     pub(super) id: Oid,
     pub(super) first_parent: Option<Oid>,
     pub(super) more_parents: Vec<Oid>,
-    pub(super) note: Note,
+    pub(super) note: CommitMeaning,
 }
 
-impl Entry {
+impl HistoryEntry {
     /// Reads a commit for the run of `branch`.
     pub(super) fn new(commit: &RawCommit, branch: &BranchName) -> Self {
         let mut parents = commit.parents();
@@ -51,15 +51,15 @@ impl Entry {
 
     pub(super) fn event(&self) -> Option<&Event> {
         match &self.note {
-            Note::Event(event) => Some(event),
+            CommitMeaning::Event(event) => Some(event),
             _ => None,
         }
     }
 
     /// The event, leaving nothing.
     pub(super) fn take_event(&mut self) -> Option<Event> {
-        match std::mem::replace(&mut self.note, Note::Nothing) {
-            Note::Event(event) => Some(event),
+        match std::mem::replace(&mut self.note, CommitMeaning::Nothing) {
+            CommitMeaning::Event(event) => Some(event),
             other => {
                 self.note = other;
                 None
@@ -73,29 +73,29 @@ impl Entry {
     }
 }
 
-fn note(commit: &RawCommit, branch: &BranchName) -> Note {
+fn note(commit: &RawCommit, branch: &BranchName) -> CommitMeaning {
     let text = commit.message();
     match message::read(text) {
         // A landing is a merge; what says that it landed and is none was not written by us.
-        Reading::Sound(message)
+        MessageReading::Sound(message)
             if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
         {
-            Note::Unsound
+            CommitMeaning::Unsound
         }
-        Reading::Sound(message) if message.subject.branch == *branch => {
-            Note::Event(Event::new(commit, *message))
+        MessageReading::Sound(message) if message.subject.branch == *branch => {
+            CommitMeaning::Event(Event::new(commit, *message))
         }
-        Reading::Sound(message) if message.subject.status == Status::RunStart => {
+        MessageReading::Sound(message) if message.subject.status == Status::RunStart => {
             let session = message.trailers.session();
             let branch = message.subject.branch;
             let is_own = session.is_some_and(|session| branch.as_str().ends_with(&format!("/{session}")));
-            if is_own { Note::OtherSession(branch) } else { Note::OtherRun(branch) }
+            if is_own { CommitMeaning::OtherSession(branch) } else { CommitMeaning::OtherRun(branch) }
         }
-        Reading::Sound(_) => Note::Nothing,
-        Reading::Unsound(_) => Note::Unsound,
-        Reading::Foreign => match reverted(text) {
-            targets if targets.is_empty() => Note::Nothing,
-            targets => Note::Reverts(targets),
+        MessageReading::Sound(_) => CommitMeaning::Nothing,
+        MessageReading::Unsound(_) => CommitMeaning::Unsound,
+        MessageReading::Foreign => match reverted(text) {
+            targets if targets.is_empty() => CommitMeaning::Nothing,
+            targets => CommitMeaning::Reverts(targets),
         },
     }
 }

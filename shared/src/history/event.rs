@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use crate::{
     git::RawCommit,
-    message::{self, Body, Key, Message, Reading, Status, Subject, Trailers},
+    message::{self, Body, Key, Message, MessageReading, Status, Subject, Trailers},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
@@ -16,11 +16,11 @@ pub const INTERRUPTED: &str = "Why it was interrupted:";
 
 /// One sound commit of a run, with its evidence. Copies share it: ten thousand are handed on at a time.
 #[derive(Debug, Clone)]
-pub struct Event(Arc<Told>);
+pub struct Event(Arc<EventData>);
 
 /// What an event holds.
 #[derive(Debug)]
-pub struct Told {
+pub struct EventData {
     /// The commit.
     pub commit: Oid,
     /// When it was committed: seconds since 1970. Only for showing; order is ancestry.
@@ -33,9 +33,9 @@ pub struct Told {
 }
 
 impl Deref for Event {
-    type Target = Told;
+    type Target = EventData;
 
-    fn deref(&self) -> &Told {
+    fn deref(&self) -> &EventData {
         &self.0
     }
 }
@@ -52,14 +52,14 @@ impl Event {
     #[must_use]
     pub fn written(commit: Oid, time: i64, message: Message) -> Self {
         let Message { subject, trailers, body, .. } = message;
-        Self(Arc::new(Told { commit, time, subject, trailers, body }))
+        Self(Arc::new(EventData { commit, time, subject, trailers, body }))
     }
 
     /// What a commit says, if it is sound.
     #[must_use]
     pub fn of(commit: &RawCommit) -> Option<Self> {
         match message::read(commit.message()) {
-            Reading::Sound(message) => Some(Self::new(commit, *message)),
+            MessageReading::Sound(message) => Some(Self::new(commit, *message)),
             _ => None,
         }
     }

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::entry::Entry;
+use super::entry::HistoryEntry;
 use crate::name::Oid;
 
 /// The commits of a walk with their order. Nodes are indices into the entries.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<HistoryEntry>,
     shape: Shape,
 }
 
@@ -22,7 +22,7 @@ enum Shape {
 }
 
 impl Graph {
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
+    pub(super) fn new(entries: Vec<HistoryEntry>) -> Self {
         let shape = if is_chain(&entries) { Shape::Chain } else { web(&entries) };
         Self { entries, shape }
     }
@@ -44,7 +44,7 @@ impl Graph {
         }
     }
 
-    pub(super) fn entry(&self, node: u32) -> &Entry {
+    pub(super) fn entry(&self, node: u32) -> &HistoryEntry {
         &self.entries[node as usize]
     }
 
@@ -169,15 +169,15 @@ fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn is_chain(entries: &[Entry]) -> bool {
+fn is_chain(entries: &[HistoryEntry]) -> bool {
     entries.iter().all(|entry| entry.more_parents.is_empty())
         && entries.windows(2).all(|pair| pair[0].first_parent == Some(pair[1].id))
 }
 
-fn web(entries: &[Entry]) -> Shape {
+fn web(entries: &[HistoryEntry]) -> Shape {
     let places: HashMap<Oid, u32> =
         entries.iter().enumerate().map(|(at, entry)| (entry.id, index(at))).collect();
-    let known = |entry: &Entry| entry.parents().filter_map(|id| places.get(&id).copied()).collect();
+    let known = |entry: &HistoryEntry| entry.parents().filter_map(|id| places.get(&id).copied()).collect();
     let parents: Vec<Vec<u32>> = entries.iter().map(known).collect();
     let order = ancestors_first(&parents);
     let mut rank = vec![0; order.len()];

@@ -5,7 +5,7 @@ use crate::name::TaskId;
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ground {
+pub enum EventPosition {
     /// On the run's branch.
     Run,
     /// On the task's own branch only.
@@ -14,7 +14,7 @@ pub enum Ground {
 
 impl Run {
     /// Adds what has just been written down. It follows everything that is known of its task.
-    pub fn grow(&mut self, event: Event, ground: Ground) {
+    pub fn grow(&mut self, event: Event, ground: EventPosition) {
         let Some(task) = event.task().cloned() else {
             return;
         };
@@ -26,7 +26,7 @@ impl Run {
         let TaskHistory { id, mut events, cancelled, earlier, .. } = history;
         events.push(event);
         let mut grown = TaskHistory::new(id, events, cancelled, Vec::new()).with_earlier(earlier);
-        grown.is_landed = ground == Ground::Run;
+        grown.is_landed = ground == EventPosition::Run;
         self.tasks.push(grown);
         let last = self.tasks.len() - 1;
         self.tasks.swap(at, last);

@@ -4,35 +4,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     HistoryError,
-    entry::Entry,
-    walk::{Reading, Walk, Walker, settle},
+    entry::HistoryEntry,
+    walk::{CommitSource, RunCommits, Walker, settle},
 };
 use crate::name::{BranchName, Oid};
 
 /// The commits of a run, as they were read last. Copies share them.
 #[derive(Debug, Clone, Default)]
-pub struct Memory(Arc<Mutex<Option<Remembered>>>);
+pub struct CommitCache(Arc<Mutex<Option<Remembered>>>);
 
 #[derive(Debug)]
 struct Remembered {
     branch: BranchName,
     tip: Oid,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
 }
 
-impl Memory {
+impl CommitCache {
     fn lock(&self) -> MutexGuard<'_, Option<Remembered>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a run as git has it. What is remembered of it is not asked for again, and at first neither is what the cache
     /// holds: each commit there proves itself by its id, from the tip, which git tells, down to the start.
-    pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<Walk, HistoryError> {
+    pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<RunCommits, HistoryError> {
         let mut remembered = self.lock();
         let known = remembered.take().filter(|known| known.branch == *walker.branch);
         let walk = match known.and_then(|known| walker.read_since(known.tip, known.entries)) {
             Some(walk) => walk,
-            None => walker.walk(Reading::Cached)?,
+            None => walker.walk(CommitSource::Cached)?,
         };
         // Where no run began, everything was read, and nobody would make use of it.
         *remembered = walk.start.map(|_| {
@@ -45,7 +45,7 @@ impl Memory {
 
 impl Walker<'_> {
     /// What git itself gave before, up to `old`, and from git only what is new since. `None` if that is of no use.
-    fn read_since(&self, old: Oid, known: Vec<Entry>) -> Option<Walk> {
+    fn read_since(&self, old: Oid, known: Vec<HistoryEntry>) -> Option<RunCommits> {
         if self.repository.is_shallow {
             return None;
         }

@@ -16,10 +16,10 @@ mod run;
 mod tasks;
 mod walk;
 
-pub use base::{BROUGHT_BACK, Base, Conflicts, Work};
+pub use base::{BROUGHT_BACK, Conflicts, TaskWork, WorkBase};
 pub use event::{Event, FAILED, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
-pub use grow::Ground;
-pub use memory::Memory;
+pub use grow::EventPosition;
+pub use memory::CommitCache;
 pub use run::{HistoryError, Run, RunStart};
-pub use walk::{Reading, Scope};
+pub use walk::{CommitSource, RunScope};

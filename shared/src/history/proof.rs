@@ -1,24 +1,24 @@
 //! What a step needs to count: a task is complete only after the approved review of the same attempt, and a landing only
 //! if it lands that. A commit alone proves nothing: anybody can write one.
 
-use super::{Event, graph::Graph, reverts::Verdict};
+use super::{Event, graph::Graph, reverts::RevertVerdict};
 use crate::{git::Repository, message::Status, name::Oid};
 
 /// What is known of commits that are not among those that were read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sources {
+pub(super) struct CommitFacts {
     /// Whether the repository may lack what was landed: only then is a landing believed whose source cannot be found.
     may_lack: bool,
 }
 
-impl Sources {
+impl CommitFacts {
     pub(super) fn of(repository: &Repository) -> Self {
         Self { may_lack: repository.is_shallow }
     }
 
     /// Leaves out what counts only after something that is not there. Also tells whether a landing could not be verified.
-    pub(super) fn prove(self, graph: &Graph, verdict: Verdict) -> (Verdict, bool) {
-        let Verdict { counted, cancelled, earlier, .. } = verdict;
+    pub(super) fn prove(self, graph: &Graph, verdict: RevertVerdict) -> (RevertVerdict, bool) {
+        let RevertVerdict { counted, cancelled, earlier, .. } = verdict;
         let (mut kept, mut is_unverified) = (Vec::with_capacity(counted.len()), false);
         let mut left_out = Vec::new();
         for (at, node) in counted.into_iter().enumerate() {
@@ -41,7 +41,7 @@ impl Sources {
         }
         let earlier = earlier - left_out.iter().filter(|at| **at < earlier).count();
         let unproven = left_out.len();
-        (Verdict { counted: kept, cancelled, earlier, unproven }, is_unverified)
+        (RevertVerdict { counted: kept, cancelled, earlier, unproven }, is_unverified)
     }
 
     /// Whether what a landing names as its source holds the completion of the task. `None` if the source is not here.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{entry::Note, graph::Graph};
+use super::{entry::CommitMeaning, graph::Graph};
 use crate::{message::Status, name::Oid};
 
 /// The reverts of a walk that hold: each takes back an event, and none of them was itself taken back.
@@ -14,7 +14,7 @@ pub(super) struct Reverts {
 
 /// What reverts did to the events of one task.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct RevertVerdict {
     /// Events that count, oldest first.
     pub(super) counted: Vec<u32>,
     /// Events that do not: reverted, or later than one that was.
@@ -28,7 +28,7 @@ pub(super) struct Verdict {
 impl Reverts {
     /// The reverts among the nodes that `within` names.
     pub(super) fn find(graph: &Graph, within: impl Fn(u32) -> bool) -> Self {
-        let is_revert = |node: &u32| matches!(graph.entry(*node).note, Note::Reverts(_));
+        let is_revert = |node: &u32| matches!(graph.entry(*node).note, CommitMeaning::Reverts(_));
         let mut reverts: Vec<u32> =
             graph.oldest_first().filter(|node| is_revert(node) && within(*node)).collect();
         if reverts.is_empty() {
@@ -45,10 +45,10 @@ impl Reverts {
     }
 
     /// Applies them to the events of one task, given oldest first.
-    pub(super) fn judge(&self, graph: &Graph, nodes: &[u32]) -> Verdict {
+    pub(super) fn judge(&self, graph: &Graph, nodes: &[u32]) -> RevertVerdict {
         let pairs: Vec<(u32, u32)> =
             if self.pairs.is_empty() { Vec::new() } else { self.of(nodes).collect() };
-        let mut verdict = Verdict::default();
+        let mut verdict = RevertVerdict::default();
         for node in nodes {
             let before: Vec<&(u32, u32)> =
                 pairs.iter().filter(|(revert, _)| !graph.is_ancestor(*revert, *node)).collect();
@@ -80,14 +80,14 @@ fn active(graph: &Graph, newest_first: &[u32], targets: &Targets) -> Vec<(u32, u
     let mut void = vec![false; graph.entries.len()];
     let mut pairs = Vec::new();
     for revert in newest_first {
-        let Note::Reverts(ids) = &graph.entry(*revert).note else { continue };
+        let CommitMeaning::Reverts(ids) = &graph.entry(*revert).note else { continue };
         if void[*revert as usize] {
             continue;
         }
         for target in ids.iter().filter_map(|id| targets.find(id)) {
             match graph.entry(target).note {
-                Note::Reverts(_) => void[target as usize] = true,
-                Note::Event(_) => pairs.push((*revert, target)),
+                CommitMeaning::Reverts(_) => void[target as usize] = true,
+                CommitMeaning::Event(_) => pairs.push((*revert, target)),
                 _ => {}
             }
         }
@@ -105,7 +105,9 @@ struct Targets {
 
 impl Targets {
     fn of(graph: &Graph, within: impl Fn(u32) -> bool) -> Self {
-        let is_target = |node: &u32| matches!(graph.entry(*node).note, Note::Event(_) | Note::Reverts(_));
+        let is_target = |node: &u32| {
+            matches!(graph.entry(*node).note, CommitMeaning::Event(_) | CommitMeaning::Reverts(_))
+        };
         let nodes: Vec<u32> = graph.oldest_first().filter(|node| is_target(node) && within(*node)).collect();
         let mut sorted: Vec<(String, u32)> =
             nodes.iter().map(|node| (graph.entry(*node).id.to_string(), *node)).collect();

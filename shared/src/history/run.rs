@@ -1,14 +1,14 @@
 //! A run: what its start says, and what its commits say of each task.
 
 use super::{
-    Base, Memory, TaskHistory, Work,
+    CommitCache, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
-    entry::Note,
+    entry::CommitMeaning,
     graph::Graph,
-    proof::Sources,
+    proof::CommitFacts,
     reverts::Reverts,
     tasks,
-    walk::{Reading, Scope, Walk, Walker},
+    walk::{CommitSource, RunCommits, RunScope, Walker},
 };
 use crate::{
     failure::{Exit, Explain},
@@ -101,7 +101,7 @@ pub struct RunStart {
 #[derive(Debug)]
 pub struct Run {
     /// The branch and its tip.
-    pub scope: Scope,
+    pub scope: RunScope,
     /// The start, if there is one.
     pub start: Option<RunStart>,
     /// The tasks that history knows, in the order in which they first appear.
@@ -117,7 +117,11 @@ pub struct Run {
 
 impl Run {
     /// Reads the run of `scope`.
-    pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
+    pub fn scan(
+        repository: &Repository,
+        scope: RunScope,
+        reading: CommitSource,
+    ) -> Result<Self, HistoryError> {
         let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
         Self::scan_beside(repository, scope, reading, || refs.finish())
     }
@@ -125,8 +129,8 @@ impl Run {
     /// The same with refs that were listed already, the branches of the run's tasks among them.
     pub fn scan_listed(
         repository: &Repository,
-        scope: Scope,
-        reading: Reading,
+        scope: RunScope,
+        reading: CommitSource,
         refs: Vec<Ref>,
     ) -> Result<Self, HistoryError> {
         Self::scan_beside(repository, scope, reading, || Ok(refs))
@@ -135,8 +139,8 @@ impl Run {
     /// The same with refs that are still being listed.
     pub fn scan_beside(
         repository: &Repository,
-        scope: Scope,
-        reading: Reading,
+        scope: RunScope,
+        reading: CommitSource,
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         Self::scan_by(repository, scope, |walker| walker.walk(reading), refs)
@@ -145,17 +149,17 @@ impl Run {
     /// The same from git, but for what `memory` holds.
     pub fn scan_again(
         repository: &Repository,
-        scope: Scope,
+        scope: RunScope,
         refs: Vec<Ref>,
-        memory: &Memory,
+        memory: &CommitCache,
     ) -> Result<Self, HistoryError> {
         Self::scan_by(repository, scope, |walker| memory.walk(walker), || Ok(refs))
     }
 
     fn scan_by(
         repository: &Repository,
-        scope: Scope,
-        walk: impl FnOnce(&Walker<'_>) -> Result<Walk, HistoryError>,
+        scope: RunScope,
+        walk: impl FnOnce(&Walker<'_>) -> Result<RunCommits, HistoryError>,
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
@@ -176,11 +180,12 @@ impl Run {
         let reverts = Reverts::find(&walk.graph, |_| true);
         let start = run_start(&walk, &reverts)?;
         let branches = Branches::read(&walker, refs()?, &walk.graph)?;
-        let unsound = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
+        let unsound =
+            walk.graph.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count();
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
         let merged = if start.is_none() { merged_sessions(&walk.graph) } else { Vec::new() };
         let session = start.as_ref().map(|start| &start.session);
-        let sources = Sources::of(repository);
+        let sources = CommitFacts::of(repository);
         let ignored = unsound + branches.ignored();
         let (tasks, unproven) = if branches.is_empty() {
             let groups = tasks::group(&walk.graph, session, |_| true);
@@ -200,10 +205,10 @@ impl Run {
         repository: &Repository,
         task: &TaskId,
         tip: Oid,
-    ) -> Result<Option<Base>, GitError> {
+    ) -> Result<Option<WorkBase>, GitError> {
         match self.start_of_work(task) {
             Some((start, session)) => {
-                Base::find(repository, Work { task, session: &session, start, tip }).map(Some)
+                WorkBase::find(repository, TaskWork { task, session: &session, start, tip }).map(Some)
             }
             None => Ok(None),
         }
@@ -227,7 +232,7 @@ impl Run {
 }
 
 /// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
-fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Result<(), HistoryError> {
+fn refuse_renamed(repository: &Repository, scope: &RunScope, graph: &Graph) -> Result<(), HistoryError> {
     let Some(old) = renamed_run(repository, scope, graph)? else {
         return Ok(());
     };
@@ -246,7 +251,7 @@ fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Resu
 }
 
 /// The start, with the last change of the plan that was not taken back. Two last changes cannot be told apart.
-fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, HistoryError> {
+fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, HistoryError> {
     let graph = &walk.graph;
     let Some(start) = walk.start.and_then(|start| graph.entry(start).run_start()) else {
         return Ok(None);
@@ -283,13 +288,13 @@ fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, History
 /// The branch that a run in this history belongs to, if there is one of another name.
 fn other_run(graph: &Graph) -> Option<&BranchName> {
     graph.entries.iter().find_map(|entry| match &entry.note {
-        Note::OtherRun(branch) | Note::OtherSession(branch) => Some(branch),
+        CommitMeaning::OtherRun(branch) | CommitMeaning::OtherSession(branch) => Some(branch),
         _ => None,
     })
 }
 
 fn merged_sessions(graph: &Graph) -> Vec<Oid> {
-    let is_start = |note: &Note| matches!(note, Note::OtherSession(_));
+    let is_start = |note: &CommitMeaning| matches!(note, CommitMeaning::OtherSession(_));
     graph.entries.iter().filter(|entry| is_start(&entry.note)).map(|entry| entry.id).collect()
 }
 
@@ -297,13 +302,13 @@ fn merged_sessions(graph: &Graph) -> Vec<Oid> {
 /// came here with all the rest. A branch that was at that very start itself is.
 fn renamed_run<'a>(
     repository: &Repository,
-    scope: &Scope,
+    scope: &RunScope,
     graph: &'a Graph,
 ) -> Result<Option<&'a BranchName>, GitError> {
     for entry in &graph.entries {
         match &entry.note {
-            Note::OtherRun(branch) => return Ok(Some(branch)),
-            Note::OtherSession(branch) if repository.was_at(&scope.branch, entry.id)? => {
+            CommitMeaning::OtherRun(branch) => return Ok(Some(branch)),
+            CommitMeaning::OtherSession(branch) if repository.was_at(&scope.branch, entry.id)? => {
                 return Ok(Some(branch));
             }
             _ => {}

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::{
     Event, TaskHistory,
-    entry::Entry,
+    entry::HistoryEntry,
     graph::Graph,
-    proof::Sources,
-    reverts::{Reverts, Verdict},
+    proof::CommitFacts,
+    reverts::{RevertVerdict, Reverts},
 };
 use crate::{
     message::{Key, Status},
@@ -25,7 +25,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) task: TaskId,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RevertVerdict,
     /// Those that no other follows: one, or the ends of a fork.
     pub(super) newest: Vec<u32>,
     /// Whether a landing counts although what it landed is not in this repository.
@@ -64,12 +64,12 @@ pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(
 
 /// Judges all tasks of a run at once.
 pub(super) fn judge_all(
-    (graph, sources): (&Graph, Sources),
+    (graph, sources): (&Graph, CommitFacts),
     groups: Vec<Group>,
     reverts: &Reverts,
 ) -> Vec<Judged> {
     let proven = groups.iter().map(|group| sources.prove(graph, reverts.judge(graph, &group.nodes)));
-    let (verdicts, unverified): (Vec<Verdict>, Vec<bool>) = proven.unzip();
+    let (verdicts, unverified): (Vec<RevertVerdict>, Vec<bool>) = proven.unzip();
     let mut group_of = vec![None; graph.entries.len()];
     for (at, verdict) in verdicts.iter().enumerate() {
         verdict.counted.iter().for_each(|node| group_of[*node as usize] = Some(at));
@@ -87,7 +87,7 @@ pub(super) fn judge_all(
 }
 
 /// Judges one task.
-pub(super) fn judge((graph, sources): (&Graph, Sources), group: Group, reverts: &Reverts) -> Judged {
+pub(super) fn judge((graph, sources): (&Graph, CommitFacts), group: Group, reverts: &Reverts) -> Judged {
     let (verdict, is_unverified) = sources.prove(graph, reverts.judge(graph, &group.nodes));
     let counted = &verdict.counted;
     let is_followed =
@@ -119,7 +119,7 @@ impl Judged {
     ) -> TaskHistory {
         let id_of = |node: &u32| ids[*node as usize];
         let forks = if self.newest.len() > 1 { self.newest.iter().map(id_of).collect() } else { Vec::new() };
-        let Verdict { counted, cancelled, earlier, .. } = self.verdict;
+        let RevertVerdict { counted, cancelled, earlier, .. } = self.verdict;
         let events = counted.into_iter().filter_map(&mut event).collect();
         let cancelled = cancelled.into_iter().filter_map(&mut event).collect();
         let history = TaskHistory::new(self.task, events, cancelled, forks).with_earlier(earlier);
@@ -130,7 +130,7 @@ impl Judged {
 /// The histories of a whole walk, which is used up: ten thousand events are moved, not copied.
 pub(super) fn histories(graph: Graph, judged: Vec<Judged>) -> Vec<TaskHistory> {
     let ids: Vec<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
-    let mut entries: Vec<Entry> = graph.entries;
+    let mut entries: Vec<HistoryEntry> = graph.entries;
     let mut take = |node: u32| entries[node as usize].take_event();
     let histories = judged.into_iter().map(|judged| judged.into_history(&ids, &mut take));
     histories.filter(TaskHistory::is_told).collect()

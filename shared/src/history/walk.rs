@@ -10,7 +10,7 @@ use std::{
 use super::{
     HistoryError,
     cache::Cache,
-    entry::{Entry, takes_back},
+    entry::{HistoryEntry, takes_back},
     graph::{Graph, Marks},
 };
 use crate::{
@@ -22,14 +22,14 @@ use crate::{
 
 /// Which run is meant: the branch that its commits name, and where to begin to look for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct RunScope {
     /// The name in the subjects.
     pub branch: BranchName,
     /// The newest commit; `None` if the branch has none yet.
     pub tip: Option<Oid>,
 }
 
-impl Scope {
+impl RunScope {
     /// The run of the branch `asked` for, or of the branch that is checked out. A branch that is no more is
     /// looked for from `HEAD`; on a task's own branch the run's branch is meant.
     pub fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<Self, HistoryError> {
@@ -63,7 +63,7 @@ fn run_of(repository: &Repository, branch: &BranchName) -> Result<Option<BranchN
 
 /// Where commits may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum CommitSource {
     /// Those read before from the cache: for showing.
     Cached,
     /// All of them from git: for acting.
@@ -72,7 +72,7 @@ pub enum Reading {
 
 /// The commits of a run, and its start among them if it has one.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct RunCommits {
     pub(super) graph: Graph,
     pub(super) start: Option<u32>,
 }
@@ -91,8 +91,8 @@ pub(super) struct Walker<'a> {
 
 impl Walker<'_> {
     /// Reads the run back to its start, or all of history if there is none.
-    pub(super) fn walk(&self, reading: Reading) -> Result<Walk, HistoryError> {
-        let is_cached = reading == Reading::Cached && !self.repository.is_shallow;
+    pub(super) fn walk(&self, reading: CommitSource) -> Result<RunCommits, HistoryError> {
+        let is_cached = reading == CommitSource::Cached && !self.repository.is_shallow;
         let cache = is_cached.then(|| Cache::new(self.repository, self.branch));
         if let Some(walk) = cache.as_ref().and_then(|cache| self.read_cache(cache)) {
             return Ok(walk);
@@ -101,13 +101,13 @@ impl Walker<'_> {
     }
 
     /// The commits that `revisions` select, read for this run. A shallow edge among them is an error.
-    pub(super) fn read_entries(&self, revisions: &[String]) -> Result<Vec<Entry>, HistoryError> {
+    pub(super) fn read_entries(&self, revisions: &[String]) -> Result<Vec<HistoryEntry>, HistoryError> {
         let found = self.read_all(revisions)?;
         self.refuse_shallow_edge(&found.entries)?;
         Ok(found.entries)
     }
 
-    pub(super) fn read_git(&self, cache: Option<&Cache>) -> Result<Walk, HistoryError> {
+    pub(super) fn read_git(&self, cache: Option<&Cache>) -> Result<RunCommits, HistoryError> {
         let mut found = self.read_until_start()?;
         if let Some(start) = found.start
             && !is_one_line(&found.entries)
@@ -127,7 +127,7 @@ impl Walker<'_> {
     }
 
     /// What the cache knows, and from git only what is new since. `None` if the cache is of no use.
-    fn read_cache(&self, cache: &Cache) -> Option<Walk> {
+    fn read_cache(&self, cache: &Cache) -> Option<RunCommits> {
         let cached = cache.load()?;
         let mut commits = Vec::new();
         if cached.tip != self.tip {
@@ -161,7 +161,7 @@ impl Walker<'_> {
 
     /// A parent that the cache does not hold must lie before the run. For those of the start that is so by
     /// definition; of the others git is asked, so that a cache with a hole hides nothing.
-    pub(super) fn has_true_edges(&self, walk: &Walk) -> Option<()> {
+    pub(super) fn has_true_edges(&self, walk: &RunCommits) -> Option<()> {
         let graph = &walk.graph;
         let start = graph.entry(walk.start?);
         if graph.is_chain() && graph.entries.last().is_some_and(|oldest| oldest.id == start.id) {
@@ -171,7 +171,7 @@ impl Walker<'_> {
         let edges: Vec<String> = graph
             .entries
             .iter()
-            .flat_map(Entry::parents)
+            .flat_map(HistoryEntry::parents)
             .filter(|id| !known.contains(id))
             .map(|id| id.to_string())
             .collect();
@@ -191,8 +191,8 @@ impl Walker<'_> {
     }
 
     /// In git's own order, which needs no more history than what is read, until a start of this run is seen.
-    fn read_until_start(&self) -> Result<Found, HistoryError> {
-        let mut found = Found::default();
+    fn read_until_start(&self) -> Result<WalkedCommits, HistoryError> {
+        let mut found = WalkedCommits::default();
         for commit in self.repository.stream_commits(&[self.tip.to_string()])? {
             let entry = found.add(self.authentic(commit?, found.entries.len())?, self.branch);
             if entry.run_start().is_some() {
@@ -203,8 +203,8 @@ impl Walker<'_> {
         Ok(found)
     }
 
-    pub(super) fn read_all(&self, revisions: &[String]) -> Result<Found, HistoryError> {
-        let mut found = Found::default();
+    pub(super) fn read_all(&self, revisions: &[String]) -> Result<WalkedCommits, HistoryError> {
+        let mut found = WalkedCommits::default();
         for commit in self.repository.stream_commits(revisions)? {
             found.add(self.authentic(commit?, found.entries.len())?, self.branch);
         }
@@ -220,7 +220,7 @@ impl Walker<'_> {
     }
 
     /// A run whose history was cut off by a shallow clone cannot be told.
-    fn refuse_shallow_edge(&self, entries: &[Entry]) -> Result<(), HistoryError> {
+    fn refuse_shallow_edge(&self, entries: &[HistoryEntry]) -> Result<(), HistoryError> {
         let edge = self.shallow_edge();
         match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
             Some(entry) => Err(HistoryError::Shallow { edge: entry.id }),
@@ -239,18 +239,18 @@ impl Walker<'_> {
 }
 
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) entries: Vec<Entry>,
-    start: Option<Entry>,
+pub(super) struct WalkedCommits {
+    pub(super) entries: Vec<HistoryEntry>,
+    start: Option<HistoryEntry>,
     /// `None` once they are too many to be kept.
     commits: Option<Vec<RawCommit>>,
     size: usize,
 }
 
-impl Found {
-    fn add(&mut self, commit: RawCommit, branch: &BranchName) -> &Entry {
+impl WalkedCommits {
+    fn add(&mut self, commit: RawCommit, branch: &BranchName) -> &HistoryEntry {
         let at = self.entries.len();
-        self.entries.push(Entry::new(&commit, branch));
+        self.entries.push(HistoryEntry::new(&commit, branch));
         if at == 0 {
             self.commits = Some(Vec::new());
         }
@@ -265,7 +265,7 @@ impl Found {
     }
 }
 
-fn is_one_line(entries: &[Entry]) -> bool {
+fn is_one_line(entries: &[HistoryEntry]) -> bool {
     entries.windows(2).all(|pair| pair[0].more_parents.is_empty() && pair[0].first_parent == Some(pair[1].id))
 }
 
@@ -275,13 +275,13 @@ const SHARE: usize = 200;
 
 /// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
 /// commits that is most of what showing state from the cache costs.
-fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<Entry>> {
-    let read = |commit: &RawCommit| commit.is_authentic().then(|| Entry::new(commit, branch));
+fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry>> {
+    let read = |commit: &RawCommit| commit.is_authentic().then(|| HistoryEntry::new(commit, branch));
     let shares: Vec<&[RawCommit]> = commits.chunks(SHARE).collect();
     let next = AtomicUsize::new(0);
     let take = || {
         let at = next.fetch_add(1, Ordering::Relaxed);
-        shares.get(at).map(|share| (at, share.iter().map(read).collect::<Option<Vec<Entry>>>()))
+        shares.get(at).map(|share| (at, share.iter().map(read).collect::<Option<Vec<HistoryEntry>>>()))
     };
     let work = || std::iter::from_fn(take).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -301,10 +301,10 @@ fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<Entry>> {
 }
 
 /// Chooses the last start of the run, and leaves out what cannot be reached or lies before it.
-pub(super) fn settle(entries: Vec<Entry>, tip: Oid) -> Result<Walk, HistoryError> {
+pub(super) fn settle(entries: Vec<HistoryEntry>, tip: Oid) -> Result<RunCommits, HistoryError> {
     let graph = Graph::new(entries);
     let Some(top) = graph.find(tip) else {
-        return Ok(Walk { graph, start: None });
+        return Ok(RunCommits { graph, start: None });
     };
     let within = graph.reachable(&[top]);
     let starts = graph
@@ -319,13 +319,13 @@ pub(super) fn settle(entries: Vec<Entry>, tip: Oid) -> Result<Walk, HistoryError
     Ok(prune(graph, &within, start))
 }
 
-fn prune(graph: Graph, within: &Marks, start: Option<u32>) -> Walk {
+fn prune(graph: Graph, within: &Marks, start: Option<u32>) -> RunCommits {
     let before: Vec<u32> = start.map(|start| graph.parents(start).collect()).unwrap_or_default();
     let before = graph.reachable(&before);
     let start_id = start.map(|start| graph.entry(start).id);
     let nodes = 0..u32::try_from(graph.entries.len()).unwrap_or(u32::MAX);
     if nodes.clone().all(|node| within.contains(node) && !before.contains(node)) {
-        return Walk { graph, start };
+        return RunCommits { graph, start };
     }
     let keep: Vec<bool> = nodes.map(|node| within.contains(node) && !before.contains(node)).collect();
     let mut keep = keep.into_iter();
@@ -333,7 +333,7 @@ fn prune(graph: Graph, within: &Marks, start: Option<u32>) -> Walk {
     entries.retain(|_| keep.next().unwrap_or(false));
     let graph = Graph::new(entries);
     let start = start_id.and_then(|id| graph.find(id));
-    Walk { graph, start }
+    RunCommits { graph, start }
 }
 
 /// The raw form of the commits that are left.

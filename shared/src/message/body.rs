@@ -7,7 +7,7 @@ const LONGEST: usize = 64 * 1024;
 
 /// A heading of ours and the text that it introduces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct BodySection {
     /// One line of ours, such as `Review:`.
     pub heading: String,
     /// What somebody else said. It is quoted when written.
@@ -18,7 +18,7 @@ pub struct Section {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
     /// In order.
-    pub sections: Vec<Section>,
+    pub sections: Vec<BodySection>,
 }
 
 impl Body {
@@ -31,7 +31,7 @@ impl Body {
     /// The same body with one more section.
     #[must_use]
     pub fn with(mut self, heading: &str, text: &str) -> Self {
-        self.sections.push(Section { heading: heading_of(heading), text: text_of(text) });
+        self.sections.push(BodySection { heading: heading_of(heading), text: text_of(text) });
         self
     }
 
@@ -52,7 +52,7 @@ impl Body {
     /// without text, so that nothing that a person wrote is taken for an agent's words.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut sections: Vec<Section> = Vec::new();
+        let mut sections: Vec<BodySection> = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             match (unquote(line), sections.last_mut()) {
                 (Some(quoted), Some(section)) => {
@@ -60,9 +60,9 @@ impl Body {
                     section.text.push('\n');
                 }
                 (Some(quoted), None) => {
-                    sections.push(Section { heading: String::new(), text: format!("{quoted}\n") });
+                    sections.push(BodySection { heading: String::new(), text: format!("{quoted}\n") });
                 }
-                (None, _) => sections.push(Section { heading: line.to_owned(), text: String::new() }),
+                (None, _) => sections.push(BodySection { heading: line.to_owned(), text: String::new() }),
             }
         }
         for section in &mut sections {
@@ -72,7 +72,7 @@ impl Body {
     }
 }
 
-impl Section {
+impl BodySection {
     fn render(&self, room: usize) -> String {
         let mut out = String::new();
         if !self.heading.is_empty() {

@@ -19,14 +19,14 @@ mod value;
 mod write;
 
 pub use block::read_as_git;
-pub use body::{Body, Section, plain_text, visible, visible_lines};
+pub use body::{Body, BodySection, plain_text, visible, visible_lines};
 pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;
 pub use fault::Fault;
 pub use key::Key;
 pub use nearest::{is_mistyped, misspelt, nearest};
-pub use read::{Reading, read};
+pub use read::{MessageReading, read};
 pub use status::{Status, Step};
 pub use subject::{Subject, Wording};
 pub use trailers::Trailers;

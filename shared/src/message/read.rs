@@ -10,7 +10,7 @@ use super::{
 
 /// What a message turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum MessageReading {
     /// It does not claim to be ours.
     Foreign,
     /// It claims to be ours and is not sound. There is at least one fault; they are in order of their lines. At
@@ -31,13 +31,13 @@ const CHERRY_PICK: &str = "(cherry picked from commit ";
 
 /// Reads a message.
 #[must_use]
-pub fn read(message: &[u8]) -> Reading {
+pub fn read(message: &[u8]) -> MessageReading {
     if !claims(message) {
-        return Reading::Foreign;
+        return MessageReading::Foreign;
     }
     let line_at = |offset: usize| 1 + memchr::memchr_iter(b'\n', &message[..offset]).count();
     if let Some(at) = memchr::memchr(0, message) {
-        return Reading::Unsound(vec![Fault::new(
+        return MessageReading::Unsound(vec![Fault::new(
             line_at(at),
             "a NUL byte: git ends the message there",
             "take the byte out",
@@ -47,7 +47,11 @@ pub fn read(message: &[u8]) -> Reading {
         Ok(text) => Reader::new(text).read(),
         Err(error) => {
             let line = line_at(error.valid_up_to());
-            Reading::Unsound(vec![Fault::new(line, "bytes that are not UTF-8", "write the message in UTF-8")])
+            MessageReading::Unsound(vec![Fault::new(
+                line,
+                "bytes that are not UTF-8",
+                "write the message in UTF-8",
+            )])
         }
     }
 }
@@ -94,7 +98,7 @@ impl<'a> Reader<'a> {
         self.faults.len() >= Fault::MOST
     }
 
-    fn read(mut self) -> Reading {
+    fn read(mut self) -> MessageReading {
         let subject = self.read_subject();
         self.check_before_block();
         self.read_block();
@@ -108,8 +112,10 @@ impl<'a> Reader<'a> {
         self.faults.truncate(Fault::MOST);
         self.faults.sort_by_key(|fault| fault.line);
         match subject {
-            Some(subject) if self.faults.is_empty() => Reading::Sound(Box::new(self.into_message(subject))),
-            _ => Reading::Unsound(self.faults),
+            Some(subject) if self.faults.is_empty() => {
+                MessageReading::Sound(Box::new(self.into_message(subject)))
+            }
+            _ => MessageReading::Unsound(self.faults),
         }
     }
 

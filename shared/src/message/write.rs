@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Body, Fault, Key, Reading, Subject, Trailers, read};
+use super::{Body, Fault, Key, MessageReading, Subject, Trailers, read};
 
 /// A sound message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,8 @@ impl Message {
         let body = body.render().trim_end().to_owned();
         let message = Self { subject, body, trailers, foreign: Vec::new() };
         match read(message.render().as_bytes()) {
-            Reading::Sound(back) if *back == message => Ok(message),
-            Reading::Unsound(faults) => Err(faults),
+            MessageReading::Sound(back) if *back == message => Ok(message),
+            MessageReading::Unsound(faults) => Err(faults),
             _ => Err(vec![Fault::new(1, "the message would not be read back as it is", "shorten its body")]),
         }
     }

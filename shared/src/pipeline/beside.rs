@@ -2,16 +2,16 @@
 //! the repository that has the plan, names that commit.
 
 use super::{
-    Happening,
-    kept::Kept,
-    place::{self, Begun, Looker, Work},
+    PipelineEventKind,
+    kept::CommittedTurns,
+    place::{self, AttemptCheckout, AttemptWork, Looker},
     turn_words::TurnMessage,
 };
 use crate::{
-    git::{Change, GitError, Repository},
+    git::{GitError, Repository, TreeChange},
     message::Key,
     name::{Oid, RepoName},
-    record::{Entry, Index, Prepared, RecordError, Recorder},
+    record::{IndexUpdate, Prepared, RecordError, RunRecorder, TaskEvent},
     session::OtherCommit,
 };
 
@@ -21,17 +21,17 @@ pub(super) type Trees = Option<(Oid, Oid)>;
 /// Another repository while an agent works in it.
 pub(super) struct Beside<'k, 'a> {
     name: &'k RepoName,
-    recorder: &'k mut Recorder<'a>,
-    begun: &'k Begun,
+    recorder: &'k mut RunRecorder<'a>,
+    begun: &'k AttemptCheckout,
     looker: Option<Looker<'a>>,
-    pub(super) kept: Kept,
+    pub(super) kept: CommittedTurns,
 }
 
 /// What a turn changed there, on the way to its commit.
 pub(super) struct Pending {
     /// Which of the other repositories it is.
     pub(super) at: usize,
-    pub(super) work: Work,
+    pub(super) work: AttemptWork,
     pub(super) message: TurnMessage,
     /// Its commit, which the branch does not hold yet.
     pub(super) prepared: Option<Result<Prepared, RecordError>>,
@@ -42,7 +42,7 @@ impl Pending {
     pub(super) fn prepare(
         &mut self,
         beside: &Beside<'_, '_>,
-        entry: Option<Entry<'_>>,
+        entry: Option<TaskEvent<'_>>,
         number: u32,
     ) -> Option<OtherCommit> {
         let mut entry = entry?;
@@ -53,14 +53,18 @@ impl Pending {
         Some(OtherCommit {
             repository: beside.name.to_string(),
             commit: commit?,
-            files: self.work.changes.iter().map(Change::shown).collect(),
+            files: self.work.changes.iter().map(TreeChange::shown).collect(),
         })
     }
 }
 
 impl<'k, 'a> Beside<'k, 'a> {
-    pub(super) fn new(name: &'k RepoName, recorder: &'k mut Recorder<'a>, begun: &'k Begun) -> Self {
-        Self { name, recorder, begun, looker: None, kept: Kept::default() }
+    pub(super) fn new(
+        name: &'k RepoName,
+        recorder: &'k mut RunRecorder<'a>,
+        begun: &'k AttemptCheckout,
+    ) -> Self {
+        Self { name, recorder, begun, looker: None, kept: CommittedTurns::default() }
     }
 
     /// What lay in its worktree before and what lies there now, if that is not the same.
@@ -74,23 +78,32 @@ impl<'k, 'a> Beside<'k, 'a> {
     }
 
     /// What is to be committed here, where `after` lay in the worktree when the turn ended.
-    pub(super) fn find_work(&self, after: Oid) -> Result<Option<Work>, RecordError> {
+    pub(super) fn find_work(&self, after: Oid) -> Result<Option<AttemptWork>, RecordError> {
         Ok(place::turn(self.recorder, self.begun, after)?)
     }
 
     /// The branch takes in what the turn of this number changed here.
-    pub(super) fn keep(&mut self, pending: Pending, number: u32) -> Result<Option<Happening>, RecordError> {
+    pub(super) fn keep(
+        &mut self,
+        pending: Pending,
+        number: u32,
+    ) -> Result<Option<PipelineEventKind>, RecordError> {
         let Pending { work, prepared: Some(prepared), .. } = pending else {
             return Ok(None);
         };
         let delivery = work.delivery();
         let (event, index) = self.recorder.deliver_turn(prepared?, delivery)?;
-        if index == Index::Behind {
+        if index == IndexUpdate::Behind {
             self.kept.index = index;
         }
         self.kept.folded.extend(work.folded);
         let (commit, words) = (event.commit, event.subject.text.clone());
-        Ok(Some(Happening::Committed { turn: number.into(), repo: Some(self.name.clone()), commit, words }))
+        Ok(Some(PipelineEventKind::Committed {
+            turn: number.into(),
+            repo: Some(self.name.clone()),
+            commit,
+            words,
+        }))
     }
 }
 

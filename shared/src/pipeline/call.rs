@@ -9,19 +9,19 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Expense, Happening, PipelineError, Who, gemini_home,
+    Expense, PipelineError, PipelineEventKind, Who, gemini_home,
     reason::{attributed, explain, redacted},
 };
 use crate::{
     agent::{
-        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
-        Usage,
+        AgentEvent, CallOutcome, EventFormat, EventReader, LimitKind, ProcessEnd, Request, Runner, Tally,
+        ToolServer, Usage,
         limits::{Backoff, Chosen},
         names_lost_session,
         redact::{Redactor, Secrets},
     },
     git::HandedFiles,
-    process::{self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised},
+    process::{self, Cancel, Chunk, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised},
     safe_files,
 };
 
@@ -38,9 +38,9 @@ pub struct Caller<'a> {
     /// The wish to stop.
     pub cancel: &'a Cancel,
     /// Tells whether a process of an attempt lives, for callers that must know after a crash.
-    pub attendance: Option<&'a mut Attendance>,
+    pub attendance: Option<&'a mut OrphanLock>,
     /// Who is told what happens.
-    pub voice: &'a mut (dyn FnMut(Happening) + 'a),
+    pub voice: &'a mut (dyn FnMut(PipelineEventKind) + 'a),
     /// Who follows what the agent does, if somebody has to.
     pub follower: Option<&'a mut (dyn Follower + 'a)>,
     /// What all calls have spent.
@@ -61,10 +61,10 @@ pub trait Follower {
     fn hear(&mut self, printed: &[u8], events: &[AgentEvent]);
 
     /// It has told nothing more for now; `tally` has all of it. Gives what somebody else should be told.
-    fn settle(&mut self, tally: &Tally) -> Vec<Happening>;
+    fn settle(&mut self, tally: &Tally) -> Vec<PipelineEventKind>;
 
     /// The call is over.
-    fn ends(&mut self, tally: &Tally) -> Vec<Happening>;
+    fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind>;
 }
 
 /// The same one for a shorter time.
@@ -105,9 +105,9 @@ pub struct Call {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Reply {
+pub struct CallReply {
     /// Judged by stream and exit code.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// The end of what it said and of what it printed to standard error, redacted.
     pub words: String,
     /// Whether the program ended by itself without the agent having said or done anything, or with words that its own
@@ -131,7 +131,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    fn find(ended: &process::Outcome, tally: &Tally, handed: &HandedFiles) -> Option<Self> {
+    fn find(ended: &process::SupervisedEnd, tally: &Tally, handed: &HandedFiles) -> Option<Self> {
         if !handed.are_untouched() {
             Some(Self::Misled)
         } else if ended.printed_late {
@@ -194,11 +194,11 @@ impl Caller<'_> {
         &mut self,
         at_limit: AtLimit,
         prepare: impl Fn() -> Result<Call, PipelineError>,
-    ) -> Result<Reply, PipelineError> {
+    ) -> Result<CallReply, PipelineError> {
         let mut waited = Duration::ZERO;
         for tries in 0.. {
             let reply = self.call_once(prepare()?)?;
-            let Outcome::Limited { kind, until, message, .. } = &reply.outcome else {
+            let CallOutcome::Limited { kind, until, message, .. } = &reply.outcome else {
                 return Ok(reply);
             };
             if (*kind, at_limit) == (LimitKind::Limit, AtLimit::Leave) {
@@ -212,7 +212,7 @@ impl Caller<'_> {
                 waited += pause.span;
             }
             let seconds = pause.span.as_secs_f64().ceil() as u64;
-            (self.voice)(Happening::Waits { seconds, chosen: pause.chosen });
+            (self.voice)(PipelineEventKind::Waits { seconds, chosen: pause.chosen });
             if self.cancel.wait(pause.span) {
                 break;
             }
@@ -220,7 +220,7 @@ impl Caller<'_> {
         Err(PipelineError::stopped(self.cancel))
     }
 
-    fn call_once(&mut self, call: Call) -> Result<Reply, PipelineError> {
+    fn call_once(&mut self, call: Call) -> Result<CallReply, PipelineError> {
         let Call { program, stdin, format, log, has_provider, handed } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
@@ -263,30 +263,30 @@ impl Caller<'_> {
             explain(&mut outcome, &words);
         }
         let is_lost = is_mute || is_lost_session(&outcome, &words);
-        Ok(Reply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })
+        Ok(CallReply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })
     }
 }
 
 /// Whether the reason of a failure, or the last line that was printed, names a session that is gone. Earlier lines may be
 /// the agent's own words about somebody's sessions.
-fn is_lost_session(outcome: &Outcome, words: &str) -> bool {
-    let Outcome::Failed { message, .. } = outcome else { return false };
+fn is_lost_session(outcome: &CallOutcome, words: &str) -> bool {
+    let CallOutcome::Failed { message, .. } = outcome else { return false };
     [message.as_str(), words.lines().last().unwrap_or_default()].into_iter().any(names_lost_session)
 }
 
 /// Everybody who hears what an agent tells.
 pub(super) struct Hearing<'h> {
-    voice: &'h mut (dyn FnMut(Happening) + 'h),
+    voice: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
     pub(super) follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
     /// Takes secrets out of what is told. A secret may have several lines, so it hears all of them.
     redactor: Redactor,
-    untold: Vec<Happening>,
+    untold: Vec<PipelineEventKind>,
 }
 
 impl<'h> Hearing<'h> {
     pub(super) fn new(
-        voice: &'h mut (dyn FnMut(Happening) + 'h),
+        voice: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
         follower: Option<&'h mut (dyn Follower + 'h)>,
         (tally, secrets): (&'h mut Tally, &Secrets),
     ) -> Self {
@@ -318,7 +318,7 @@ pub(super) fn file_error(path: &Path, source: std::io::Error) -> PipelineError {
     PipelineError::File { path: path.display().to_string(), source }
 }
 
-pub(super) fn refuse_survivors(ended: &process::Outcome) -> Result<(), PipelineError> {
+pub(super) fn refuse_survivors(ended: &process::SupervisedEnd) -> Result<(), PipelineError> {
     if ended.survivors.is_empty() {
         return Ok(());
     }
@@ -326,26 +326,26 @@ pub(super) fn refuse_survivors(ended: &process::Outcome) -> Result<(), PipelineE
     Err(PipelineError::Survivors(pids.join(", ")))
 }
 
-fn end(ending: &Ending) -> End {
+fn end(ending: &Ending) -> ProcessEnd {
     match ending {
-        Ending::Exited(code) => End::Code(*code),
-        Ending::Signalled(signal) => End::Signal(*signal),
-        other => End::Stopped(other.to_string()),
+        Ending::Exited(code) => ProcessEnd::Code(*code),
+        Ending::Signalled(signal) => ProcessEnd::Signal(*signal),
+        other => ProcessEnd::Stopped(other.to_string()),
     }
 }
 
 /// What is told of an event, without secrets.
-fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<Happening> {
+fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<PipelineEventKind> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
         AgentEvent::FileWritten { path } => format!("wrote {path}"),
-        AgentEvent::TurnEnded { .. } => return Some(Happening::Turned),
+        AgentEvent::TurnEnded { .. } => return Some(PipelineEventKind::Turned),
         _ => return None,
     };
     let shown = redactor.feed(format!("{words}\n").as_bytes());
     let words = String::from_utf8_lossy(&shown).trim_end_matches('\n').to_owned();
-    (!words.is_empty()).then_some(Happening::Said { words })
+    (!words.is_empty()).then_some(PipelineEventKind::Said { words })
 }
 
 /// Takes secrets out of both streams of a program.

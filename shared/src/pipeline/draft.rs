@@ -2,8 +2,8 @@
 
 use super::Words;
 use crate::{
-    agent::{AgentEvent, Scope, Usage},
-    session::{Line, ToolCall, Voice},
+    agent::{AgentEvent, Usage, UsageScope},
+    session::{Speaker, ToolCall, Utterance},
 };
 
 /// Most of an agent's words in a turn that is kept, in bytes.
@@ -17,7 +17,7 @@ const MOST_PRINTED: usize = 256 * 1024;
 
 /// A turn under way.
 #[derive(Debug)]
-pub(super) struct TurnDraft {
+pub(super) struct OpenTurn {
     /// When it began: seconds since 1970.
     pub(super) started: i64,
     /// What the agent said.
@@ -27,7 +27,7 @@ pub(super) struct TurnDraft {
     /// What it spent, if that was told.
     pub(super) usage: Option<Usage>,
     /// What the program printed, a line each.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Utterance>,
     /// Whether a turn has ended in it.
     pub(super) is_over: bool,
     /// Whether the program ended within it.
@@ -37,7 +37,7 @@ pub(super) struct TurnDraft {
     printed: usize,
 }
 
-impl TurnDraft {
+impl OpenTurn {
     pub(super) fn new(started: i64, keeps: Words) -> Self {
         Self {
             started,
@@ -73,7 +73,7 @@ impl TurnDraft {
     pub(super) fn close(&mut self) {
         if !self.unfinished.is_empty() {
             let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
-            self.lines.push(Line { voice: Voice::Stream, text });
+            self.lines.push(Utterance { voice: Speaker::Stream, text });
             self.unfinished.clear();
         }
     }
@@ -85,7 +85,7 @@ impl TurnDraft {
             AgentEvent::ToolCall { name, summary } if self.tools.len() < MOST_TOOLS => {
                 self.tools.push(ToolCall { name: name.clone(), summary: summary.clone() });
             }
-            AgentEvent::Usage { scope: Scope::Turn, usage } => {
+            AgentEvent::Usage { scope: UsageScope::Turn, usage } => {
                 self.usage = Some(self.usage.unwrap_or_default().plus(*usage));
             }
             _ => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     agent::{
         AgentError,
-        limits::{Level, Overrun},
+        limits::{BudgetLevel, Overrun},
     },
     failure::{Exit, Explain},
     git::GitError,
@@ -133,7 +133,7 @@ impl PipelineError {
     /// Whether other tasks can go on all the same.
     #[must_use]
     pub fn concerns_only_the_task(&self) -> bool {
-        matches!(self, Self::Budget(overrun) if overrun.level() == Level::Task)
+        matches!(self, Self::Budget(overrun) if overrun.level() == BudgetLevel::Task)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ops::Add, sync::mpsc::Receiver, time::Duration};
 use crate::{
     agent::{Usage, limits::Spent},
     message::{Key, Trailers},
-    progress::Totals,
+    progress::RunTotals,
 };
 
 /// What the rest of a run has spent, and goes on spending while a task is worked on.
@@ -52,7 +52,7 @@ impl Expense {
     #[must_use]
     pub fn spent(&self) -> Spent {
         let usage = self.usage;
-        let totals = Totals {
+        let totals = RunTotals {
             tokens_in: usage.map(|usage| usage.tokens_in),
             tokens_out: usage.map(|usage| usage.tokens_out),
             cost: usage.and_then(|usage| usage.cost),

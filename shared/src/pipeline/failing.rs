@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Counts, read_counts};
-use crate::process::{Ending, Outcome};
+use crate::process::{Ending, SupervisedEnd};
 
 /// How a test command ended, and what can be read of its tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Observed {
 impl Observed {
     /// Reads what a program printed.
     #[must_use]
-    pub fn of(ended: &Outcome) -> Self {
+    pub fn of(ended: &SupervisedEnd) -> Self {
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let code = if let Ending::Exited(code) = ended.ending { Some(code) } else { None };
         let counts = read_counts(&said);

@@ -2,23 +2,23 @@
 //! checkout of a test is where dependencies and caches are; refs, hooks and configuration are put back.
 
 use super::{
-    Annex, Neighbours, Sentry,
-    guard::{Watch, joined},
+    ConfigGuard, Neighbours, OtherRepo,
+    guard::{ConfigWatch, joined},
     place,
 };
 use crate::{
-    git::{Company, GitError, TrackedFiles},
-    record::Recorder,
+    git::{GitError, OtherWriters, TrackedFiles},
+    record::RunRecorder,
 };
 
 /// Everything that is compared once the child has ended.
 #[derive(Debug)]
 pub(super) struct Guarded {
-    watches: Vec<Watch>,
+    watches: Vec<ConfigWatch>,
 }
 
 /// A child begins in a place of `recorder`, with these other repositories in reach.
-pub(super) fn begin(recorder: &Recorder<'_>, sentry: &Sentry, annexes: &[Annex]) -> Guarded {
+pub(super) fn begin(recorder: &RunRecorder<'_>, sentry: &ConfigGuard, annexes: &[OtherRepo]) -> Guarded {
     let others = annexes.iter().map(|annex| annex.sentry.watch(&annex.repository));
     Guarded { watches: [sentry.watch(recorder.repository())].into_iter().chain(others).collect() }
 }
@@ -28,10 +28,10 @@ impl Guarded {
     /// the branch of `recorder` is a target, which others may move at any time and which is never moved back.
     pub(super) fn end(
         self,
-        recorder: &Recorder<'_>,
+        recorder: &RunRecorder<'_>,
         attempt: Option<&str>,
     ) -> Result<Option<String>, GitError> {
-        let mut found: Vec<String> = self.watches.iter().flat_map(Watch::end).collect();
+        let mut found: Vec<String> = self.watches.iter().flat_map(ConfigWatch::end).collect();
         if let Some(attempt) = attempt
             && !place::is_untouched(recorder)?
         {
@@ -43,7 +43,7 @@ impl Guarded {
 
 /// The tracked files as they are before the test: in the user's checkout the user may have changed what they like.
 pub(super) fn look_at_tracked(
-    recorder: &Recorder<'_>,
+    recorder: &RunRecorder<'_>,
     neighbours: Neighbours<'_>,
 ) -> Result<TrackedFiles, GitError> {
     recorder.repository().look_at_tracked(recorder.tree(), neighbours.now())
@@ -54,8 +54,8 @@ pub(super) fn look_at_tracked(
 /// told, so where others were at work, files that were only written count too: they may have been others for a while. In the
 /// user's checkout it may have been the user, so there all of it is kept first, under the name of the mark `attempt`.
 pub(super) fn put_back_tracked(
-    recorder: &Recorder<'_>,
-    (before, company): (&TrackedFiles, Company),
+    recorder: &RunRecorder<'_>,
+    (before, company): (&TrackedFiles, OtherWriters),
     attempt: &str,
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
@@ -79,7 +79,7 @@ pub(super) fn put_back_tracked(
 
 /// Puts `HEAD` and the branch of a checkout back where the run left them, and says what was done to them. Commits are kept
 /// under the name of the mark `attempt`.
-pub fn put_back_checkout(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
     if place::is_untouched(recorder)? {
         return Ok(Vec::new());
     }

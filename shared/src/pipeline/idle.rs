@@ -2,12 +2,12 @@
 //! fails, unless the agent says in so many words that there is nothing to do: then the reviewer decides.
 
 use super::{
-    PipelineError, Reply, TaskRun,
-    annex::Room,
-    place::{Begun, Work},
+    CallReply, PipelineError, TaskRun,
+    other_repo::RepoAttempt,
+    place::{AttemptCheckout, AttemptWork},
 };
 use crate::{
-    agent::Outcome,
+    agent::CallOutcome,
     history::Event,
     message::{Status, plain_text},
 };
@@ -18,8 +18,8 @@ pub(super) const NOTHING_TO_DO: &str = "Nothing to do:";
 pub(super) const WORDS: &str = "NOTHING TO DO:";
 
 /// The reason of an agent that says that there is nothing to do.
-pub(super) fn reason(reply: &Reply) -> Option<String> {
-    let Outcome::Success { text, .. } = &reply.outcome else { return None };
+pub(super) fn reason(reply: &CallReply) -> Option<String> {
+    let CallOutcome::Success { text, .. } = &reply.outcome else { return None };
     let text = plain_text(text);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let last = last.trim().trim_matches(['*', '_', '`']);
@@ -38,8 +38,8 @@ impl TaskRun<'_, '_, '_> {
     /// Why an attempt has added nothing, if so: the task has changed nothing at all, or nothing since it was last rejected.
     pub(super) fn find_emptiness(
         &self,
-        (begun, work): (&Begun, &Work),
-        beside: &[(Room<'_>, Work)],
+        (begun, work): (&AttemptCheckout, &AttemptWork),
+        beside: &[(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<Option<String>, PipelineError> {
         if work.tree == self.base.tree && beside.iter().all(|(room, work)| room.adds_nothing(work)) {
             return Ok(Some("the task has not changed any file".into()));

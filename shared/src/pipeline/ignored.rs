@@ -13,7 +13,7 @@ use std::{
 use crate::{
     git::{GitError, Repository},
     name::Oid,
-    safe_files::{self, ChangeStamp, Kind, OpenedFolder},
+    safe_files::{self, ChangeStamp, FileKind, OpenedFolder},
 };
 
 /// So many are named.
@@ -135,10 +135,10 @@ impl Walk<'_> {
             let visited = safe_files::visit_stamps(&self.top.join(&folder), |name, kind, stamp| {
                 let path = folder.join(name);
                 match kind {
-                    Kind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.own) => {
+                    FileKind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.own) => {
                         inner.push(path);
                     }
-                    Kind::Folder => {}
+                    FileKind::Folder => {}
                     _ => folders[number].note(self.is_changed(stamp), &path),
                 }
                 self.goes_on().then_some(())

@@ -1,29 +1,28 @@
 //! The implement step: an agent works, and what it left is written down, however it ended.
 
 use super::{
-    Annex, Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun,
-    annex::{self, Room},
-    folded,
+    AgentCall, CallReply, Called, Expense, OtherRepo, PipelineError, PipelineEventKind, TaskRun, folded,
     guard::joined,
     idle::{self, NOTHING_TO_DO},
     implement,
     interrupted::mark_interrupted,
-    kept::Kept,
+    kept::CommittedTurns,
     messenger::Messenger,
-    place::{self, Begun, Work},
+    other_repo::{self, RepoAttempt},
+    place::{self, AttemptCheckout, AttemptWork},
     plain::{Changed, Plain},
-    task::{Step, last_line},
+    task::{StepOutcome, last_line},
     testing::last,
     turn_note::TurnsOf,
     turns::TurnKeeper,
 };
 use crate::{
-    agent::Outcome,
-    git::Change,
+    agent::CallOutcome,
+    git::TreeChange,
     history::FAILED,
     message::{Body, Status, Step as StepKind},
     name::Attempt,
-    record::{Delivery, Index, Tip},
+    record::{IndexUpdate, StagedCommit, Tip},
     session::OtherCommit,
 };
 
@@ -52,7 +51,7 @@ struct Idle {
 }
 
 impl TaskRun<'_, '_, '_> {
-    pub(super) fn implement(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+    pub(super) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let mut annexes = std::mem::take(&mut self.shop.annexes);
         let ended = self.implement_beside(attempt, &annexes);
         let step = ended.and_then(|(step, tips)| {
@@ -66,8 +65,8 @@ impl TaskRun<'_, '_, '_> {
     fn implement_beside(
         &mut self,
         attempt: Attempt,
-        annexes: &[Annex],
-    ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
+        annexes: &[OtherRepo],
+    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
         let chain = self.shop.options.staff.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.shop.name_of_next(&chain);
@@ -78,10 +77,10 @@ impl TaskRun<'_, '_, '_> {
         let log = self.shop.home.join(log);
         self.recorder.unsettle();
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
-        let mut rooms = annex::enter(annexes, self.task, attempt)?;
+        let mut rooms = other_repo::enter(annexes, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
-        let errand = Errand {
+        let errand = AgentCall {
             chain: &chain,
             time_left,
             session,
@@ -95,16 +94,17 @@ impl TaskRun<'_, '_, '_> {
         };
         let messenger = Messenger::of(self.shop, &place.git_dir, &self.log_path("commit-message"));
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
-        let others = rooms.iter_mut().map(Room::beside).collect();
+        let others = rooms.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.shop.call(errand, Some(&mut turns));
-        let (Kept { events, noticed, folded, index, expense, told }, others, plain) = turns.finish();
+        let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
+            turns.finish();
         called.expense.add(expense.usage, expense.time);
         self.shop.scribe.owe(&called.expense, told);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
-        if index == Index::Behind {
+        if index == IndexUpdate::Behind {
             self.recorder.catch_up(begun.tree)?;
         }
         let mut beside = Vec::new();
@@ -121,10 +121,10 @@ impl TaskRun<'_, '_, '_> {
     fn conclude(
         &mut self,
         attempt: Attempt,
-        (begun, work): (Begun, &mut Work),
-        mut beside: Vec<(Room<'_>, Work)>,
+        (begun, work): (AttemptCheckout, &mut AttemptWork),
+        mut beside: Vec<(RepoAttempt<'_>, AttemptWork)>,
         (called, plain): (Called, Option<Plain>),
-    ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
+    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
             && beside.iter().all(|(room, work)| room.is_untouched(work));
@@ -163,7 +163,7 @@ impl TaskRun<'_, '_, '_> {
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
-            self.shop.tell(&self.task.id, Happening::Note { words });
+            self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (room, work) in beside {
@@ -189,16 +189,16 @@ impl TaskRun<'_, '_, '_> {
             }
         }
         let is_passed = status == Some(Status::ImplementPass);
-        Ok((called.result.map(|_| if is_passed { Step::Passed } else { Step::Failed }), tips))
+        Ok((called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed }), tips))
     }
 
     /// Commits what an attempt left, with what it cost.
     fn keep(
         &mut self,
         attempt: Attempt,
-        (begun, work): (Begun, &Work),
+        (begun, work): (AttemptCheckout, &AttemptWork),
         (judgement, called): (Judgement, &Called),
-        (plain, others): (Option<Plain>, &[(OtherCommit, Vec<Change>)]),
+        (plain, others): (Option<Plain>, &[(OtherCommit, Vec<TreeChange>)]),
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
@@ -209,7 +209,7 @@ impl TaskRun<'_, '_, '_> {
         if let Some(why) = &interruption {
             mark_interrupted(&mut entry, why);
         }
-        let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
+        let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
         let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
         let changed = Changed { here: &work.changes, others };
         let event = match plain {
@@ -255,19 +255,19 @@ impl Judgement {
 }
 
 /// The agent's word counts only if it kept to its place.
-fn judge(reply: &Reply, work: &Work) -> Judgement {
+fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     const HEADING: &str = "Runner output (truncated to 2000 chars):";
     let first = |text: &str| text.chars().take(LONGEST_WORDS).collect::<String>();
     match (&reply.outcome, &work.trespass) {
-        (Outcome::Success { text, .. }, None) => {
+        (CallOutcome::Success { text, .. }, None) => {
             let body = Body::new(HEADING, &first(text));
             Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
         }
-        (Outcome::Success { text, .. }, Some(trespass)) => {
+        (CallOutcome::Success { text, .. }, Some(trespass)) => {
             let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
             Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()), interruption: None }
         }
-        (Outcome::Failed { message, .. } | Outcome::Limited { message, .. }, trespass) => {
+        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, trespass) => {
             let why = trespass
                 .as_ref()
                 .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));

@@ -6,14 +6,14 @@ use crate::{
     history::{Event, INTERRUPTED, Interruptions},
     message::{Body, Key, Status, plain_text},
     name::TaskId,
-    record::{Bulletin, Entry},
+    record::{StepStatus, TaskEvent},
 };
 
 /// A reason is one line of a trailer, so it is cut. Bytes, because that is how values are limited.
 const LONGEST_REASON: usize = 500;
 
 /// Makes `entry` tell that the attempt was interrupted.
-pub fn mark_interrupted(entry: &mut Entry<'_>, why: &str) {
+pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
     let line = one_line(why);
     // A reason that cannot be written is still a reason: the attempt must not count because of it.
     if entry.trailers.set(Key::Interrupted, &line).is_err() {
@@ -94,13 +94,13 @@ impl PipelineError {
 
 impl TaskRun<'_, '_, '_> {
     /// Takes a step. If an error of ours or a signal ends it, that is recorded before the error is handed on.
-    pub(super) fn take_step(&mut self, next: Resume) -> Result<super::task::Step, PipelineError> {
+    pub(super) fn take_step(&mut self, next: Resume) -> Result<super::task::StepOutcome, PipelineError> {
         let known = self.events.len();
         let step = match next.stage {
             Stage::Implement => return self.implement(next.attempt),
             Stage::Test => self.test(next.attempt),
             Stage::Review => self.review(next.attempt),
-            Stage::Complete => self.complete(next.attempt).map(|()| super::task::Step::Passed),
+            Stage::Complete => self.complete(next.attempt).map(|()| super::task::StepOutcome::Passed),
         };
         if let Err(error) = &step
             && error.is_interruption()
@@ -133,8 +133,8 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn note_lost_step(&mut self) -> Result<(), PipelineError> {
         let next = Resume::after(&self.events);
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
-        let left = Bulletin::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let is_left = |left: &Bulletin| {
+        let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        let is_left = |left: &StepStatus| {
             left.attempt == next.attempt && next.stage != Stage::Implement && left.step == next.stage.as_str()
         };
         if !is_cut && !left.as_ref().is_some_and(is_left) {

@@ -7,7 +7,7 @@ use super::{Counts, Observed};
 use crate::{
     git::{GitError, Repository},
     history::Run,
-    message::{self, Body, Reading},
+    message::{self, Body, MessageReading},
 };
 
 /// The heading of the tests that failed before a run began, in its first commit.
@@ -59,7 +59,7 @@ impl KnownRed {
     pub fn before_run(repository: &Repository, run: &Run) -> Result<Self, GitError> {
         let Some(start) = &run.start else { return Ok(Self::default()) };
         for commit in repository.load_commits(&[start.accepted, start.commit])? {
-            if let Reading::Sound(message) = message::read(commit.message())
+            if let MessageReading::Sound(message) = message::read(commit.message())
                 && let Some(known) = Self::read(&Body::parse(&message.body), BEFORE_THE_RUN)
             {
                 return Ok(known);

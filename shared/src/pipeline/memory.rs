@@ -3,27 +3,27 @@
 
 use jiff::Timestamp;
 
-use super::Crew;
+use super::StepRunner;
 use crate::{
-    agent::{Outcome, Usage, limits::Chain},
+    agent::{CallOutcome, Usage, limits::Chain},
     name::TaskId,
-    session::Recollection,
+    session::ResumeContext,
 };
 
 /// What earlier calls have taught.
 #[derive(Debug, Clone, Default)]
-pub struct Memory {
+pub struct CallMemory {
     absent: Vec<Absence>,
     session: Option<Session>,
     /// What an earlier process wrote down, until it is made use of.
-    recalled: Vec<Recollection>,
+    recalled: Vec<ResumeContext>,
 }
 
 /// A session of an agent program.
 #[derive(Debug, Clone)]
 pub struct Session {
     task: TaskId,
-    crew: Crew,
+    crew: StepRunner,
     /// As the program calls it.
     pub id: String,
     /// What it has spent so far.
@@ -32,33 +32,33 @@ pub struct Session {
 
 #[derive(Debug, Clone)]
 struct Absence {
-    crew: Crew,
+    crew: StepRunner,
     /// `None`: for as long as this process lives.
     until: Option<Timestamp>,
 }
 
-impl Memory {
+impl CallMemory {
     /// With what an earlier process wrote down.
     #[must_use]
-    pub fn recalling(recalled: Vec<Recollection>) -> Self {
+    pub fn recalling(recalled: Vec<ResumeContext>) -> Self {
         Self { recalled, ..Self::default() }
     }
 
     /// What is recalled of a task, once.
-    pub(super) fn take_recollection(&mut self, task: &TaskId) -> Option<Recollection> {
+    pub(super) fn take_recollection(&mut self, task: &TaskId) -> Option<ResumeContext> {
         let at = self.recalled.iter().position(|recollection| recollection.node == *task)?;
         Some(self.recalled.swap_remove(at))
     }
 
     /// The next call of somebody for a task goes on with this session of theirs.
-    pub(super) fn go_on(&mut self, task: &TaskId, crew: &Crew, id: String) {
+    pub(super) fn go_on(&mut self, task: &TaskId, crew: &StepRunner, id: String) {
         self.session = Some(Session { task: task.clone(), crew: crew.clone(), id, usage: None });
     }
 
     /// The first of a chain who can work; the last, if nobody can.
     #[must_use]
-    pub fn choose<'c>(&self, chain: &'c Chain<Crew>, now: Timestamp) -> &'c Crew {
-        let is_absent = |crew: &Crew| {
+    pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>, now: Timestamp) -> &'c StepRunner {
+        let is_absent = |crew: &StepRunner| {
             let of_crew = self.absent.iter().filter(|absence| absence.crew == *crew);
             of_crew.into_iter().any(|absence| absence.until.is_none_or(|until| until > now))
         };
@@ -67,13 +67,13 @@ impl Memory {
     }
 
     /// Remembers that somebody cannot work, and until when if that is known.
-    pub fn miss(&mut self, crew: &Crew, until: Option<Timestamp>) {
+    pub fn miss(&mut self, crew: &StepRunner, until: Option<Timestamp>) {
         self.absent.push(Absence { crew: crew.clone(), until });
     }
 
     /// The session that somebody was in when last called for a task.
     #[must_use]
-    pub fn session(&self, task: &TaskId, crew: &Crew) -> Option<&Session> {
+    pub fn session(&self, task: &TaskId, crew: &StepRunner) -> Option<&Session> {
         self.session.as_ref().filter(|session| session.task == *task && session.crew == *crew)
     }
 
@@ -83,10 +83,10 @@ impl Memory {
     }
 
     /// Remembers the session that a call was in; one that told of none is not gone on with.
-    pub fn keep_session(&mut self, task: &TaskId, crew: &Crew, outcome: &Outcome) {
-        let (Outcome::Success { session, usage, .. }
-        | Outcome::Limited { session, usage, .. }
-        | Outcome::Failed { session, usage, .. }) = outcome;
+    pub fn keep_session(&mut self, task: &TaskId, crew: &StepRunner, outcome: &CallOutcome) {
+        let (CallOutcome::Success { session, usage, .. }
+        | CallOutcome::Limited { session, usage, .. }
+        | CallOutcome::Failed { session, usage, .. }) = outcome;
         let (task, crew) = (task.clone(), crew.clone());
         self.session = session.clone().map(|id| Session { task, crew, id, usage: *usage });
     }

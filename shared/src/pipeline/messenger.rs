@@ -8,16 +8,16 @@ use std::{
 };
 
 use super::{
-    AtLimit, Call, Caller, Crew, Expense, Options, Workshop, cut_diff,
+    AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext, cut_diff,
     turn_words::{LONGEST_SUBJECT, TurnMessage},
 };
 use crate::{
     agent::{
-        Outcome, Request, RunnerKind,
+        CallOutcome, Request, RunnerKind,
         limits::Backoff,
         redact::{Redactor, Secrets},
     },
-    git::Change,
+    git::TreeChange,
     name::TaskId,
     process::{Cancel, Limits},
     safe_files,
@@ -33,14 +33,14 @@ pub enum MessageBy {
     /// The agent's own words.
     Agent,
     /// Somebody who is shown the change.
-    Model(Box<Crew>),
+    Model(Box<StepRunner>),
     /// The names of the files.
     Plain,
 }
 
 impl MessageBy {
     /// What is said of a change of which nobody is asked.
-    pub(super) fn unasked(&self, words: &str, changes: &[Change]) -> TurnMessage {
+    pub(super) fn unasked(&self, words: &str, changes: &[TreeChange]) -> TurnMessage {
         match self {
             Self::Plain => TurnMessage::plain(changes),
             Self::Agent | Self::Model(_) => TurnMessage::of(words, changes),
@@ -51,7 +51,7 @@ impl MessageBy {
 /// Asks for messages.
 #[derive(Debug, Clone)]
 pub(super) struct Messenger {
-    crew: Crew,
+    crew: StepRunner,
     limits: Limits,
     secrets: Secrets,
     cancel: Cancel,
@@ -61,7 +61,7 @@ pub(super) struct Messenger {
 
 /// What came of a question.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct MessageReply {
     /// The message, if there is one that can be used.
     pub(super) message: Option<TurnMessage>,
     /// What it cost.
@@ -69,7 +69,7 @@ pub(super) struct Answer {
 }
 
 /// What a message is to be about.
-pub(super) struct Matter<'a> {
+pub(super) struct MessageTopic<'a> {
     pub(super) task: &'a TaskId,
     pub(super) words: &'a str,
     pub(super) patch: &'a str,
@@ -78,8 +78,8 @@ pub(super) struct Matter<'a> {
 
 impl Messenger {
     /// For a task, if somebody is to be asked.
-    pub(super) fn of(shop: &Workshop<'_>, git_dir: &std::path::Path, log: &str) -> Option<Self> {
-        let Options { message_by, message_limits, .. } = shop.options;
+    pub(super) fn of(shop: &TaskContext<'_>, git_dir: &std::path::Path, log: &str) -> Option<Self> {
+        let RunOptions { message_by, message_limits, .. } = shop.options;
         let MessageBy::Model(crew) = message_by else {
             return None;
         };
@@ -97,7 +97,7 @@ impl Messenger {
     }
 
     /// Asks, and does not wait.
-    pub(super) fn ask(&self, matter: &Matter<'_>, number: usize) -> Receiver<Answer> {
+    pub(super) fn ask(&self, matter: &MessageTopic<'_>, number: usize) -> Receiver<MessageReply> {
         let (sender, answer) = channel();
         let prompt = prompt(matter);
         let mut messenger = self.clone();
@@ -108,7 +108,7 @@ impl Messenger {
         answer
     }
 
-    fn call(&self, prompt: &str) -> Answer {
+    fn call(&self, prompt: &str) -> MessageReply {
         let mut quiet = |_| {};
         let mut caller = Caller {
             runner: &self.crew.name,
@@ -137,15 +137,15 @@ impl Messenger {
             _ => None,
         };
         let said = match reply.map(|reply| reply.outcome) {
-            Some(Outcome::Success { text, .. }) => message_in(&Redactor::redact(&self.secrets, &text)),
+            Some(CallOutcome::Success { text, .. }) => message_in(&Redactor::redact(&self.secrets, &text)),
             _ => None,
         };
-        Answer { message: said, expense: caller.expense }
+        MessageReply { message: said, expense: caller.expense }
     }
 }
 
-fn prompt(matter: &Matter<'_>) -> String {
-    let Matter { task, words, patch, stat } = matter;
+fn prompt(matter: &MessageTopic<'_>) -> String {
+    let MessageTopic { task, words, patch, stat } = matter;
     let intent: String = words.chars().take(LONGEST_INTENT).collect();
     format!(
         "Write the message of a git commit for one step of the work on task {task}.\n\

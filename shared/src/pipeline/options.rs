@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     MessageBy,
-    staff::{CrewFlags, Staff},
+    runners::{RunnerFlags, RunnerTable},
 };
 use crate::{
     agent::{
@@ -18,9 +18,9 @@ use crate::{
 
 /// What holds for a run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RunOptions {
     /// Who does which step.
-    pub staff: Staff,
+    pub staff: RunnerTable,
     /// How many attempts a task has.
     pub max_retries: u32,
     /// How a task is tested that has no commands of its own.
@@ -86,7 +86,7 @@ pub struct Budgets {
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// Who does which step.
-    pub crew: CrewFlags,
+    pub crew: RunnerFlags,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
     /// `--test-command`.
@@ -106,7 +106,7 @@ pub struct Flags {
 /// How many characters of a change the reviewer sees, unless somebody says otherwise.
 const LONGEST_DIFF: usize = 8000;
 
-impl Options {
+impl RunOptions {
     /// Joins flags and configuration.
     pub fn new(flags: &Flags, settings: &Settings) -> Result<Self, AgentError> {
         let text = |flag: &Option<String>, key: &str, default: &str| {
@@ -117,7 +117,7 @@ impl Options {
         let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
         let longest = settings.count("review.diff-limit").and_then(|count| usize::try_from(count).ok());
         let named = flags.test_command.clone();
-        let staff = Staff::new(&flags.crew, settings);
+        let staff = RunnerTable::new(&flags.crew, settings);
         staff.check()?;
         let message_by = staff.message_by()?;
         Ok(Self {

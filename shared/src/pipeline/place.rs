@@ -4,20 +4,20 @@
 use std::{io::ErrorKind, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use super::{
-    Dirt, PipelineError, PreCommit, Sentry,
+    ChangedPaths, ConfigGuard, PipelineError, PreCommit,
     folded::Folded,
-    guard::{Watch, joined},
-    planted::{self, Before},
+    guard::{ConfigWatch, joined},
+    planted::{self, WorktreeBefore},
 };
 use crate::{
     git::{
-        self, Change, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, KnownIndex, NewCommit,
-        PrivateIndex, RefMove, Repository, Signing, Stamp, Stock,
+        self, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
+        RefMove, Repository, Signing, Stamp, Stock, TreeChange,
     },
     message::visible,
     name::{Attempt, Oid, TaskId},
     process::{Cancel, within},
-    record::{Delivery, Mark, Recorder, Unfinished},
+    record::{AttemptMark, RunRecorder, StagedCommit, Unfinished},
 };
 
 /// A look at the worktree in the midst of an agent's work takes seconds. The agent is not held up for longer.
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(120);
 
 /// A checkout that an attempt has begun in.
 #[derive(Debug)]
-pub struct Begun {
+pub struct AttemptCheckout {
     /// The mark that tells a later run of this attempt.
     pub unfinished: Unfinished,
     /// Where the branch was.
@@ -35,7 +35,7 @@ pub struct Begun {
     /// What lay in the worktree.
     before: Oid,
     /// What of that is not committed.
-    dirt: Dirt,
+    dirt: ChangedPaths,
     /// The user's index then. If that is not what it was, somebody has staged something.
     index: Option<Stamp>,
     /// What was staged then, where not all of the worktree was committed.
@@ -46,13 +46,13 @@ pub struct Begun {
     locks: Vec<PathBuf>,
     /// Submodules with something in them that is not committed there.
     inside: Vec<Vec<u8>>,
-    watch: Watch,
+    watch: ConfigWatch,
     /// What becomes of the branch is decided here, and not by whoever compares the refs of the run: commits of the agent's
     /// own are folded in.
     _branch: FloatingRef,
 }
 
-impl Begun {
+impl AttemptCheckout {
     /// Undoes what was done to the repository since it was last looked at, and adds what it was, once. The agent is still
     /// at work.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
@@ -68,13 +68,13 @@ impl Begun {
     /// of such a commit. `after` must be proven. What was not committed when the agent began is the user's.
     fn deliverable(
         &self,
-        recorder: &Recorder<'_>,
+        recorder: &RunRecorder<'_>,
         after: Oid,
-        all: Vec<Change>,
-    ) -> Result<(Oid, Vec<Change>), GitError> {
+        all: Vec<TreeChange>,
+    ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
-        let is_ours = |change: &Change| !change.is_gitlink() && !self.dirt.holds(change);
-        let changes: Vec<Change> = all.into_iter().filter(is_ours).collect();
+        let is_ours = |change: &TreeChange| !change.is_gitlink() && !self.dirt.holds(change);
+        let changes: Vec<TreeChange> = all.into_iter().filter(is_ours).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
             kept if kept == count => after,
@@ -88,11 +88,11 @@ impl Begun {
     }
 }
 
-impl Begun {
+impl AttemptCheckout {
     /// Stages of the user's paths what was staged of them when the attempt began: an agent's `git add`, `git reset` or `git
     /// stash` is not about them. What stands there instead and nowhere else is kept, for it may have been the user who
     /// staged it meanwhile.
-    fn put_back_staged(&self, recorder: &Recorder<'_>, after: Oid) -> Result<Vec<String>, GitError> {
+    fn put_back_staged(&self, recorder: &RunRecorder<'_>, after: Oid) -> Result<Vec<String>, GitError> {
         let repository = recorder.repository();
         let Some(before) = &self.staged else { return Ok(Vec::new()) };
         if repository.find_known_index().as_ref() == Some(before) {
@@ -104,7 +104,7 @@ impl Begun {
             return Ok(Vec::new());
         }
         let Some(found) = found else { return Ok(Vec::new()) };
-        let mut lost: Vec<Change> =
+        let mut lost: Vec<TreeChange> =
             repository.changes(found, after)?.into_iter().filter(|change| self.dirt.holds(change)).collect();
         for tree in [self.before, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
@@ -114,7 +114,7 @@ impl Begun {
             return Ok(Vec::new());
         }
         let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
-        let paths: Vec<String> = lost.iter().map(Change::shown).collect();
+        let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
         Ok(vec![format!("what was staged meanwhile of {} is kept in {kept}", paths.join(", "))])
     }
 }
@@ -129,13 +129,13 @@ fn add(noticed: &mut Vec<String>, found: Vec<String>) {
 
 /// What an agent left.
 #[derive(Debug)]
-pub struct Work {
+pub struct AttemptWork {
     /// The commit's tree: what the branch held, with the agent's changes.
     pub tree: Oid,
     /// Where the branch is now; beyond our own head if the agent committed by itself.
     pub tip: Oid,
     /// The paths that changed since our last commit.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TreeChange>,
     /// What the agent did that it may not do, in a sentence; it has been undone.
     pub trespass: Option<String>,
     /// Commits that are not ours, and that a commit of this work folds in.
@@ -146,10 +146,10 @@ pub struct Work {
     seen: Option<(Oid, IndexFile)>,
 }
 
-impl Work {
+impl AttemptWork {
     /// What a commit of it holds.
-    pub fn delivery(&self) -> Delivery<'_> {
-        Delivery { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
+    pub fn delivery(&self) -> StagedCommit<'_> {
+        StagedCommit { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
     }
 
     /// The index that holds all of the commit, if that is all that lies in the worktree.
@@ -160,11 +160,11 @@ impl Work {
 
 /// Remembers what lies in the worktree, and marks that an attempt begins.
 pub fn begin(
-    recorder: &Recorder<'_>,
-    sentry: &Sentry,
+    recorder: &RunRecorder<'_>,
+    sentry: &ConfigGuard,
     task: &TaskId,
     attempt: Attempt,
-) -> Result<Begun, GitError> {
+) -> Result<AttemptCheckout, GitError> {
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
@@ -173,7 +173,7 @@ pub fn begin(
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && repository.is_known_clean(recorder.tree());
     let (before, staged_tree, dirt, left_out) = if is_known_clean || repository.is_clean()? {
-        (recorder.tree(), None, Dirt::default(), Vec::new())
+        (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let stock = repository.take_snapshot()?;
         // What git cannot take in after an earlier attempt is the agent's to mend. Before the first one it is the user's, and
@@ -181,15 +181,15 @@ pub fn begin(
         let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
         let Stock { tree: before, left_out, .. } = stock;
         let staged = repository.staged()?;
-        let dirt = Dirt::of_checkout(repository, recorder.tree(), (before, staged))?;
+        let dirt = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
         (before, Some(staged), dirt, left_out)
     };
     let staged = if dirt.is_empty() { None } else { repository.find_known_index() };
     let inside = repository.dirty_submodules(Some(recorder.tree()))?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
-    let mark = Mark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
+    let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun {
+    Ok(AttemptCheckout {
         unfinished,
         head,
         tree: head_tree,
@@ -217,7 +217,7 @@ pub struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     /// For an attempt that has begun.
-    pub fn new(repository: &'a Repository, begun: &Begun) -> Result<Self, GitError> {
+    pub fn new(repository: &'a Repository, begun: &AttemptCheckout) -> Result<Self, GitError> {
         Ok(Self {
             index: repository.private_index("turns")?,
             is_stuck: false,
@@ -248,7 +248,11 @@ impl<'a> Looker<'a> {
 /// What has changed up to `after` since our last commit, while the agent is still at work. Nothing is put back yet: if
 /// the branch is not where the agent found it, what has changed is left for the end. So it is while a git holds the index
 /// of the user's checkout: it may be a commit of theirs, with an editor open, which fails if the branch moves under it.
-pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option<Work>, GitError> {
+pub fn turn(
+    recorder: &RunRecorder<'_>,
+    begun: &AttemptCheckout,
+    after: Oid,
+) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
     if recorder.branch() == recorder.run() && repository.is_index_held() {
         return Ok(None);
@@ -269,7 +273,7 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    Ok((!changes.is_empty()).then_some(Work {
+    Ok((!changes.is_empty()).then_some(AttemptWork {
         tree,
         tip,
         changes,
@@ -284,11 +288,11 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
 /// are proven that the tree `base`, which the task started from, does not hold: an agent can replace one that an earlier
 /// attempt brought, and a reviewer sees them all.
 pub fn end(
-    recorder: &Recorder<'_>,
-    begun: &Begun,
+    recorder: &RunRecorder<'_>,
+    begun: &AttemptCheckout,
     noticed: Vec<String>,
     base: Oid,
-) -> Result<Work, GitError> {
+) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
     if recorder.branch() == recorder.run() {
         repository.clear_new_locks(recorder.branch(), &begun.locks)?;
@@ -315,7 +319,7 @@ pub fn end(
     }
     trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
     let touched = repository.changes(begun.before, after)?;
-    let before = Before { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
+    let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(planted::move_out(repository, before, &touched, &left_out)?);
     trespasses.extend(look_into_submodules(repository, begun)?);
     let is_all = begun.before == recorder.tree();
@@ -330,12 +334,12 @@ pub fn end(
         && begun.left_out.is_empty()
         && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
+    Ok(AttemptWork { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
 }
 
 /// A git that an agent ran, and that was killed with it, leaves its locks. In a lane nobody else can have them; in the
 /// user's checkout they may be the user's, and those that were there before an agent began are left alone.
-fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
+fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     if recorder.branch() == recorder.run() {
         return recorder.repository().await_index();
     }
@@ -346,7 +350,7 @@ fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
 /// A merge, a rebase and the like that was begun and not ended. Whoever ended it later would take back what is written
 /// down since, or claim that something was merged.
 pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<String>, GitError> {
-    let words = |git::Ended { what, with, stashed }| {
+    let words = |git::EndedOperation { what, with, stashed }| {
         let of = with.map_or_else(String::new, |commit| format!(" of {}", commit.short()));
         let left = format!("it left a {what}{of} unfinished");
         Ok(match stashed {
@@ -362,10 +366,10 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
 /// configuration were touched runs nothing.
 pub(super) fn ask_hook(
-    recorder: &Recorder<'_>,
+    recorder: &RunRecorder<'_>,
     hook: PreCommit,
-    begun: &Begun,
-    work: &mut Work,
+    begun: &AttemptCheckout,
+    work: &mut AttemptWork,
 ) -> Result<Option<String>, PipelineError> {
     if hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
         return Ok(None);
@@ -399,7 +403,10 @@ pub(super) fn ask_hook(
 }
 
 /// Says in which submodules something was changed and not committed. Only their own repositories could hold it.
-fn look_into_submodules(repository: &Repository, begun: &Begun) -> Result<Option<String>, GitError> {
+fn look_into_submodules(
+    repository: &Repository,
+    begun: &AttemptCheckout,
+) -> Result<Option<String>, GitError> {
     let dirty = repository.dirty_submodules(Some(begun.tree))?;
     let new = dirty.iter().filter(|path| !begun.inside.contains(path));
     let shown: Vec<String> = new.map(|path| visible(&String::from_utf8_lossy(path))).collect();
@@ -412,7 +419,7 @@ fn look_into_submodules(repository: &Repository, begun: &Begun) -> Result<Option
 /// moved when the work is written down. It must still follow `base`, where the agent found it: what it made of its own turns
 /// is its affair.
 pub(super) fn put_back_branch(
-    recorder: &Recorder<'_>,
+    recorder: &RunRecorder<'_>,
     attempt: &str,
     base: Oid,
 ) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
@@ -450,7 +457,7 @@ pub(super) fn put_back_branch(
 }
 
 /// A branch that leads to another one is made a branch again: whoever moved it would move that other one.
-fn part_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+fn part_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
     let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
     if !repository.leads_elsewhere(&name) {
         return Ok(Vec::new());
@@ -469,7 +476,11 @@ fn part_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, Gi
 }
 
 /// The branch is at `tip` again, and checked out. Where it was is saved.
-pub(super) fn put_back_at(recorder: &Recorder<'_>, attempt: &str, tip: Oid) -> Result<Vec<String>, GitError> {
+pub(super) fn put_back_at(
+    recorder: &RunRecorder<'_>,
+    attempt: &str,
+    tip: Oid,
+) -> Result<Vec<String>, GitError> {
     let (found, _, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
@@ -481,7 +492,7 @@ pub(super) fn put_back_at(recorder: &Recorder<'_>, attempt: &str, tip: Oid) -> R
 }
 
 /// Whether the branch is checked out, and where the run left it.
-pub(super) fn is_untouched(recorder: &Recorder<'_>) -> Result<bool, GitError> {
+pub(super) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
     let (repository, branch) = (recorder.repository(), recorder.branch());
     Ok(repository.find_head_branch()?.as_ref() == Some(branch)
         && !repository.leads_elsewhere(&branch.to_ref())

@@ -1,23 +1,23 @@
 //! The one turn of an agent that tells of none: a record for the whole call, about the commit of its step.
 
 use super::{
-    Called, Happening, PipelineError, TaskRun, Who,
+    Called, PipelineError, PipelineEventKind, TaskRun, Who,
     turn_note::{Noted, TurnsOf},
     turn_words::TurnMessage,
 };
 use crate::{
-    git::{Change, RefMove},
+    git::{RefMove, TreeChange},
     history::Event,
     name::Oid,
-    record::{Delivery, Entry},
-    session::{Draft, Happening as Record, OtherCommit, SessionError, Transcript, Turn, TurnDraft},
+    record::{StagedCommit, TaskEvent},
+    session::{DraftRecord, OtherCommit, RecordKind as Record, SessionError, Transcript, Turn, TurnDraft},
 };
 
 /// What such a call changed: in the repository that has the plan, and in others, with their commits.
 #[derive(Clone, Copy)]
 pub(super) struct Changed<'a> {
-    pub(super) here: &'a [Change],
-    pub(super) others: &'a [(OtherCommit, Vec<Change>)],
+    pub(super) here: &'a [TreeChange],
+    pub(super) others: &'a [(OtherCommit, Vec<TreeChange>)],
 }
 
 impl Changed<'_> {
@@ -53,7 +53,7 @@ impl TaskRun<'_, '_, '_> {
     /// keeps no commit from being made.
     pub(super) fn deliver_plain(
         &mut self,
-        (entry, delivery, ended): (Entry<'_>, Delivery<'_>, &[RefMove<'_>]),
+        (entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
         (plain, called): (Plain, &Called),
         changed: Changed<'_>,
     ) -> Result<Event, PipelineError> {
@@ -76,7 +76,7 @@ impl TaskRun<'_, '_, '_> {
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
-            self.shop.tell(&self.task.id, Happening::Note { words });
+            self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
         }
     }
 
@@ -94,7 +94,7 @@ impl TaskRun<'_, '_, '_> {
         let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
         let message = first.map(|changes| self.shop.options.message_by.unasked(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
-        let files = here.iter().map(Change::shown).collect();
+        let files = here.iter().map(TreeChange::shown).collect();
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
         let said = turn.said.clone().filter(|_| message.is_none());
         let turn = Turn { commit, others, message, said, files, ..turn.clone() };
@@ -103,7 +103,7 @@ impl TaskRun<'_, '_, '_> {
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
             let happening = Record::Turn(Turn { number, ..turn.clone() });
             let (about, moves) = (Some(about), moves.to_vec());
-            Ok::<_, SessionError>(Draft { about, tip, transcript, moves, ..Draft::of(happening) })
+            Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(happening) })
         })?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    git::{Change, GitError, Repository},
+    git::{GitError, Repository, TreeChange},
     message::visible,
     name::Oid,
     safe_files,
@@ -20,7 +20,7 @@ const ASIDE: &str = "arborist-aside";
 
 /// A worktree before somebody was at work in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before<'a> {
+pub(super) struct WorktreeBefore<'a> {
     /// What lay there.
     pub(super) tree: Oid,
     /// What the index holds where nothing is staged.
@@ -33,11 +33,11 @@ pub(super) struct Before<'a> {
 /// that it had to leave out. Gives what is to be said of them, and of those that were there and have changed.
 pub(super) fn move_out(
     repository: &Repository,
-    before: Before<'_>,
-    touched: &[Change],
+    before: WorktreeBefore<'_>,
+    touched: &[TreeChange],
     left_out: &[Vec<u8>],
 ) -> Result<Option<String>, GitError> {
-    let links: Vec<&Change> = touched.iter().filter(|change| change.is_gitlink()).collect();
+    let links: Vec<&TreeChange> = touched.iter().filter(|change| change.is_gitlink()).collect();
     let was_there = |path: &Vec<u8>| before.left_out.contains(path);
     // Where git names too many, those are left out as well that were taken in before.
     let known =
@@ -58,7 +58,7 @@ pub(super) fn move_out(
         "it made a repository inside the repository"
     };
     let mut words = format!("{what}: {}", shown.join(", "));
-    let new: Vec<Change> = links
+    let new: Vec<TreeChange> = links
         .into_iter()
         .filter(|change| !change.was_gitlink() && !was_there(&change.path))
         .cloned()

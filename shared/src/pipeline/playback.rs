@@ -9,18 +9,22 @@ use std::{
 };
 
 use super::{
-    Annex, Called, Errand, Expense, Follower, Happening, News, PipelineError, Reply, Who, Workshop,
+    AgentCall, CallReply, Called, Expense, Follower, OtherRepo, PipelineError, PipelineEvent,
+    PipelineEventKind, TaskContext, Who,
     call::{Hearing, file_error, lend},
 };
 use crate::{
-    agent::{AgentEvent, End, EventFormat, EventReader, FailureKind, Outcome, Tally, redact::Secrets},
-    git::{Change, GitError, Repository},
+    agent::{
+        AgentEvent, CallOutcome, EventFormat, EventReader, FailureKind, ProcessEnd, Tally, redact::Secrets,
+    },
+    git::{GitError, Repository, TreeChange},
     history::Event,
     message::{Status, Step},
     name::{Oid, RepoName, SessionId, TaskId},
     safe_files,
     session::{
-        Archive, RecordedCall, RecordedTurn, Recording, SessionError, Trail, Transcript, Turn, Voice, ref_of,
+        RecordedCall, RecordedTurn, Recording, SessionError, SessionReader, Speaker, Trail, Transcript, Turn,
+        ref_of,
     },
 };
 
@@ -74,19 +78,19 @@ impl Playback {
     }
 }
 
-impl Workshop<'_> {
+impl TaskContext<'_> {
     /// Plays the call that was recorded for an errand.
     pub(super) fn play(
         &mut self,
         playback: &Playback,
-        errand: Errand<'_>,
+        errand: AgentCall<'_>,
         follower: Option<&mut (dyn Follower + '_)>,
     ) -> Called {
-        let Errand { task, step, place, annexes, .. } = errand;
+        let AgentCall { task, step, place, annexes, .. } = errand;
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
                 let voice = &mut self.voice;
-                let mut tell = |happening| voice(News::of(&task.id, happening));
+                let mut tell = |happening| voice(PipelineEvent::of(&task.id, happening));
                 let secrets = &self.secrets;
                 let interrupted = call.interrupted;
                 let mut player = Player {
@@ -117,7 +121,7 @@ struct Player<'p> {
     playback: &'p Playback,
     task: &'p TaskId,
     place: &'p Repository,
-    annexes: &'p [Annex],
+    annexes: &'p [OtherRepo],
     secrets: &'p Secrets,
     last: Last,
     spoken: Option<Spoken>,
@@ -137,13 +141,14 @@ impl Player<'_> {
     fn play(
         &mut self,
         call: &RecordedCall,
-        errand: Errand<'_>,
-        voice: &mut dyn FnMut(Happening),
+        errand: AgentCall<'_>,
+        voice: &mut dyn FnMut(PipelineEventKind),
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<(), PipelineError> {
         let mut log = safe_files::open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
         for turn in &call.turns {
-            let said = Archive::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
+            let said =
+                SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
             self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
@@ -160,7 +165,7 @@ impl Player<'_> {
         &mut self,
         recorded: &RecordedTurn,
         said: &Transcript,
-        (voice, mut follower): (&mut dyn FnMut(Happening), Option<&mut (dyn Follower + '_)>),
+        (voice, mut follower): (&mut dyn FnMut(PipelineEventKind), Option<&mut (dyn Follower + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
         let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);
@@ -180,7 +185,7 @@ impl Player<'_> {
         let lines: Vec<&str> = said
             .lines
             .iter()
-            .filter(|line| line.voice == Voice::Stream)
+            .filter(|line| line.voice == Speaker::Stream)
             .map(|line| line.text.as_str())
             .collect();
         let Spoken { reader, tally, .. } = &mut spoken;
@@ -214,7 +219,7 @@ impl Player<'_> {
 
     /// The worktrees of other repositories become what they were at a commit of the task there, where there is one.
     fn bring_beside(&mut self, find: impl Fn(&RepoName, &Trail) -> Option<Oid>) -> Result<(), GitError> {
-        for Annex { name, repository, .. } in self.annexes {
+        for OtherRepo { name, repository, .. } in self.annexes {
             let found = self.playback.trails.get(name).and_then(|trail| {
                 let commit = find(name, trail)?;
                 Some((trail.first_of(self.task, commit)?, commit))
@@ -264,7 +269,7 @@ impl Player<'_> {
         };
         let tree = place.tree_of(commit)?;
         let mut changes = place.changes(place.tree_of(before)?, tree)?;
-        changes.retain(|change: &Change| !change.is_gitlink());
+        changes.retain(|change: &TreeChange| !change.is_gitlink());
         if changes.is_empty() { Ok(()) } else { place.put_back(tree, &changes) }
     }
 }
@@ -288,25 +293,29 @@ fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
 }
 
 /// What a call came to: what its stream says, as far as what was written down then agrees. `None` if it had no end.
-fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<Reply> {
+fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<CallReply> {
     let end = call.end.as_ref().filter(|end| !end.is_interruption())?;
-    let told = tally.map(|tally| tally.conclude(&End::Code(0)));
+    let told = tally.map(|tally| tally.conclude(&ProcessEnd::Code(0)));
     if end.status() == Status::ImplementFail {
-        let outcome =
-            Outcome::Failed { kind: FailureKind::Other, message: words_of(end), usage: None, session: None };
-        return Some(Reply { outcome, words: String::new(), has_no_session: false, doubt: None });
+        let outcome = CallOutcome::Failed {
+            kind: FailureKind::Other,
+            message: words_of(end),
+            usage: None,
+            session: None,
+        };
+        return Some(CallReply { outcome, words: String::new(), has_no_session: false, doubt: None });
     }
     Some(match told {
-        Some(outcome @ Outcome::Success { .. }) => {
-            Reply { outcome, words: String::new(), has_no_session: false, doubt: None }
+        Some(outcome @ CallOutcome::Success { .. }) => {
+            CallReply { outcome, words: String::new(), has_no_session: false, doubt: None }
         }
         _ => succeeded(words_of(end)),
     })
 }
 
-fn succeeded(text: String) -> Reply {
-    Reply {
-        outcome: Outcome::Success { text, usage: None, session: None },
+fn succeeded(text: String) -> CallReply {
+    CallReply {
+        outcome: CallOutcome::Success { text, usage: None, session: None },
         words: String::new(),
         has_no_session: false,
         doubt: None,

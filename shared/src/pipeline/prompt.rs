@@ -10,7 +10,7 @@ use crate::{
 
 /// What a prompt says about its task.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PromptSubject<'a> {
     /// The task's id.
     pub id: &'a TaskId,
     /// Its name.
@@ -23,8 +23,8 @@ pub struct Subject<'a> {
 
 /// Asks for the work, with what went wrong in earlier attempts.
 #[must_use]
-pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
-    let Subject { id, name, description, is_red } = subject;
+pub fn implement(subject: PromptSubject<'_>, earlier: &[Event]) -> String {
+    let PromptSubject { id, name, description, is_red } = subject;
     let mut prompt = format!("Implement task {id}: {name}\n\n");
     if !description.trim().is_empty() {
         let _ = write!(prompt, "Description: {}\n\n", description.trim());
@@ -47,8 +47,8 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
 
 /// Asks for a decision on a change.
 #[must_use]
-pub fn review(subject: Subject<'_>, diff: &str, idle: Option<&str>) -> String {
-    let Subject { id, name, description, is_red } = subject;
+pub fn review(subject: PromptSubject<'_>, diff: &str, idle: Option<&str>) -> String {
+    let PromptSubject { id, name, description, is_red } = subject;
     let mut prompt = format!("Review the changes for task {id}: {name}\n\n");
     if !description.trim().is_empty() {
         let _ = write!(prompt, "Description: {}\n\n", description.trim());
@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn the_prompts_name_the_task_and_ask_for_a_last_line() {
         let id = "T001".parse().unwrap();
-        let subject = Subject { id: &id, name: "Create schema", description: "with users", is_red: false };
+        let subject =
+            PromptSubject { id: &id, name: "Create schema", description: "with users", is_red: false };
         assert!(
             implement(subject, &[])
                 .starts_with("Implement task T001: Create schema\n\nDescription: with users\n")

@@ -1,15 +1,15 @@
 //! Where a reviewer reads. It may change nothing: what it changed all the same is put back as it was.
 
 use super::{
-    Sentry,
-    guard::{PlaceWatch, Watch, joined},
+    ConfigGuard,
+    guard::{ConfigWatch, PlaceWatch, joined},
     place,
-    planted::{self, Before},
+    planted::{self, WorktreeBefore},
 };
 use crate::{
-    git::{Change, GitError, Repository, Stock},
+    git::{GitError, Repository, Stock, TreeChange},
     name::Oid,
-    record::Recorder,
+    record::RunRecorder,
 };
 
 /// A place that somebody only reads in, as it was before.
@@ -25,11 +25,11 @@ pub(super) struct Lent {
     staged: Oid,
     /// Repositories without a commit that lay there.
     left_out: Vec<Vec<u8>>,
-    watch: Watch,
+    watch: ConfigWatch,
 }
 
 /// Remembers how everything is.
-pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, GitError> {
+pub(super) fn lend(recorder: &RunRecorder<'_>, sentry: &ConfigGuard) -> Result<Lent, GitError> {
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
     // Where nobody was at work since the last commit, there is nothing new to see.
@@ -55,7 +55,7 @@ impl Lent {
     /// of the mark that `attempt` had.
     pub(super) fn take_back(
         &self,
-        recorder: &Recorder<'_>,
+        recorder: &RunRecorder<'_>,
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
         let mut trespasses = self.watch.end();
@@ -72,26 +72,26 @@ impl Lent {
     }
 
     /// Whether nothing has changed, as far as can be told without git.
-    fn is_known_untouched(&self, recorder: &Recorder<'_>) -> Result<bool, GitError> {
+    fn is_known_untouched(&self, recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
         let is_clean = || recorder.repository().is_known_clean(recorder.tree());
         Ok(self.status.is_none() && place::is_untouched(recorder)? && is_clean())
     }
 
-    fn is_as_before(&self, recorder: &Recorder<'_>, status: &[u8]) -> bool {
+    fn is_as_before(&self, recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
         match &self.status {
             Some(before) => status == before,
             None => says_nothing(status) && tells_of(recorder, status),
         }
     }
 
-    fn put_back_files(&self, recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+    fn put_back_files(&self, recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
         let repository = recorder.repository();
         let Stock { tree: after, left_out, .. } = repository.take_snapshot()?;
         let touched = repository.changes(self.tree, after)?;
-        let before = Before { tree: self.tree, head: recorder.head(), left_out: &self.left_out };
+        let before = WorktreeBefore { tree: self.tree, head: recorder.head(), left_out: &self.left_out };
         let planted = planted::move_out(repository, before, &touched, &left_out)?;
-        let files: Vec<Change> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-        let shown: Vec<String> = files.iter().map(Change::shown).collect();
+        let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+        let shown: Vec<String> = files.iter().map(TreeChange::shown).collect();
         let mut kept = String::new();
         if !files.is_empty() {
             let under = place::save_tree(repository, attempt, (after, recorder.head()))?;
@@ -124,7 +124,7 @@ fn says_nothing(status: &[u8]) -> bool {
 }
 
 /// Whether a status tells that our branch is checked out, where we left it.
-fn tells_of(recorder: &Recorder<'_>, status: &[u8]) -> bool {
+fn tells_of(recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
     let head = [format!("# branch.oid {}", recorder.head()), format!("# branch.head {}", recorder.branch())];
     head.iter().all(|wanted| status.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes()))
 }

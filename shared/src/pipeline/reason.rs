@@ -1,7 +1,7 @@
 //! Why a call failed: in its program's own words, and whose fault these say that it is.
 
 use crate::agent::{
-    FailureKind, Outcome,
+    CallOutcome, FailureKind,
     redact::{Redactor, Secrets},
 };
 
@@ -9,10 +9,10 @@ use crate::agent::{
 const LONGEST_REASON: usize = 300;
 
 /// A program that gives up before its stream begins says why, mostly on standard error, and its last line is the reason.
-pub(super) fn explain(outcome: &mut Outcome, words: &str) {
+pub(super) fn explain(outcome: &mut CallOutcome, words: &str) {
     // What the provider said is the reason already.
-    let is_ours = matches!(outcome, Outcome::Failed { kind: FailureKind::Other, .. });
-    if let (Outcome::Failed { message, .. }, Some(reason), true) = (outcome, last_words(words), is_ours) {
+    let is_ours = matches!(outcome, CallOutcome::Failed { kind: FailureKind::Other, .. });
+    if let (CallOutcome::Failed { message, .. }, Some(reason), true) = (outcome, last_words(words), is_ours) {
         message.push_str(": ");
         message.extend(reason.chars().take(LONGEST_REASON));
     }
@@ -20,19 +20,19 @@ pub(super) fn explain(outcome: &mut Outcome, words: &str) {
 
 /// A failure whose last words say that it is the provider's is the provider's: `printed` is what a program said that gave no
 /// other reason.
-pub(super) fn attributed(outcome: Outcome, printed: [&str; 2]) -> Outcome {
-    let Outcome::Failed { kind: FailureKind::Other, message, usage, session } = outcome else {
+pub(super) fn attributed(outcome: CallOutcome, printed: [&str; 2]) -> CallOutcome {
+    let CallOutcome::Failed { kind: FailureKind::Other, message, usage, session } = outcome else {
         return outcome;
     };
     let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_words);
     let told = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
     let told = told.map(|(line, told)| (line.chars().take(LONGEST_REASON).collect(), told));
     let Some((message, (kind, until))) = told else {
-        return Outcome::Failed { kind: FailureKind::Other, message, usage, session };
+        return CallOutcome::Failed { kind: FailureKind::Other, message, usage, session };
     };
     match kind.as_limit() {
-        Some(kind) => Outcome::Limited { kind, until, message, usage, session },
-        None => Outcome::Failed { kind, message, usage, session },
+        Some(kind) => CallOutcome::Limited { kind, until, message, usage, session },
+        None => CallOutcome::Failed { kind, message, usage, session },
     }
 }
 
@@ -41,15 +41,17 @@ fn last_words(text: &str) -> Option<&str> {
 }
 
 /// The same without secrets.
-pub(super) fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
+pub(super) fn redacted(outcome: CallOutcome, secrets: &Secrets) -> CallOutcome {
     let clean = |text: String| Redactor::redact(secrets, &text);
     match outcome {
-        Outcome::Success { text, usage, session } => Outcome::Success { text: clean(text), usage, session },
-        Outcome::Failed { kind, message, usage, session } => {
-            Outcome::Failed { kind, message: clean(message), usage, session }
+        CallOutcome::Success { text, usage, session } => {
+            CallOutcome::Success { text: clean(text), usage, session }
         }
-        Outcome::Limited { kind, until, message, usage, session } => {
-            Outcome::Limited { kind, until, message: clean(message), usage, session }
+        CallOutcome::Failed { kind, message, usage, session } => {
+            CallOutcome::Failed { kind, message: clean(message), usage, session }
+        }
+        CallOutcome::Limited { kind, until, message, usage, session } => {
+            CallOutcome::Limited { kind, until, message: clean(message), usage, session }
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Going on with what an earlier process began: the agent's own conversation where its program can, and words about it.
 
-use super::{Crew, Sessions, Workshop};
-use crate::{agent::limits::Chain, name::TaskId, session::Recollection};
+use super::{Sessions, StepRunner, TaskContext};
+use crate::{agent::limits::Chain, name::TaskId, session::ResumeContext};
 
-impl Workshop<'_> {
+impl TaskContext<'_> {
     /// The prompt for a task that goes on, and whether its agent continues its conversation. Both only once: what comes
     /// after that is known to this process.
     pub(super) fn recall(
         &mut self,
         task: &TaskId,
-        chain: &Chain<Crew>,
+        chain: &Chain<StepRunner>,
         prompt: String,
     ) -> (String, Sessions) {
         let usual = self.options.sessions;
@@ -28,7 +28,7 @@ impl Workshop<'_> {
     }
 }
 
-fn told(prompt: String, recollection: &Recollection) -> String {
+fn told(prompt: String, recollection: &ResumeContext) -> String {
     if recollection.so_far.is_empty() {
         return prompt;
     }

@@ -3,11 +3,11 @@
 use super::{Expense, IgnoredFiles, PipelineError, TaskRun};
 use crate::{
     agent::limits::Spent,
-    git::Change,
+    git::TreeChange,
     history::Event,
     message::{Body, Key, Status},
     name::Attempt,
-    record::Delivery,
+    record::StagedCommit,
 };
 
 /// So many reports of a task have names of their own in one second.
@@ -19,13 +19,14 @@ impl TaskRun<'_, '_, '_> {
         let report = self.report(attempt);
         let repository = self.recorder.repository();
         let blob = repository.write_blob(report.as_bytes())?;
-        let change = Change { path: path.clone().into_bytes(), before: None, after: Some((0o100_644, blob)) };
+        let change =
+            TreeChange { path: path.clone().into_bytes(), before: None, after: Some((0o100_644, blob)) };
         let tree = repository.tree_with(self.recorder.tree(), std::slice::from_ref(&change))?;
         let mut entry = self.entry(Status::Complete, attempt);
         let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());
         entry.body = Body::new(&heading, "");
         let _ = entry.trailers.set(Key::Report, &path);
-        let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change], index: None };
+        let delivery = StagedCommit { tree, tip: self.recorder.head(), changes: &[change], index: None };
         let event = self.recorder.deliver(entry, delivery, &[])?;
         self.recorded(event, None, Expense::default());
         Ok(())

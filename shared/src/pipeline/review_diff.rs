@@ -10,7 +10,7 @@ const LONGEST_LIST: usize = 20_000;
 
 /// What a task has changed in one repository.
 #[derive(Debug)]
-pub struct Section {
+pub struct RepoDiff {
     /// What the repository is called, if it is not the one that has the plan.
     pub repository: Option<String>,
     /// What differs.
@@ -19,7 +19,7 @@ pub struct Section {
     pub command: String,
 }
 
-impl Section {
+impl RepoDiff {
     fn heading(&self) -> String {
         self.repository.as_ref().map(|name| format!("\nIn the repository {name}:\n")).unwrap_or_default()
     }
@@ -27,7 +27,7 @@ impl Section {
 
 /// The change for a prompt, in about `longest` characters.
 #[must_use]
-pub fn render(sections: &[Section], longest: usize) -> String {
+pub fn render(sections: &[RepoDiff], longest: usize) -> String {
     let files = || sections.iter().flat_map(|section| &section.difference.files);
     let sizes: Vec<usize> = files().map(|file| file.chars().count()).collect();
     if sizes.is_empty() {
@@ -83,7 +83,7 @@ fn cut(file: &str, longest: usize) -> String {
 }
 
 /// All files with the numbers of their lines that were added and removed.
-fn list(sections: &[Section]) -> String {
+fn list(sections: &[RepoDiff]) -> String {
     let count: usize = sections.iter().map(|section| section.difference.list.len()).sum();
     let mut text = format!("\nAll {count} changed files, with the lines added and removed:\n");
     let mut listed = 0;
@@ -105,10 +105,10 @@ fn list(sections: &[Section]) -> String {
 mod tests {
     use super::*;
 
-    fn section(files: &[String]) -> Section {
+    fn section(files: &[String]) -> RepoDiff {
         let list = (0..files.len()).map(|at| format!("+1 -0 file{at}")).collect();
         let difference = Difference { files: files.to_vec(), list };
-        Section { repository: None, difference, command: "git diff a b".into() }
+        RepoDiff { repository: None, difference, command: "git diff a b".into() }
     }
 
     #[test]

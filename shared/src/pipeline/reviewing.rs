@@ -4,20 +4,20 @@
 use std::{path::Path, thread, time::Duration};
 
 use super::{
-    Annex, Called, Crew, Doubt, Errand, Expense, Happening, IgnoredChanges, Neighbours, PipelineError, Reply,
-    Resume, ReviewPlace, ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
-    guard::{PlaceWatch, Watch, joined},
+    AgentCall, CallReply, Called, Doubt, Expense, IgnoredChanges, Neighbours, OtherRepo, PipelineError,
+    PipelineEventKind, Resume, ReviewPlace, ReviewPlaces, Sessions, Stage, StepRunner, TaskRun, Verdict,
+    guard::{ConfigWatch, PlaceWatch, joined},
     idle,
     plain::Changed,
     reading, review,
-    review_diff::{self, Section},
-    task::{Step, last_line},
+    review_diff::{self, RepoDiff},
+    task::{StepOutcome, last_line},
     turn_note::TurnsOf,
     turns::TurnKeeper,
 };
 use crate::{
-    agent::{FailureKind, Outcome, RunnerKind, limits::Chain},
-    git::{Company, Repository, Touched, TrackedFiles},
+    agent::{CallOutcome, FailureKind, RunnerKind, limits::Chain},
+    git::{OtherWriters, Repository, Touched, TrackedFiles},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     record::Unfinished,
@@ -41,7 +41,7 @@ impl WantedPlace<'_> {
 }
 
 impl TaskRun<'_, '_, '_> {
-    pub(super) fn review(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+    pub(super) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let log = self.log_path("review");
         let called = self.ask_reviewers(attempt, &log)?;
         let (verdict, body, why) = match &called.result {
@@ -56,11 +56,13 @@ impl TaskRun<'_, '_, '_> {
                     let next = Resume { attempt, stage: Stage::Review };
                     self.keep_interruption(next, &error.reason(), called.expense)?;
                 }
-                return called.result.map(|_| Step::Failed);
+                return called.result.map(|_| StepOutcome::Failed);
             }
         };
         self.keep_review(attempt, (verdict, body, why), (&log, called.expense))?;
-        called.result.map(|_| if verdict == Verdict::Approved { Step::Passed } else { Step::Failed })
+        called
+            .result
+            .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
     fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
@@ -99,12 +101,12 @@ impl TaskRun<'_, '_, '_> {
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
             match &called.result {
-                Ok(Reply { outcome: Outcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
+                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
                     let words = format!("  the reviewer failed and is asked again: {message}");
-                    self.shop.tell(&self.task.id, Happening::Note { words });
+                    self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
                 }
                 // Who breaks down has said nothing about the work, and to do that again would not help.
-                Ok(Reply { outcome: Outcome::Failed { message, .. }, .. }) => {
+                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {
                     let error = PipelineError::NoReview { tries, said: message.clone() };
                     return Ok(Called { result: Err(error), ..called });
                 }
@@ -115,7 +117,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     /// A file that the task changes and that the command of a reviewer names: otherwise a task could rewrite the script that judges it.
-    fn find_changed_reviewer(&self, chain: &Chain<Crew>) -> Result<Option<String>, PipelineError> {
+    fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
         let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
         let names_it = |path: &str| {
             chain.iter().any(|crew| match &crew.runner {
@@ -131,20 +133,20 @@ impl TaskRun<'_, '_, '_> {
     fn ask_reviewer(
         &mut self,
         attempt: Attempt,
-        (chain, time_left): (&Chain<Crew>, Option<Duration>),
+        (chain, time_left): (&Chain<StepRunner>, Option<Duration>),
         (prompt, log): (&str, &Path),
         apart: Option<&ReviewPlace>,
     ) -> Result<(Called, Option<String>), PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
         let session = Sessions::Fresh;
         let errand =
-            Errand { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
+            AgentCall { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
         let neighbours = Neighbours::count(place);
         let files = self.look_at_reviewed(apart, neighbours)?;
         let lent = reading::lend(self.recorder, &self.shop.sentry)?;
         // The worktree of the reviewer has files of its own that git obeys.
         let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
-        let beside: Vec<Watch> =
+        let beside: Vec<ConfigWatch> =
             self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
         let mut turns = TurnKeeper::new(self.recorder, None, of);
@@ -152,10 +154,10 @@ impl TaskRun<'_, '_, '_> {
         let (kept, _, plain) = turns.finish();
         self.shop.scribe.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
-        let mut trespasses: Vec<String> = beside.iter().flat_map(Watch::end).collect();
+        let mut trespasses: Vec<String> = beside.iter().flat_map(ConfigWatch::end).collect();
         let company = neighbours.since(1 + beside.len());
         // One that was alone may write what it likes: its worktree is discarded.
-        if let (Some((apart, before)), Company::Others) = (files, company) {
+        if let (Some((apart, before)), OtherWriters::Others) = (files, company) {
             trespasses.extend(altered(&apart.repository.look_again(&before, company)?));
         }
         let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
@@ -187,7 +189,7 @@ impl TaskRun<'_, '_, '_> {
         let annex =
             self.shop.annexes.iter().find(|annex| first.is_some_and(|name| annex.name.as_str() == name));
         Some(match annex {
-            Some(Annex { repository, hand, tip, .. }) => {
+            Some(OtherRepo { repository, hand, tip, .. }) => {
                 WantedPlace { places, repository, branch: &hand.run, commit: tip.head }
             }
             None => {
@@ -204,7 +206,7 @@ impl TaskRun<'_, '_, '_> {
     fn review_prompt(&self) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.shop.options.diff_limit;
-        let mut sections = vec![Section {
+        let mut sections = vec![RepoDiff {
             repository: None,
             difference: repository.difference(self.base.tree, self.recorder.tree())?,
             command: format!("git diff --text {} {}", self.base.tree, self.recorder.head()),
@@ -259,8 +261,8 @@ impl TaskRun<'_, '_, '_> {
 
 /// A rejection for which no reviewer was called.
 fn rejected(words: &str) -> Called {
-    let outcome = Outcome::Success { text: words.to_owned(), usage: None, session: None };
-    let reply = Reply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };
+    let outcome = CallOutcome::Success { text: words.to_owned(), usage: None, session: None };
+    let reply = CallReply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };
     Called { expense: Expense::default(), result: Ok(reply), is_decided: false }
 }
 
@@ -283,7 +285,7 @@ fn reason(words: &str) -> String {
 /// The word of a reviewer that did not keep to reading does not count, nor one that may not be its own.
 fn discounted(called: Called, trespass: Option<String>) -> Called {
     let result = called.result.map(|reply| {
-        let is_success = matches!(reply.outcome, Outcome::Success { .. });
+        let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
             Doubt::PrintedLate => Some("something that it had started printed after it had ended"),
             Doubt::Stopped => Some("it did not end after its result"),
@@ -293,8 +295,8 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
         match trespass.or(doubt.map(str::to_owned)) {
             Some(message) => {
                 let outcome =
-                    Outcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };
-                Reply { outcome, ..reply }
+                    CallOutcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };
+                CallReply { outcome, ..reply }
             }
             None => reply,
         }
@@ -303,7 +305,7 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
 }
 
 /// Whether a reviewer that was called outside of a task's steps has approved; why not, otherwise.
-pub fn judge(reply: Reply) -> Result<(), String> {
+pub fn judge(reply: CallReply) -> Result<(), String> {
     let called = Called { expense: Expense::default(), result: Ok(reply), is_decided: false };
     let Ok(reply) = discounted(called, None).result else { return Err("there was no reply".into()) };
     match opinion(&reply) {
@@ -313,14 +315,14 @@ pub fn judge(reply: Reply) -> Result<(), String> {
 }
 
 /// Only what a reviewer says is an opinion.
-fn opinion(reply: &Reply) -> (Verdict, String) {
+fn opinion(reply: &CallReply) -> (Verdict, String) {
     match &reply.outcome {
         // What something else may have printed behind a no does not make it a yes.
-        Outcome::Success { text, .. } if reply.doubt == Some(Doubt::Rejected) => {
+        CallOutcome::Success { text, .. } if reply.doubt == Some(Doubt::Rejected) => {
             (Verdict::Rejected, text.clone())
         }
-        Outcome::Success { text, .. } => (Verdict::of(text), text.clone()),
-        Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
+        CallOutcome::Success { text, .. } => (Verdict::of(text), text.clone()),
+        CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. } => {
             (Verdict::Rejected, format!("the reviewer failed: {message}"))
         }
     }

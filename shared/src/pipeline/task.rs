@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use super::{
-    Called, Expense, Happening, KnownRed, Neighbours, Others, PipelineError, Resume, Stage, Subject,
-    TestResult, Workshop, guarded,
+    Called, Expense, KnownRed, Neighbours, Others, PipelineError, PipelineEventKind, PromptSubject, Resume,
+    Stage, TaskContext, TestResult, guarded,
 };
 use crate::{
     agent::{
-        Outcome,
-        limits::{Budget, Level, Overrun, Spent},
+        CallOutcome,
+        limits::{Budget, BudgetLevel, Overrun, Spent},
         redact::Redactor,
     },
-    history::{Base, Event, FAILED},
+    history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
     plan::{Task, TestCommand},
-    record::{Bulletin, Entry, Recorder, Unfinished},
+    record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
 };
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum TaskEnd {
     /// It is complete.
     Complete,
     /// Its attempts are used up.
@@ -31,9 +31,9 @@ pub enum End {
 /// A task at work.
 pub struct TaskRun<'s, 'w, 'r> {
     /// What it works with.
-    pub shop: &'s mut Workshop<'w>,
+    pub shop: &'s mut TaskContext<'w>,
     /// Who writes it down.
-    pub recorder: &'s mut Recorder<'r>,
+    pub recorder: &'s mut RunRecorder<'r>,
     /// The task.
     pub task: &'s Task,
     /// Its events from before: of attempts that do not count any more.
@@ -41,7 +41,7 @@ pub struct TaskRun<'s, 'w, 'r> {
     /// Its events that attempts are counted from; what happens is added.
     pub events: Vec<Event>,
     /// What its work is compared with.
-    pub base: Base,
+    pub base: WorkBase,
     /// Tests that may fail.
     pub known_red: KnownRed,
     /// What the run has spent beside these events.
@@ -51,20 +51,20 @@ pub struct TaskRun<'s, 'w, 'r> {
 }
 
 /// What a step came to.
-pub(super) enum Step {
+pub(super) enum StepOutcome {
     Passed,
     Failed,
 }
 
 impl TaskRun<'_, '_, '_> {
     /// Goes on until the task is complete or its attempts are used up.
-    pub fn run(&mut self) -> Result<End, PipelineError> {
+    pub fn run(&mut self) -> Result<TaskEnd, PipelineError> {
         let end = self.run_on();
-        Bulletin::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        StepStatus::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
         end
     }
 
-    fn run_on(&mut self) -> Result<End, PipelineError> {
+    fn run_on(&mut self) -> Result<TaskEnd, PipelineError> {
         if let Some(ignored) = &self.shop.ignored {
             ignored.begin(self.recorder.repository(), self.recorder.tree())?;
         }
@@ -75,23 +75,23 @@ impl TaskRun<'_, '_, '_> {
             if next.attempt.0 >= self.shop.options.max_retries && next.stage == Stage::Implement {
                 let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
                 self.record(Status::Failed, next.attempt, body, None)?;
-                return Ok(End::Failed);
+                return Ok(TaskEnd::Failed);
             }
             if self.shop.cancel.is_cancelled() {
                 return Err(PipelineError::stopped(&self.shop.cancel));
             }
             let step = self.take_step(next)?;
             if next.stage == Stage::Complete {
-                return Ok(End::Complete);
+                return Ok(TaskEnd::Complete);
             }
             next = match step {
-                Step::Passed => Resume { stage: after(next.stage), ..next },
-                Step::Failed => Resume { attempt: next.attempt.next(), stage: Stage::Implement },
+                StepOutcome::Passed => Resume { stage: after(next.stage), ..next },
+                StepOutcome::Failed => Resume { attempt: next.attempt.next(), stage: Stage::Implement },
             };
         }
     }
 
-    pub(super) fn test(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+    pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let (commands, has_command) = self.shop.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
         let log = self.log_path("test");
@@ -108,7 +108,7 @@ impl TaskRun<'_, '_, '_> {
         entry.remark = if has_command { "" } else { " (no test command)" };
         let event = self.recorder.record(entry, self.recorder.tree())?;
         self.recorded(event, result.why.as_deref(), Expense::default());
-        Ok(if result.is_passed { Step::Passed } else { Step::Failed })
+        Ok(if result.is_passed { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
     fn run_tests(
@@ -152,8 +152,8 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn allowance(&mut self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
         let (task, run) = self.spent(expense);
         let budgets = &self.shop.options.budgets;
-        budgets.task.check(Level::Task, &task)?;
-        budgets.run.check(Level::Run, &run)?;
+        budgets.task.check(BudgetLevel::Task, &task)?;
+        budgets.run.check(BudgetLevel::Run, &run)?;
         Ok([budgets.task.time_left(&task), budgets.run.time_left(&run)].into_iter().flatten().min())
     }
 
@@ -165,7 +165,7 @@ impl TaskRun<'_, '_, '_> {
 
     /// A call that failed because it was asked to end, or because its time was up, is no failure of the agent.
     pub(super) fn cut_short(&mut self, called: Called) -> Called {
-        if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, Outcome::Success { .. })) {
+        if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, CallOutcome::Success { .. })) {
             return called;
         }
         if self.shop.cancel.is_cancelled() {
@@ -174,8 +174,8 @@ impl TaskRun<'_, '_, '_> {
         let time = |budget: Budget| Budget { time: budget.time, ..Budget::default() };
         let (task, run) = self.spent(&called.expense);
         let budgets = &self.shop.options.budgets;
-        let checked = time(budgets.task).check(Level::Task, &task);
-        match checked.and_then(|()| time(budgets.run).check(Level::Run, &run)) {
+        let checked = time(budgets.task).check(BudgetLevel::Task, &task);
+        match checked.and_then(|()| time(budgets.run).check(BudgetLevel::Run, &run)) {
             Ok(()) => called,
             Err(overrun) => Called { result: Err(overrun.into()), ..called },
         }
@@ -209,18 +209,18 @@ impl TaskRun<'_, '_, '_> {
     ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.shop.scribe.step(self.recorder, &event);
-        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, expense, files });
+        self.shop.tell(&self.task.id, PipelineEventKind::Recorded { status, commit, why, expense, files });
         checkpoint.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
         self.events.push(event);
     }
 
-    pub(super) fn entry(&self, status: Status, attempt: Attempt) -> Entry<'static> {
+    pub(super) fn entry(&self, status: Status, attempt: Attempt) -> TaskEvent<'static> {
         let wording = Wording { name: &self.task.name, attempt, max: self.shop.options.max_retries };
-        Entry::new(self.task.id.clone(), status, wording)
+        TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
     pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, (by, log): (&str, &str)) {
-        let bulletin = Bulletin {
+        let bulletin = StepStatus {
             pid: std::process::id(),
             step: step.to_owned(),
             attempt,
@@ -229,14 +229,15 @@ impl TaskRun<'_, '_, '_> {
             log: log.to_owned(),
         };
         bulletin.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let begins = Happening::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
+        let begins =
+            PipelineEventKind::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
         self.shop.tell(&self.task.id, begins);
     }
 
-    pub(super) fn subject(&self) -> Subject<'_> {
+    pub(super) fn subject(&self) -> PromptSubject<'_> {
         let Task { id, name, description, .. } = self.task;
         let description = if description == name { "" } else { description };
-        Subject { id, name, description, is_red: self.task.red }
+        PromptSubject { id, name, description, is_red: self.task.red }
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::{
-    Counts, Observed, PipelineError, Workshop,
+    Counts, Observed, PipelineError, TaskContext,
     call::{Redaction, file_error, refuse_survivors},
     guarded, read_counts,
-    workshop::with_environment,
+    task_context::with_environment,
 };
 use crate::{
     agent::redact::{Redactor, Secrets},
@@ -14,8 +14,8 @@ use crate::{
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     plan::{Task, TestCommand, TestKind},
-    process::{Ending, Limits, Outcome, Program, Supervised},
-    record::{Recorder, Unfinished},
+    process::{Ending, Limits, Program, Supervised, SupervisedEnd},
+    record::{RunRecorder, Unfinished},
     safe_files,
 };
 
@@ -52,11 +52,11 @@ impl TestResult {
 /// How much of each stream stands in the commit.
 const TAIL: usize = 1000;
 
-impl Workshop<'_> {
+impl TaskContext<'_> {
     /// The tests of a phase. They run on the run's own branch in its checkout, or on no branch beside it.
     pub fn test_phase(
         &mut self,
-        recorder: &Recorder<'_>,
+        recorder: &RunRecorder<'_>,
         (phase, commands): (&Task, &[TestCommand]),
         log: &str,
     ) -> Result<TestResult, PipelineError> {
@@ -99,7 +99,7 @@ impl Workshop<'_> {
         task: &Task,
         command: &TestCommand,
         (log, clean): (&Path, Option<&Path>),
-    ) -> Result<Outcome, PipelineError> {
+    ) -> Result<SupervisedEnd, PipelineError> {
         let time = command.timeout.map_or(self.options.test_time, std::time::Duration::from_secs);
         let here = self.place_of(task);
         // Only what is tested in the repository that has the plan has a clean place.
@@ -145,7 +145,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, command: &TestCommand, ended: &Outcome, secrets: &Secrets) {
+    fn add(&mut self, command: &TestCommand, ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         let observed = Observed::of(ended);
         self.observed = Some(match self.observed.take() {

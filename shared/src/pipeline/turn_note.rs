@@ -1,7 +1,7 @@
 //! What is written down about a turn: its commit, its record and its transcript.
 
 use super::{
-    MessageBy, Scribe, Who, Words, Workshop, draft::TurnDraft as Draft, messenger::Messenger,
+    CheckpointWriter, MessageBy, TaskContext, Who, Words, draft::OpenTurn as Draft, messenger::Messenger,
     turn_words::TurnMessage,
 };
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
         Usage,
         redact::{Redactor, Secrets},
     },
-    git::Change,
+    git::TreeChange,
     message::Step,
     name::{Attempt, TaskId},
     plan::Task,
-    session::{Line, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, value_of},
+    session::{TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, Utterance, value_of},
 };
 
 /// Whose turns are kept.
@@ -21,14 +21,14 @@ pub(super) struct TurnsOf<'a> {
     pub(super) task: &'a Task,
     attempt: Attempt,
     step: Step,
-    pub(super) scribe: Scribe<'a>,
+    pub(super) scribe: CheckpointWriter<'a>,
     pub(super) secrets: Secrets,
     pub(super) message_by: MessageBy,
     pub(super) messenger: Option<Messenger>,
 }
 
 impl<'a> TurnsOf<'a> {
-    pub(super) fn of(shop: &Workshop<'a>, task: &'a Task, (step, attempt): (Step, Attempt)) -> Self {
+    pub(super) fn of(shop: &TaskContext<'a>, task: &'a Task, (step, attempt): (Step, Attempt)) -> Self {
         let (scribe, secrets) = (shop.scribe.clone(), shop.secrets.clone());
         Self {
             task,
@@ -51,7 +51,7 @@ impl<'a> TurnsOf<'a> {
 pub(super) struct Noted {
     pub(super) words: String,
     tools: Vec<ToolCall>,
-    lines: Vec<Line>,
+    lines: Vec<Utterance>,
     pub(super) usage: Option<Usage>,
     started: i64,
     is_cut: bool,
@@ -67,7 +67,7 @@ impl Noted {
     ) -> Self {
         let clean = |text: &str| Redactor::redact(secrets, text);
         let tool = |tool: &ToolCall| ToolCall { name: clean(&tool.name), summary: clean(&tool.summary) };
-        let line = |line: &Line| Line { voice: line.voice, text: clean(&line.text) };
+        let line = |line: &Utterance| Utterance { voice: line.voice, text: clean(&line.text) };
         Self {
             words: clean(&draft.words),
             tools: draft.tools.iter().map(tool).collect(),
@@ -136,7 +136,12 @@ impl Noted {
 
 impl TurnsOf<'_> {
     /// What a turn's commit says; `told` is what somebody said who was asked.
-    pub(super) fn message(&self, told: Option<TurnMessage>, words: &str, changes: &[Change]) -> TurnMessage {
+    pub(super) fn message(
+        &self,
+        told: Option<TurnMessage>,
+        words: &str,
+        changes: &[TreeChange],
+    ) -> TurnMessage {
         told.unwrap_or_else(|| self.message_by.unasked(words, changes))
     }
 
@@ -145,13 +150,13 @@ impl TurnsOf<'_> {
         &self,
         who: &Who,
         noted: &Noted,
-        (message, changes): (Option<&TurnMessage>, &[Change]),
+        (message, changes): (Option<&TurnMessage>, &[TreeChange]),
         (number, ended): (u32, i64),
     ) -> TurnDraft<'static> {
         let (node, attempt, words) = (&self.task.id, self.attempt, self.scribe.words);
         let call = CallOf { node, attempt, step: self.step.as_str(), words };
         let (turn, transcript) = noted.written(&call, who, (number, ended));
-        let (files, text) = (changes.iter().map(Change::shown).collect(), message.map(TurnMessage::text));
+        let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
         let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
         let model = noted.model.as_deref();
         let provider = who.provider_of(model);

@@ -1,7 +1,7 @@
 //! What a turn's commit says: the agent's own words where they can be read as an order, else what the change itself tells.
 
 use crate::{
-    git::Change,
+    git::TreeChange,
     message::{Body, plain_text},
 };
 
@@ -31,7 +31,7 @@ const TOLD: &str = "Description:";
 
 impl TurnMessage {
     /// From the agent's words and what changed.
-    pub(super) fn of(words: &str, changes: &[Change]) -> Self {
+    pub(super) fn of(words: &str, changes: &[TreeChange]) -> Self {
         let subject = sentences(words)
             .take(SENTENCES)
             .find_map(|sentence| imperative(&sentence))
@@ -40,7 +40,7 @@ impl TurnMessage {
     }
 
     /// From what changed alone.
-    pub(super) fn plain(changes: &[Change]) -> Self {
+    pub(super) fn plain(changes: &[TreeChange]) -> Self {
         Self { subject: plain(changes), words: String::new(), heading: SAID }
     }
 
@@ -74,7 +74,7 @@ fn cut_words(words: &str) -> String {
 }
 
 /// What a change itself tells, as the first line of a commit.
-pub fn plain(changes: &[Change]) -> String {
+pub fn plain(changes: &[TreeChange]) -> String {
     let renamed = match changes {
         [a, b] => renaming(a, b).or_else(|| renaming(b, a)),
         _ => None,
@@ -97,7 +97,7 @@ pub fn plain(changes: &[Change]) -> String {
     cut(&format!("{verb} {what}"))
 }
 
-fn renaming<'c>(from: &'c Change, to: &'c Change) -> Option<(&'c Change, &'c Change)> {
+fn renaming<'c>(from: &'c TreeChange, to: &'c TreeChange) -> Option<(&'c TreeChange, &'c TreeChange)> {
     let is_renamed = from.after.is_none() && to.before.is_none() && from.before == to.after;
     is_renamed.then_some((from, to))
 }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn without_words_the_change_speaks_for_itself() {
         let id = |digit: &str| digit.repeat(40).parse().unwrap();
-        let change = |path: &str, before: Option<&str>, after: Option<&str>| Change {
+        let change = |path: &str, before: Option<&str>, after: Option<&str>| TreeChange {
             path: path.as_bytes().to_vec(),
             before: before.map(|digit| (0o100_644, id(digit))),
             after: after.map(|digit| (0o100_644, id(digit))),

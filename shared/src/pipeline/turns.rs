@@ -8,12 +8,12 @@ use std::{
 };
 
 use super::{
-    Follower, Happening, MessageBy, Who,
+    Follower, MessageBy, PipelineEventKind, Who,
     beside::{Beside, Pending, Trees, diff},
-    draft::TurnDraft as Draft,
-    kept::Kept,
-    messenger::{Answer, Matter},
-    place::{self, Begun, Looker},
+    draft::OpenTurn as Draft,
+    kept::CommittedTurns,
+    messenger::{MessageReply, MessageTopic},
+    place::{self, AttemptCheckout, Looker},
     plain::Plain,
     turn_note::{Noted, TurnsOf},
     turn_words::TurnMessage,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     agent::{AgentEvent, EventFormat, Tally, redact::Redactor},
     name::Oid,
-    record::{Delivery, Index, Recorder},
+    record::{IndexUpdate, RunRecorder, StagedCommit},
     session::SessionError,
 };
 
@@ -30,9 +30,9 @@ const MOST_AT_ONCE: usize = 4;
 
 /// Keeps the turns of one attempt.
 pub(super) struct TurnKeeper<'k, 'r, 'a> {
-    recorder: &'k mut Recorder<'r>,
+    recorder: &'k mut RunRecorder<'r>,
     /// Where the agent may write; a reviewer may not.
-    begun: Option<&'k Begun>,
+    begun: Option<&'k AttemptCheckout>,
     of: TurnsOf<'k>,
     looker: Option<Looker<'r>>,
     /// Other repositories that it works in.
@@ -46,7 +46,7 @@ pub(super) struct TurnKeeper<'k, 'r, 'a> {
     /// Turns that have ended and wait for their message, oldest first.
     waiting: VecDeque<Waiting>,
     asked: usize,
-    kept: Kept,
+    kept: CommittedTurns,
     has_complained: bool,
 }
 
@@ -63,11 +63,15 @@ struct Waiting {
     model: Option<String>,
     session: Option<String>,
     /// Where its message comes from, if somebody was asked.
-    answer: Option<Receiver<Answer>>,
+    answer: Option<Receiver<MessageReply>>,
 }
 
 impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
-    pub(super) fn new(recorder: &'k mut Recorder<'r>, begun: Option<&'k Begun>, of: TurnsOf<'k>) -> Self {
+    pub(super) fn new(
+        recorder: &'k mut RunRecorder<'r>,
+        begun: Option<&'k AttemptCheckout>,
+        of: TurnsOf<'k>,
+    ) -> Self {
         let draft = Draft::new((of.scribe.clock)(), of.scribe.words);
         Self {
             recorder,
@@ -81,7 +85,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             looked: None,
             waiting: VecDeque::new(),
             asked: 0,
-            kept: Kept::default(),
+            kept: CommittedTurns::default(),
             has_complained: false,
         }
     }
@@ -93,7 +97,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
 
     /// The attempt is over. Gives what became of its turns here, and in other repositories, and what is known of an agent
     /// that tells of none.
-    pub(super) fn finish(mut self) -> (Kept, Vec<Kept>, Option<Plain>) {
+    pub(super) fn finish(mut self) -> (CommittedTurns, Vec<CommittedTurns>, Option<Plain>) {
         let is_plain = self.who.events == EventFormat::Text && !self.who.runner.is_empty();
         let plain = is_plain.then(|| {
             self.draft.close();
@@ -137,7 +141,8 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
                 let here = (self.recorder.repository(), seen);
                 let (patch, stat) = diff(here, &self.others, &beside)?;
                 let words = Redactor::redact(&self.of.secrets, &draft.words);
-                let matter = Matter { task: &self.of.task.id, words: &words, patch: &patch, stat: &stat };
+                let matter =
+                    MessageTopic { task: &self.of.task.id, words: &words, patch: &patch, stat: &stat };
                 self.asked += 1;
                 Some(messenger.ask(&matter, self.asked))
             }
@@ -171,16 +176,16 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// Writes turns down whose message is there; where `waits` says so, the others too, when theirs is.
-    fn flush(&mut self, waits: Waits) -> Vec<Happening> {
+    fn flush(&mut self, waits: Waits) -> Vec<PipelineEventKind> {
         let mut news = Vec::new();
         while let Some(turn) = self.waiting.front() {
             let answer = match (&turn.answer, waits) {
-                (None, _) => Answer::default(),
+                (None, _) => MessageReply::default(),
                 (Some(answer), Waits::Yes) => answer.recv().unwrap_or_default(),
                 (Some(answer), Waits::No) => match answer.try_recv() {
                     Ok(answer) => answer,
                     Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => Answer::default(),
+                    Err(TryRecvError::Disconnected) => MessageReply::default(),
                 },
             };
             if let Some(turn) = self.waiting.pop_front() {
@@ -191,20 +196,20 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// What could not be committed now is a part of the next commit.
-    fn told(&mut self, kept: Result<Option<Happening>, SessionError>) -> Option<Happening> {
+    fn told(&mut self, kept: Result<Option<PipelineEventKind>, SessionError>) -> Option<PipelineEventKind> {
         match kept {
             Ok(committed) => committed,
             Err(error) if !self.has_complained => {
                 self.has_complained = true;
                 let words = format!("a turn of {} could not be written down: {error}", self.of.task.id);
-                Some(Happening::Note { words })
+                Some(PipelineEventKind::Note { words })
             }
             Err(_) => None,
         }
     }
 
     /// Writes a turn down here, and commits under its number what it changed elsewhere.
-    fn keep_everywhere(&mut self, turn: Waiting, answer: &Answer) -> Vec<Happening> {
+    fn keep_everywhere(&mut self, turn: Waiting, answer: &MessageReply) -> Vec<PipelineEventKind> {
         let Waiting { draft, after, beside, model, session, .. } = turn;
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
         let noted = Noted::new(&draft, (model, session), &self.of.secrets);
@@ -245,7 +250,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         noted: &Noted,
         told: Option<TurnMessage>,
         elsewhere: &mut [Pending],
-    ) -> Result<(u32, Option<Happening>), SessionError> {
+    ) -> Result<(u32, Option<PipelineEventKind>), SessionError> {
         let work = match (self.begun, after) {
             (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
             _ => None,
@@ -253,8 +258,8 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         let (tree, tip) = (self.recorder.tree(), self.recorder.head());
         let changes = work.as_ref().map_or(&[][..], |work| &work.changes);
         let delivery = match &work {
-            Some(work) => Delivery { changes, ..work.delivery() },
-            None => Delivery { tree, tip, changes, index: None },
+            Some(work) => StagedCommit { changes, ..work.delivery() },
+            None => StagedCommit { tree, tip, changes, index: None },
         };
         let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
         let Self { of, who, recorder, others, .. } = self;
@@ -278,10 +283,10 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         let (commit, words) = (event.commit, event.subject.text.clone());
         self.kept.events.push(event);
         self.kept.folded.extend(work.into_iter().flat_map(|work| work.folded));
-        if index == Index::Behind {
+        if index == IndexUpdate::Behind {
             self.kept.index = index;
         }
-        Ok((number, Some(Happening::Committed { turn: number.into(), repo: None, commit, words })))
+        Ok((number, Some(PipelineEventKind::Committed { turn: number.into(), repo: None, commit, words })))
     }
 }
 
@@ -319,7 +324,7 @@ impl Follower for TurnKeeper<'_, '_, '_> {
     }
 
     /// Of several turns that have ended meanwhile nobody can tell what each of them did: the last that used a tool did it.
-    fn settle(&mut self, tally: &Tally) -> Vec<Happening> {
+    fn settle(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
         let mut news = Vec::new();
         let last = self.ended.len().saturating_sub(1);
         let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
@@ -332,7 +337,7 @@ impl Follower for TurnKeeper<'_, '_, '_> {
         news
     }
 
-    fn ends(&mut self, tally: &Tally) -> Vec<Happening> {
+    fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
         if self.draft.is_over {
             self.put_down();
         }

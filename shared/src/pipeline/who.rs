@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Crew, turn_words::TurnMessage};
+use super::{StepRunner, turn_words::TurnMessage};
 use crate::{
     agent::{EventFormat, RunnerKind, provider_of},
     session::{Turn, value_of},
@@ -42,7 +42,7 @@ impl Default for Who {
 
 impl Who {
     /// Somebody who is called.
-    pub(super) fn called(crew: &Crew) -> Self {
+    pub(super) fn called(crew: &StepRunner) -> Self {
         let (program, events) = match &crew.runner {
             RunnerKind::Program(runner) => (runner.program(), runner.events),
             RunnerKind::Shell | RunnerKind::Demo => (crew.name.as_str(), EventFormat::Text),

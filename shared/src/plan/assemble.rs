@@ -3,24 +3,24 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Basis, Plan, PlanError, Problem, Reason, Task,
-    graph::{Flow, Shape},
+    Basis, Plan, PlanError, Problem, Task, WaitReason,
+    graph::{Flow, TreeShape},
     text::{Offset, SpecFile},
 };
 use crate::{message::nearest, name::TaskId};
 
 /// A byte of one of the files of a plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SourcePlace {
     pub(super) file: usize,
     pub(super) at: Offset,
 }
 
 /// A node as a reader found it.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct DraftNode {
     pub(super) task: Task,
-    pub(super) place: Place,
+    pub(super) place: SourcePlace,
     /// What it waits for, and why. It becomes the task's `depends_on`.
     pub(super) needs: Vec<DraftNeed>,
 }
@@ -30,13 +30,13 @@ pub(super) struct Draft {
 pub(super) struct DraftNeed {
     pub(super) on: TaskId,
     /// Where that is said, or the place of the node that waits.
-    pub(super) place: Place,
+    pub(super) place: SourcePlace,
     pub(super) basis: Basis,
 }
 
 impl DraftNeed {
     /// What a file says in words or in a field.
-    pub(super) fn stated((on, place): (TaskId, Place)) -> Self {
+    pub(super) fn stated((on, place): (TaskId, SourcePlace)) -> Self {
         Self { on, place, basis: Basis::Stated }
     }
 }
@@ -44,14 +44,14 @@ impl DraftNeed {
 /// Everything that a reader found. Drafts stand parents first, in the order of the tree, and every
 /// `parent` among them is there.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) drafts: Vec<Draft>,
+pub(super) struct PlanDraft {
+    pub(super) drafts: Vec<DraftNode>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
 }
 
-pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, PlanError> {
-    let Found { mut drafts, mut problems, warnings } = found;
+pub(super) fn assemble(files: &[SpecFile<'_>], found: PlanDraft) -> Result<Plan, PlanError> {
+    let PlanDraft { mut drafts, mut problems, warnings } = found;
     let index = index_of(files, &drafts, &mut problems);
     check_needs(files, &drafts, &index, &mut problems);
     adopt_children(&mut drafts, &index);
@@ -71,7 +71,7 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, Pla
 /// The circles of a plan, each once: behind the first, the others are looked for without the dependency that closes it.
 fn circles(
     files: &[SpecFile<'_>],
-    mut drafts: Vec<Draft>,
+    mut drafts: Vec<DraftNode>,
     (index, first): (&HashMap<TaskId, usize>, Vec<usize>),
 ) -> Vec<Problem> {
     /// Who has more of them sees the others with the next check; looking for each takes as long as reading the plan.
@@ -93,7 +93,7 @@ fn circles(
 
 fn finish(
     files: &[SpecFile<'_>],
-    drafts: Vec<Draft>,
+    drafts: Vec<DraftNode>,
     (index, flow, warnings): (HashMap<TaskId, usize>, Flow, Vec<Problem>),
 ) -> Plan {
     Plan {
@@ -127,19 +127,23 @@ fn once_each(needs: &[DraftNeed]) -> Vec<TaskId> {
 }
 
 /// Why a node waits for what: the first reason for each node that it waits for.
-fn reasons(files: &[SpecFile<'_>], draft: &Draft) -> Vec<Reason> {
+fn reasons(files: &[SpecFile<'_>], draft: &DraftNode) -> Vec<WaitReason> {
     let mut seen = HashSet::new();
     let first = draft.needs.iter().filter(|need| draft.needs.len() == 1 || seen.insert(&need.on));
     first
         .map(|DraftNeed { on, place, basis }| {
             let file = &files[place.file];
             let text = (*basis == Basis::Stated).then(|| file.excerpt(place.at));
-            Reason { on: on.clone(), basis: *basis, file: place.file, line: file.line_of(place.at), text }
+            WaitReason { on: on.clone(), basis: *basis, file: place.file, line: file.line_of(place.at), text }
         })
         .collect()
 }
 
-fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
+fn index_of(
+    files: &[SpecFile<'_>],
+    drafts: &[DraftNode],
+    problems: &mut Vec<Problem>,
+) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(drafts.len());
     let mut folded: HashMap<String, usize> = HashMap::with_capacity(drafts.len());
     for (at, draft) in drafts.iter().enumerate() {
@@ -152,7 +156,7 @@ fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem
     index
 }
 
-fn clash(files: &[SpecFile<'_>], first: &Draft, second: &Draft) -> Problem {
+fn clash(files: &[SpecFile<'_>], first: &DraftNode, second: &DraftNode) -> Problem {
     let (a, b) = (&first.task.id, &second.task.id);
     let there = spot(files, first.place);
     let what = if a == b {
@@ -164,14 +168,14 @@ fn clash(files: &[SpecFile<'_>], first: &Draft, second: &Draft) -> Problem {
 }
 
 /// `file:line` of a place.
-fn spot(files: &[SpecFile<'_>], place: Place) -> String {
+fn spot(files: &[SpecFile<'_>], place: SourcePlace) -> String {
     let file = &files[place.file];
     format!("{}:{}", file.label, file.line_of(place.at))
 }
 
 fn check_needs(
     files: &[SpecFile<'_>],
-    drafts: &[Draft],
+    drafts: &[DraftNode],
     index: &HashMap<TaskId, usize>,
     problems: &mut Vec<Problem>,
 ) {
@@ -197,7 +201,7 @@ pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize)
     }
 }
 
-fn adopt_children(drafts: &mut [Draft], index: &HashMap<TaskId, usize>) {
+fn adopt_children(drafts: &mut [DraftNode], index: &HashMap<TaskId, usize>) {
     for at in 0..drafts.len() {
         let child = drafts[at].task.id.clone();
         if let Some(parent) = drafts[at].task.parent.as_ref().and_then(|parent| index.get(parent)) {
@@ -206,9 +210,9 @@ fn adopt_children(drafts: &mut [Draft], index: &HashMap<TaskId, usize>) {
     }
 }
 
-fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
+fn shape_of(drafts: &[DraftNode], index: &HashMap<TaskId, usize>) -> TreeShape {
     let place = |id: &TaskId| index.get(id).copied();
-    Shape {
+    TreeShape {
         parents: drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(place)).collect(),
         needs: drafts
             .iter()
@@ -220,7 +224,7 @@ fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
 }
 
 /// The circle as a path, each node with its place, told at the dependency that closes it.
-fn circular(files: &[SpecFile<'_>], drafts: &[Draft], circle: &[usize]) -> Problem {
+fn circular(files: &[SpecFile<'_>], drafts: &[DraftNode], circle: &[usize]) -> Problem {
     let step = |at: &usize| format!("{} ({})", drafts[*at].task.id, spot(files, drafts[*at].place));
     let path: Vec<String> = circle.iter().chain(circle.first()).map(step).collect();
     let what = format!("tasks wait for each other: {}", path.join(" → "));

@@ -1,6 +1,6 @@
 //! Changes to Markdown plans, as small as they can be: a tick is one byte, an id is an insertion.
 
-use super::{Plan, Source, Task, text::Offset};
+use super::{Plan, Task, TaskSource, text::Offset};
 use crate::name::TaskId;
 
 /// Bytes to put in place of others.
@@ -28,7 +28,7 @@ impl Plan {
         let done = self.done_with_nested(is_done);
         let lacks = |(at, task): &(usize, &Task)| done[*at] && !task.mark.is_settled();
         let edit = |(_, task): (usize, &Task)| {
-            let Source { file, line, mark_at } = task.source.clone()?;
+            let TaskSource { file, line, mark_at } = task.source.clone()?;
             Some(Edit { task: task.id.clone(), file, line, at: mark_at?, cut: 1, put: tick.to_string() })
         };
         self.tasks.iter().enumerate().filter(lacks).filter_map(edit).collect()

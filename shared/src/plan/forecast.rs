@@ -7,7 +7,7 @@ use crate::name::TaskId;
 
 /// Tasks of one wave that name the same file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
+pub struct SharedFile {
     /// The file, as the tasks name it.
     pub file: String,
     /// The tasks, in the order of the plan; at least two.
@@ -17,7 +17,7 @@ pub struct Conflict {
 impl Plan {
     /// What to expect when each wave runs at once. Whole folders, which many tasks name, are left out.
     #[must_use]
-    pub fn conflicts(&self) -> Vec<Conflict> {
+    pub fn conflicts(&self) -> Vec<SharedFile> {
         let waves = self.waves(|task| task.mark.is_settled());
         waves.iter().flat_map(|wave| conflicts_of(wave)).collect()
     }
@@ -29,7 +29,7 @@ impl Plan {
     }
 
     /// At the last of the tasks whose place is known. A tree file need not say where its tasks were written down.
-    fn conflict_warning(&self, Conflict { file, tasks }: &Conflict) -> Problem {
+    fn conflict_warning(&self, SharedFile { file, tasks }: &SharedFile) -> Problem {
         let ids: Vec<String> = tasks.iter().map(|id| format!("'{id}'")).collect();
         let source = tasks.iter().rev().find_map(|id| self.find(id)?.source.as_ref());
         let unknown = || self.spec_files.first().cloned().unwrap_or_else(|| "the plan".into());
@@ -43,7 +43,7 @@ impl Plan {
     }
 }
 
-fn conflicts_of(wave: &[&Task]) -> Vec<Conflict> {
+fn conflicts_of(wave: &[&Task]) -> Vec<SharedFile> {
     let mut by_file: BTreeMap<&str, Vec<TaskId>> = BTreeMap::new();
     for task in wave {
         for file in task.files.iter().filter(|file| !file.ends_with('/')) {
@@ -51,5 +51,5 @@ fn conflicts_of(wave: &[&Task]) -> Vec<Conflict> {
         }
     }
     let shared = by_file.into_iter().filter(|(_, tasks)| tasks.len() > 1);
-    shared.map(|(file, tasks)| Conflict { file: file.to_owned(), tasks }).collect()
+    shared.map(|(file, tasks)| SharedFile { file: file.to_owned(), tasks }).collect()
 }

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// The nodes of a tree by position, parents before children.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
+pub(super) struct TreeShape {
     /// The parent of each node.
     pub(super) parents: Vec<Option<usize>>,
     /// Who waits for whom, as declared.
@@ -41,7 +41,7 @@ fn is_start(gate: usize) -> bool {
     gate.is_multiple_of(2)
 }
 
-impl Shape {
+impl TreeShape {
     fn edges(&self) -> Edges {
         let mut pairs = Vec::with_capacity(3 * self.parents.len() + self.needs.len());
         for (child, parent) in self.parents.iter().enumerate() {
@@ -99,7 +99,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn add(&mut self, gate: usize, shape: &Shape) {
+    fn add(&mut self, gate: usize, shape: &TreeShape) {
         if is_start(gate) && shape.leaves[node(gate)] {
             self.leaves.push(Reverse(gate));
         } else {
@@ -233,8 +233,8 @@ mod tests {
     use super::*;
 
     /// A tree from `(parent, needs)` by position.
-    fn shape(nodes: &[(Option<usize>, &[usize])]) -> Shape {
-        Shape {
+    fn shape(nodes: &[(Option<usize>, &[usize])]) -> TreeShape {
+        TreeShape {
             parents: nodes.iter().map(|(parent, _)| *parent).collect(),
             needs: (0..nodes.len()).flat_map(|at| nodes[at].1.iter().map(move |need| (at, *need))).collect(),
             leaves: (0..nodes.len()).map(|at| nodes.iter().all(|(parent, _)| *parent != Some(at))).collect(),

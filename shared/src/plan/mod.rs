@@ -25,15 +25,15 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 pub use edit::{Edit, apply_edits, tick_style};
-pub use forecast::Conflict;
+pub use forecast::SharedFile;
 pub use json::TreeDocument;
 pub use markdown::{Unread, Why, plan_ids};
 pub use places::{TASK_LIST, find_plans, usual_places};
 pub use problem::{PlanError, Problem};
-pub use proposal::{Proposal, RedProposal, propose_test};
+pub use proposal::{RedProposal, TestProposal, propose_test};
 pub use readiness::Readiness;
-pub use reason::{Basis, Reason, Waiting};
-pub use task::{Mark, Source, Task, TestCommand, TestKind};
+pub use reason::{Basis, WaitReason, Waiting};
+pub use task::{Mark, Task, TaskSource, TestCommand, TestKind};
 pub use update::Changes;
 
 use self::graph::Flow;
@@ -59,7 +59,7 @@ pub struct Plan {
     pub extra: Map<String, Value>,
     index: HashMap<TaskId, usize>,
     /// For each node, why it waits for what.
-    reasons: Vec<Vec<Reason>>,
+    reasons: Vec<Vec<WaitReason>>,
     flow: Flow,
 }
 

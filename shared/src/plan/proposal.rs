@@ -16,7 +16,7 @@ pub struct RedProposal {
 
 /// A test command and the file that speaks for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
+pub struct TestProposal {
     /// The command.
     pub test: TestCommand,
     /// Why: the file.
@@ -47,7 +47,7 @@ const SIGNS: &[Sign] = &[
 ];
 
 /// The test command of a repository. `read` gives the text of a file at its top, if it is there.
-pub fn propose_test(read: impl Fn(&str) -> Option<String>) -> Option<Proposal> {
+pub fn propose_test(read: impl Fn(&str) -> Option<String>) -> Option<TestProposal> {
     let found = SIGNS.iter().find(|(file, ..)| read(file).is_some());
     if let Some((file, command, framework)) = found {
         return Some(proposal(command, framework, file));
@@ -67,7 +67,7 @@ pub fn propose_test(read: impl Fn(&str) -> Option<String>) -> Option<Proposal> {
     read("Makefile").is_some_and(has_target).then(|| proposal("make test", "", "Makefile"))
 }
 
-fn proposal(command: &str, framework: &str, because: &'static str) -> Proposal {
+fn proposal(command: &str, framework: &str, because: &'static str) -> TestProposal {
     let framework = Some(framework.to_owned()).filter(|name| !name.is_empty());
     let test = TestCommand {
         kind: TestKind::Unit,
@@ -75,7 +75,7 @@ fn proposal(command: &str, framework: &str, because: &'static str) -> Proposal {
         framework,
         ..TestCommand::default()
     };
-    Proposal { test, because }
+    TestProposal { test, because }
 }
 
 /// The `test` script of a `package.json`, unless it is the one that npm writes to say that there is none.

@@ -43,7 +43,7 @@ impl Basis {
 
 /// Why a node waits for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub struct WaitReason {
     /// The node that is waited for.
     pub on: TaskId,
     /// What the edge rests on.
@@ -62,7 +62,7 @@ pub struct Waiting<'p> {
     /// The node that waits.
     pub node: &'p Task,
     /// What it waits for, each with its reason.
-    pub reasons: &'p [Reason],
+    pub reasons: &'p [WaitReason],
 }
 
 impl Plan {

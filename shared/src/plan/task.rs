@@ -128,7 +128,7 @@ pub struct TestCommand {
 
 /// Where a task is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct TaskSource {
     /// The file, as it was named.
     pub file: String,
     /// The line, from 1.
@@ -173,7 +173,7 @@ pub struct Task {
     /// Paths that it names.
     pub files: Vec<String>,
     /// Where it is written down.
-    pub source: Option<Source>,
+    pub source: Option<TaskSource>,
     /// Keys that we do not know, kept for a rewrite.
     pub extra: Map<String, Value>,
 }

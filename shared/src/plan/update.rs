@@ -1,7 +1,7 @@
 //! Joining a plan that was read anew with the tree file that was written before, so that what people added to
 //! the tree file by hand stays.
 
-use super::{Plan, Proposal};
+use super::{Plan, TestProposal};
 use crate::name::TaskId;
 
 /// What a re-reading changed.
@@ -44,7 +44,7 @@ impl Plan {
     }
 
     /// Gives a proposed test command to every leaf that has none.
-    pub fn accept(&mut self, proposal: &Proposal) {
+    pub fn accept(&mut self, proposal: &TestProposal) {
         for task in self.tasks.iter_mut().filter(|task| task.is_leaf() && task.test_commands.is_empty()) {
             task.test_commands.push(proposal.test.clone());
         }

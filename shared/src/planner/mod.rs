@@ -10,9 +10,9 @@ pub use error::PlannerError;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    agent::{Outcome, Request, Runner, RunnerKind},
+    agent::{CallOutcome, Request, Runner, RunnerKind},
     message::plain_text,
-    pipeline::{AtLimit, Call, Caller, Crew, Happening, PipelineError},
+    pipeline::{AtLimit, Call, Caller, PipelineError, PipelineEventKind, StepRunner},
     plan::{Plan, Problem},
 };
 
@@ -54,7 +54,7 @@ impl Planner<'_> {
                 Err(found) => problems = found,
             }
             let words = format!("the tree of call {call} is wrong: {}", said(&problems));
-            (self.caller.voice)(Happening::Note { words });
+            (self.caller.voice)(PipelineEventKind::Note { words });
             prompt = task.clone() + &prompt::correction(object, &problems);
         }
         Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
@@ -64,7 +64,7 @@ impl Planner<'_> {
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
-        (self.caller.voice)(Happening::Note { words });
+        (self.caller.voice)(PipelineEventKind::Note { words });
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None, tools: None };
         let reply = self.caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log))?;
@@ -72,8 +72,8 @@ impl Planner<'_> {
             return Err(PipelineError::stopped(self.caller.cancel).into());
         }
         match reply.outcome {
-            Outcome::Success { text, .. } => Ok(text),
-            Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
+            CallOutcome::Success { text, .. } => Ok(text),
+            CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. } => {
                 let runner = runner.name.clone();
                 Err(PlannerError::Failed { runner, said: plain_text(message.trim()), log })
             }
@@ -86,7 +86,7 @@ impl Planner<'_> {
 }
 
 /// The program of a crew. What is built in does what a task says, and cannot plan.
-pub fn require_runner(crew: &Crew) -> Result<&Runner, PlannerError> {
+pub fn require_runner(crew: &StepRunner) -> Result<&Runner, PlannerError> {
     match &crew.runner {
         RunnerKind::Program(runner) => Ok(runner),
         RunnerKind::Shell | RunnerKind::Demo => Err(PlannerError::NoPlanner { runner: crew.name.clone() }),

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Attendance, Holder, Identity, lock::read_holder};
+use super::{Holder, OrphanLock, ProcessId, lock::read_holder};
 
 /// Whether a child of ours was killed. It may have left what a killed driver leaves.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -30,14 +30,14 @@ pub(super) fn has_lost_child() -> bool {
 /// from. `None` if none died.
 #[must_use]
 pub fn find_dead(locks: &Path) -> Option<SystemTime> {
-    let us = Identity::ours();
+    let us = ProcessId::ours();
     let since = files(locks).into_iter().filter_map(|path| death(&path, &us)).min()?;
     since.checked_sub(ROUNDING)
 }
 
 /// Forgets the dead of this folder, once what they left is in order.
 pub fn forget_dead(locks: &Path) {
-    let us = Identity::ours();
+    let us = ProcessId::ours();
     for path in files(locks) {
         let (Some(file), true) = (open(&path), death(&path, &us).is_some()) else { continue };
         let holder = read_holder(&file);
@@ -60,7 +60,7 @@ fn files(locks: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     let is_ours = |entry: &fs::DirEntry| {
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        is_file && !entry.file_name().as_encoded_bytes().ends_with(Attendance::SUFFIX.as_bytes())
+        is_file && !entry.file_name().as_encoded_bytes().ends_with(OrphanLock::SUFFIX.as_bytes())
     };
     entries.filter(is_ours).map(|entry| entry.path()).collect()
 }
@@ -71,7 +71,7 @@ fn open(path: &Path) -> Option<File> {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
 }
 
-fn death(path: &Path, us: &Identity) -> Option<SystemTime> {
+fn death(path: &Path, us: &ProcessId) -> Option<SystemTime> {
     let file = open(path)?;
     let since = death_of(&read_holder(&file), us)?;
     if read_holder(&file).process.as_ref() == Some(us) {
@@ -85,7 +85,7 @@ fn death(path: &Path, us: &Identity) -> Option<SystemTime> {
 }
 
 /// Since when the dead were at work that a lock file tells of.
-fn death_of(holder: &Holder, us: &Identity) -> Option<SystemTime> {
+fn death_of(holder: &Holder, us: &ProcessId) -> Option<SystemTime> {
     let process = holder.process.as_ref()?;
     let since = || holder.since.parse::<jiff::Timestamp>().ok().map(SystemTime::from);
     let earlier = || holder.dead.as_ref()?.parse::<jiff::Timestamp>().ok().map(SystemTime::from);

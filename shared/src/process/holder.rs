@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Identity;
+use super::ProcessId;
 
 /// Who holds a lock, as they wrote it down. Displayed: "held by process 12 on host (what) since …".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Holder {
     pub what: String,
     /// Its process, named for good.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) process: Option<Identity>,
+    pub(super) process: Option<ProcessId>,
     /// Since when earlier holders were at work that died, if nobody has recovered from that yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dead: Option<String>,
@@ -48,14 +48,14 @@ impl Holder {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             since: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             what: what.to_owned(),
-            process: Some(Identity::ours()),
+            process: Some(ProcessId::ours()),
             ..Self::default()
         }
     }
 
     /// Whether its process was on this machine and has died, or is dying.
     pub(super) fn is_gone(&self) -> bool {
-        let was_here = |process: &Identity| process.is_of_this_machine() && !process.is_here();
+        let was_here = |process: &ProcessId| process.is_of_this_machine() && !process.is_here();
         self.process.as_ref().is_some_and(was_here)
     }
 

@@ -8,7 +8,7 @@ use super::table;
 
 /// A process, named for good: numbers are given again, starts and boots are not. Displayed: "process 12 on host".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessId {
     /// Its number.
     pub pid: u32,
     /// Its machine, as people call it.
@@ -19,7 +19,7 @@ pub struct Identity {
     boot: String,
 }
 
-impl Identity {
+impl ProcessId {
     /// This process.
     #[must_use]
     pub fn ours() -> Self {
@@ -55,7 +55,7 @@ pub fn is_process_alive(pid: u32) -> bool {
     pid.is_some_and(|pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} on {}", self.pid, self.host)
     }
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn a_process_is_told_from_one_that_was_and_from_one_elsewhere() {
-        let ours = Identity::ours();
+        let ours = ProcessId::ours();
         assert!(ours.is_here());
         assert!(
-            !Identity { started: "never".into(), ..ours.clone() }.is_here(),
+            !ProcessId { started: "never".into(), ..ours.clone() }.is_here(),
             "another of the same number"
         );
-        let elsewhere = Identity { boot: "another".into(), ..ours };
+        let elsewhere = ProcessId { boot: "another".into(), ..ours };
         assert!(!elsewhere.is_of_this_machine() && !elsewhere.is_here());
     }
 }

@@ -18,7 +18,7 @@ use signal_hook::{
     iterator::Signals,
 };
 
-use super::{Cancel, nursery};
+use super::{Cancel, spawn};
 
 /// Signals closer to the first than this are the same wish.
 pub const ECHO: Duration = Duration::from_millis(300);
@@ -63,8 +63,8 @@ fn listen(mut signals: Signals, told: &Cancel, last_word: impl FnOnce(i32)) {
             None => told.cancel_by(signal),
             Some(at) if Instant::now().duration_since(at) < ECHO => continue,
             Some(_) => {
-                nursery::kill_families();
-                nursery::end_spared();
+                spawn::kill_families();
+                spawn::end_spared();
                 return last_word(signal);
             }
         }

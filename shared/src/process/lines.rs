@@ -4,7 +4,7 @@ use memchr::memchr;
 
 /// One line without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct OutputLine<'a> {
     /// Its bytes, up to the limit.
     pub bytes: &'a [u8],
     /// Whether it was longer than the limit; the rest of it is dropped.
@@ -13,13 +13,13 @@ pub struct Line<'a> {
 
 /// Cuts a stream into lines of at most so many bytes.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineCutter {
     limit: usize,
     held: Vec<u8>,
     cut: bool,
 }
 
-impl Lines {
+impl LineCutter {
     /// Lines of at most `limit` bytes.
     #[must_use]
     pub const fn limited(limit: usize) -> Self {
@@ -27,7 +27,7 @@ impl Lines {
     }
 
     /// Takes the next bytes and hands over the lines that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(OutputLine<'_>)) {
         while let Some(end) = memchr(b'\n', bytes) {
             self.hold(&bytes[..end]);
             self.hand_over(&mut each);
@@ -37,7 +37,7 @@ impl Lines {
     }
 
     /// Hands over what stands behind the last line end, if anything.
-    pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
+    pub fn finish(&mut self, mut each: impl FnMut(OutputLine<'_>)) {
         if !self.held.is_empty() {
             self.hand_over(&mut each);
         }
@@ -49,9 +49,9 @@ impl Lines {
         self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn hand_over(&mut self, each: &mut impl FnMut(Line<'_>)) {
+    fn hand_over(&mut self, each: &mut impl FnMut(OutputLine<'_>)) {
         let bytes = self.held.strip_suffix(b"\r").unwrap_or(&self.held);
-        each(Line { bytes, cut: self.cut });
+        each(OutputLine { bytes, cut: self.cut });
         self.held.clear();
         self.cut = false;
     }
@@ -65,10 +65,10 @@ mod tests {
     fn lines_come_out_alike_however_the_bytes_came_in() {
         let text = b"one\r\n\ntoo long by far\nlast";
         for step in 1..text.len() {
-            let mut lines = Lines::limited(8);
+            let mut lines = LineCutter::limited(8);
             let mut got = Vec::new();
             let mut each =
-                |line: Line<'_>| got.push((String::from_utf8_lossy(line.bytes).into_owned(), line.cut));
+                |line: OutputLine<'_>| got.push((String::from_utf8_lossy(line.bytes).into_owned(), line.cut));
             text.chunks(step).for_each(|piece| lines.push(piece, &mut each));
             lines.finish(&mut each);
             let want = [("one", false), ("", false), ("too long", true), ("last", false)];

@@ -15,9 +15,9 @@ pub(super) const VARIABLE: &str = "ARBORIST_PROCESS";
 
 /// One run's mark, unique on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark(String);
+pub(super) struct RunMark(String);
 
-impl Mark {
+impl RunMark {
     /// A mark that nobody had before.
     pub(super) fn fresh() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -49,7 +49,7 @@ impl Mark {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for RunMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_whole_or_as_the_beginning_of_an_inner_one() {
-        let mark = Mark::written("12.34.5").unwrap();
+        let mark = RunMark::written("12.34.5").unwrap();
         assert!(mark.is_in(b"A=1\0ARBORIST_PROCESS=12.34.5\0"));
         assert!(mark.is_in(b"ARBORIST_PROCESS=12.34.5/99.1.0\0B=2"));
         assert!(!mark.is_in(b"ARBORIST_PROCESS=12.34.56\0"));
         assert!(!mark.is_in(b"X_ARBORIST_PROCESS=12.34.5\0"));
         assert!(!mark.is_in(b""));
-        assert!(Mark::written("").is_none() && Mark::written("a b.").is_none());
-        assert_ne!(Mark::fresh(), Mark::fresh());
+        assert!(RunMark::written("").is_none() && RunMark::written("a b.").is_none());
+        assert_ne!(RunMark::fresh(), RunMark::fresh());
     }
 }

@@ -4,14 +4,11 @@
 //! output at constant memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
 //! [`Cancel`]; [`FileLock`] and [`Attendance`] say who runs, also after a driver was killed.
 
-mod attendance;
 mod cancel;
 mod confine;
 mod crash;
-mod ear;
 mod ending;
 mod environment;
-mod family;
 mod find;
 mod holder;
 mod identity;
@@ -21,37 +18,40 @@ mod limits;
 mod lines;
 mod lock;
 mod mark;
-mod nursery;
 mod occupants;
 mod opened;
+mod orphan_lock;
+mod process_group;
 mod program;
 mod quiet;
 mod record;
+mod spawn;
 mod streams;
 mod supervised;
 mod table;
 mod tail;
+mod timed_reader;
 mod watch;
 
-pub use attendance::{Attendance, Ended};
 pub use cancel::Cancel;
 pub use confine::Confinement;
 pub use crash::{find_dead, forget_dead};
-pub use ear::{Ear, within};
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
 pub use holder::Holder;
-pub use identity::{Identity, is_process_alive};
+pub use identity::{ProcessId, is_process_alive};
 pub use limits::Limits;
-pub use lines::{Line, Lines};
+pub use lines::{LineCutter, OutputLine};
 pub use lock::{FileLock, LockError};
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
-pub use program::{Awaited, Finished, Program, Running};
+pub use orphan_lock::{EndedProcesses, OrphanLock};
+pub use program::{Awaited, Program, ProgramOutput, RunningProgram};
 pub use quiet::Quiet;
 pub use record::{Chunk, Filter, Stream};
-pub use supervised::{Outcome, Supervised};
+pub use supervised::{Supervised, SupervisedEnd};
 pub use tail::Tail;
+pub use timed_reader::{TimedReader, within};
 
 use std::io;
 
@@ -69,6 +69,6 @@ impl ProcessError {
     /// Whether it was ended because it waited at a named pipe for somebody who never came.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        matches!(self.source.get_ref(), Some(source) if source.is::<ear::Stuck>())
+        matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::Stuck>())
     }
 }

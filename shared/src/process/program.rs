@@ -23,12 +23,13 @@ use std::{
 use rustix::event::{PollFd, PollFlags};
 
 use super::{
-    Confinement, Ear, ProcessError, crash,
-    ear::{Bounds, Wait},
+    Confinement, ProcessError, TimedReader, crash,
     environment::{self, TRUST},
     find::find_program,
-    input, interrupt, nursery,
+    input, interrupt,
     quiet::Writer,
+    spawn,
+    timed_reader::{ProgramWait, WaitBounds},
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
@@ -55,7 +56,7 @@ pub struct Program {
 
 /// What a program that has ended left behind.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ProgramOutput {
     /// How it ended.
     pub status: ExitStatus,
     /// All that it wrote to standard output.
@@ -64,7 +65,7 @@ pub struct Finished {
     pub stderr: Vec<u8>,
 }
 
-impl Finished {
+impl ProgramOutput {
     /// Standard error as text, without the line end.
     #[must_use]
     pub fn complaint(&self) -> String {
@@ -147,7 +148,7 @@ impl Program {
     }
 
     fn spawn(&mut self) -> Result<Child, ProcessError> {
-        let spawned = nursery::spawn(&mut self.command, self.confinement.as_ref());
+        let spawned = spawn::spawn(&mut self.command, self.confinement.as_ref());
         spawned.map_err(|source| self.error(source))
     }
 
@@ -164,7 +165,7 @@ impl Program {
     }
 
     /// Starts it with nothing on standard input and its output as a stream.
-    pub fn start(mut self) -> Result<Running, ProcessError> {
+    pub fn start(mut self) -> Result<RunningProgram, ProcessError> {
         self.command.stdin(Stdio::null());
         self.launch()
     }
@@ -174,7 +175,7 @@ impl Program {
     ///
     /// It is told through sockets: whoever runs as the same user can open a pipe by way of `/proc`, and tell it things in our
     /// name or answer in its. A socket cannot be opened so.
-    pub fn converse(self) -> Result<Running, ProcessError> {
+    pub fn converse(self) -> Result<RunningProgram, ProcessError> {
         let mut program = self.shielded();
         let pairs = || Ok([UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?]);
         let pairs: io::Result<[_; 3]> = pairs();
@@ -186,22 +187,28 @@ impl Program {
         let mut child = program.spawn()?;
         child.stdin = Some(OwnedFd::from(input.0).into());
         let pipes = Pipes::Fresh(OwnedFd::from(output.0).into(), OwnedFd::from(errors.0).into());
-        Ok(Running { child, pipes: Some(pipes), program: name, patience: Some(PATIENCE), _writer: writer })
+        Ok(RunningProgram {
+            child,
+            pipes: Some(pipes),
+            program: name,
+            patience: Some(PATIENCE),
+            _writer: writer,
+        })
     }
 
     /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
     /// to write must not depend on whether we live long enough to say it.
-    pub fn finish_with(mut self, input: &[u8]) -> Result<Finished, ProcessError> {
+    pub fn finish_with(mut self, input: &[u8]) -> Result<ProgramOutput, ProcessError> {
         self.finish_again(Some(input))
     }
 
     /// Runs it to its end with nothing on standard input.
-    pub fn finish(mut self) -> Result<Finished, ProcessError> {
+    pub fn finish(mut self) -> Result<ProgramOutput, ProcessError> {
         self.finish_again(None)
     }
 
     /// The same for one that may have to be run once more.
-    pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<Finished, ProcessError> {
+    pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
         let stdin = match input {
             Some(input) => input::complete(input).map_err(|source| self.error(source))?.into(),
             None => Stdio::null(),
@@ -220,8 +227,12 @@ impl Program {
     #[must_use]
     pub fn finish_later(self) -> Awaited {
         let program = self.command.get_program().to_os_string();
-        let bounds = Bounds::find();
-        Awaited { thread: thread::spawn(|| Bounds::apply(bounds, || self.finish())), program, fault: None }
+        let bounds = WaitBounds::find();
+        Awaited {
+            thread: thread::spawn(|| WaitBounds::apply(bounds, || self.finish())),
+            program,
+            fault: None,
+        }
     }
 
     /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.
@@ -261,7 +272,7 @@ impl Program {
         let _writer = self.begin_writing();
         let mut child = self.spawn()?;
         let status = child.wait();
-        nursery::forget(child.id());
+        spawn::forget(child.id());
         status.map_err(|source| self.error(source))
     }
 
@@ -273,7 +284,7 @@ impl Program {
             writer.stays();
         }
         let child = self.spawn()?;
-        nursery::forget(child.id());
+        spawn::forget(child.id());
         Ok(())
     }
 
@@ -287,7 +298,7 @@ impl Program {
         self.error(source)
     }
 
-    fn launch(&mut self) -> Result<Running, ProcessError> {
+    fn launch(&mut self) -> Result<RunningProgram, ProcessError> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
         if self.is_spared && interrupt::is_watched() {
             self.command.process_group(0);
@@ -296,13 +307,13 @@ impl Program {
         let writer = self.begin_writing();
         let mut child = self.spawn()?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(Running { child, pipes, program, patience: Some(LIMIT), _writer: writer })
+        Ok(RunningProgram { child, pipes, program, patience: Some(LIMIT), _writer: writer })
     }
 }
 
 /// A program that runs beside us for its answer.
 pub struct Awaited {
-    thread: JoinHandle<Result<Finished, ProcessError>>,
+    thread: JoinHandle<Result<ProgramOutput, ProcessError>>,
     program: OsString,
     /// Why it does not count, asked once it has ended.
     fault: Option<Box<dyn FnOnce() -> Option<String> + Send>>,
@@ -322,7 +333,7 @@ impl Awaited {
     }
 
     /// Waits for its end.
-    pub fn finish(self) -> Result<Finished, ProcessError> {
+    pub fn finish(self) -> Result<ProgramOutput, ProcessError> {
         let program = self.program.to_string_lossy().into_owned();
         let failed = |words: &str| ProcessError { program, source: io::Error::other(words.to_owned()) };
         let Ok(ended) = self.thread.join() else {
@@ -347,7 +358,7 @@ fn widen(_pipe: &ChildStdout) {}
 
 /// A program that runs. Dropping it ends it.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     child: Child,
     pipes: Option<Pipes>,
     program: OsString,
@@ -361,14 +372,14 @@ enum Pipes {
     /// Nothing was read yet.
     Fresh(ChildStdout, ChildStderr),
     /// Its output is read as a stream, and what it complains of by a thread.
-    Streamed(BufReader<Ear>, JoinHandle<Vec<u8>>),
+    Streamed(BufReader<TimedReader>, JoinHandle<Vec<u8>>),
 }
 
 impl Pipes {
     fn streamed(self, patience: Option<Duration>, pid: u32) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
-        let ear = Ear { pipe: out, patience, pid };
+        let ear = TimedReader { pipe: out, patience, pid };
         Self::Streamed(BufReader::with_capacity(1 << 18, ear), thread::spawn(|| drain(err)))
     }
 
@@ -385,9 +396,9 @@ impl Pipes {
     }
 }
 
-impl Running {
+impl RunningProgram {
     /// Its standard output.
-    pub fn output(&mut self) -> Option<&mut BufReader<Ear>> {
+    pub fn output(&mut self) -> Option<&mut BufReader<TimedReader>> {
         self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, self.child.id()));
         match &mut self.pipes {
             Some(Pipes::Streamed(reader, _)) => Some(reader),
@@ -401,7 +412,7 @@ impl Running {
     }
 
     /// Reads the rest of its output and waits for its end.
-    pub fn finish(mut self) -> Result<Finished, ProcessError> {
+    pub fn finish(mut self) -> Result<ProgramOutput, ProcessError> {
         drop(self.child.stdin.take());
         let pid = self.child.id();
         let read = self.pipes.take().map(|pipes| pipes.read(pid)).transpose();
@@ -410,7 +421,7 @@ impl Running {
         if status.signal().is_some_and(|signal| !TIDY.contains(&signal)) {
             crash::note_lost_child();
         }
-        Ok(Finished { status, stdout, stderr })
+        Ok(ProgramOutput { status, stdout, stderr })
     }
 
     fn error(&self, source: io::Error) -> ProcessError {
@@ -418,11 +429,11 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        nursery::forget(self.child.id());
+        spawn::forget(self.child.id());
     }
 }
 
@@ -430,7 +441,7 @@ impl Drop for Running {
 fn read_both(mut out: ChildStdout, mut err: ChildStderr, pid: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut piece = vec![0; 1 << 16];
-    let mut wait = Wait::new(LIMIT, pid);
+    let mut wait = ProgramWait::new(LIMIT, pid);
     loop {
         let mut fds = [PollFd::new(&out, PollFlags::IN), PollFd::new(&err, PollFlags::IN)];
         if !wait.poll(&mut fds)? {

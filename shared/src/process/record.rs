@@ -35,7 +35,7 @@ pub trait Filter: Send {
     fn finish(&mut self, stream: Stream, out: &mut Vec<u8>);
 }
 
-pub(super) struct Recorder<'a> {
+pub(super) struct OutputRecorder<'a> {
     pub(super) listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
     pub(super) filter: Option<Box<dyn Filter + 'a>>,
     pub(super) log: Option<File>,
@@ -46,7 +46,7 @@ pub(super) struct Recorder<'a> {
     pub(super) printed: u64,
 }
 
-impl Recorder<'_> {
+impl OutputRecorder<'_> {
     pub(super) fn take(&mut self, chunk: Chunk<'_>) {
         if chunk.stream == Stream::Stdout {
             self.printed += chunk.bytes.len() as u64;

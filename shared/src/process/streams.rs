@@ -15,7 +15,7 @@ use rustix::{
 
 use super::{
     cancel::timespec,
-    record::{Chunk, Recorder, Stream},
+    record::{Chunk, OutputRecorder, Stream},
 };
 
 /// What a pipe holds at most, so that what ended programs left in it is read, and a stranger's flood is not.
@@ -52,7 +52,7 @@ impl Streams {
         &mut self,
         time: Option<Duration>,
         others: &[BorrowedFd<'_>],
-        recorder: &mut Recorder<'_>,
+        recorder: &mut OutputRecorder<'_>,
     ) -> bool {
         self.await_one(time, others);
         self.feed();
@@ -60,7 +60,7 @@ impl Streams {
     }
 
     /// Reads what is left in the pipes, without waiting for whoever may still hold them open.
-    pub(super) fn drain(&mut self, recorder: &mut Recorder<'_>) {
+    pub(super) fn drain(&mut self, recorder: &mut OutputRecorder<'_>) {
         let mut rest = 2 * PIPE;
         while rest > 0 {
             match self.read_all(recorder) {
@@ -91,7 +91,7 @@ impl Streams {
     }
 
     /// One read of each stream; how many bytes came.
-    fn read_all(&mut self, recorder: &mut Recorder<'_>) -> usize {
+    fn read_all(&mut self, recorder: &mut OutputRecorder<'_>) -> usize {
         let buffer = &mut self.buffer;
         let mut heard = 0;
         self.outputs.retain_mut(|(stream, pipe)| match pipe.read(buffer) {

@@ -9,21 +9,21 @@ use std::{
 };
 
 use super::{
-    Attendance, Cancel, Chunk, Confinement, Ending, Filter, Limits, Program, Tail, environment,
-    family::Family,
+    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
     limits::Clock,
-    mark::{self, Mark},
-    nursery,
+    mark::{self, RunMark},
+    process_group::ProcessGroup,
     quiet::Writer,
-    record::Recorder,
+    record::OutputRecorder,
+    spawn,
     streams::Streams,
     tail::TailKeeper,
-    watch::Watch,
+    watch::SupervisedProgram,
 };
 
 /// What a supervised program left behind. No process of it lives any more, but for `survivors`.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SupervisedEnd {
     /// How it ended.
     pub ending: Ending,
     /// From its start to its end, without what it took to clear up after it.
@@ -52,7 +52,7 @@ pub struct Supervised<'a> {
     tail: usize,
     log: Option<File>,
     filter: Option<Box<dyn Filter + 'a>>,
-    attendance: Option<&'a mut Attendance>,
+    attendance: Option<&'a mut OrphanLock>,
 }
 
 impl<'a> Supervised<'a> {
@@ -112,17 +112,17 @@ impl<'a> Supervised<'a> {
 
     /// The lock that all of its processes hold on to for as long as one of them lives.
     #[must_use]
-    pub fn attended(self, attendance: &'a mut Attendance) -> Self {
+    pub fn attended(self, attendance: &'a mut OrphanLock) -> Self {
         Self { attendance: Some(attendance), ..self }
     }
 
     /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
     /// a slow listener.
-    pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> Outcome {
+    pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let writer = Writer::begin();
         let outcome = match self.start() {
             Ok((watched, family)) => self.watch(watched, family, Box::new(listener)).attend(),
-            Err(error) => Outcome::not_started(error),
+            Err(error) => SupervisedEnd::not_started(error),
         };
         if !outcome.survivors.is_empty() {
             writer.stays();
@@ -130,8 +130,8 @@ impl<'a> Supervised<'a> {
         outcome
     }
 
-    fn start(&mut self) -> io::Result<((Child, Streams), Family)> {
-        let mark = Mark::fresh();
+    fn start(&mut self) -> io::Result<((Child, Streams), ProcessGroup)> {
+        let mark = RunMark::fresh();
         environment::clean(&mut self.command);
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -141,7 +141,7 @@ impl<'a> Supervised<'a> {
         }
         let lock = self.attendance.as_ref().map(|attendance| attendance.file());
         let started = (&mut self.command, self.confinement.as_ref());
-        let (mut child, family) = nursery::spawn_family(started, &mark, lock)?;
+        let (mut child, family) = spawn::spawn_family(started, &mark, lock)?;
         if let Some(attendance) = &mut self.attendance {
             attendance.enter(child.id());
         }
@@ -154,11 +154,11 @@ impl<'a> Supervised<'a> {
     fn watch(
         self,
         (child, streams): (Child, Streams),
-        family: Family,
+        family: ProcessGroup,
         listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
-    ) -> Watch<'a> {
+    ) -> SupervisedProgram<'a> {
         let now = Instant::now();
-        let recorder = Recorder {
+        let recorder = OutputRecorder {
             listener,
             filter: self.filter,
             log: self.log,
@@ -168,18 +168,26 @@ impl<'a> Supervised<'a> {
             printed: 0,
         };
         let clock = Clock { started: now, heard: now };
-        Watch { child, family, streams, recorder, limits: self.limits, cancels: self.cancels, clock }
+        SupervisedProgram {
+            child,
+            family,
+            streams,
+            recorder,
+            limits: self.limits,
+            cancels: self.cancels,
+            clock,
+        }
     }
 }
 
-fn undo(mut child: Child, family: &Family, error: io::Error) -> io::Error {
+fn undo(mut child: Child, family: &ProcessGroup, error: io::Error) -> io::Error {
     family.kill(&[]);
     let _ = child.wait();
-    nursery::dissolve(child.id());
+    spawn::dissolve(child.id());
     error
 }
 
-impl Outcome {
+impl SupervisedEnd {
     fn not_started(error: io::Error) -> Self {
         Self {
             ending: Ending::NotStarted(error),

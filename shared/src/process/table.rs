@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs::Metadata};
 
-use super::mark::Mark;
+use super::mark::RunMark;
 
 /// One process, as it was at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) fn children() -> Option<BTreeSet<u32>> {
 }
 
 /// Whether process `pid` carries the mark. What may not be looked at does not.
-pub(super) fn carries(pid: u32, mark: &Mark) -> bool {
+pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
 }
 

@@ -15,31 +15,31 @@ use rustix::{
 use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
-    family::{Doomed, Family, clear, number},
     limits::Clock,
-    nursery,
-    record::Recorder,
+    process_group::{Doomed, ProcessGroup, clear, number},
+    record::OutputRecorder,
+    spawn,
     streams::Streams,
-    supervised::Outcome,
+    supervised::SupervisedEnd,
 };
 
 /// How long an end may go unseen where the system cannot wake us for it.
 const BLIND_TICK: Duration = Duration::from_millis(20);
 
 /// A supervised program that runs. Dropping it kills all of it.
-pub(super) struct Watch<'a> {
+pub(super) struct SupervisedProgram<'a> {
     pub(super) child: Child,
-    pub(super) family: Family,
+    pub(super) family: ProcessGroup,
     pub(super) streams: Streams,
-    pub(super) recorder: Recorder<'a>,
+    pub(super) recorder: OutputRecorder<'a>,
     pub(super) limits: Limits,
     pub(super) cancels: Vec<Cancel>,
     pub(super) clock: Clock,
 }
 
-impl Watch<'_> {
+impl SupervisedProgram<'_> {
     /// Stays until the end.
-    pub(super) fn attend(mut self) -> Outcome {
+    pub(super) fn attend(mut self) -> SupervisedEnd {
         let limit = self.until_end_or_limit();
         let took = self.clock.started.elapsed();
         // What the program printed before it ended is in the pipe by now; all that follows is of somebody else.
@@ -52,7 +52,7 @@ impl Watch<'_> {
         let printed_late = limit.is_none() && self.recorder.printed > printed;
         let ending = limit.unwrap_or_else(|| self.own_ending());
         let log_error = self.recorder.log_error.take();
-        Outcome { ending, took, stdout, stderr, log_error, printed_late, survivors }
+        SupervisedEnd { ending, took, stdout, stderr, log_error, printed_late, survivors }
     }
 
     /// `None` when the program ended by itself.
@@ -87,10 +87,10 @@ impl Watch<'_> {
     }
 }
 
-impl Doomed for Watch<'_> {
+impl Doomed for SupervisedProgram<'_> {
     fn living(&mut self) -> Vec<u32> {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
-            nursery::forget(self.child.id());
+            spawn::forget(self.child.id());
         }
         self.family.living()
     }
@@ -105,7 +105,7 @@ impl Doomed for Watch<'_> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for SupervisedProgram<'_> {
     /// Only a listener or filter that panicked leaves something to be done here, and is not to be asked again.
     fn drop(&mut self) {
         if thread::panicking() {
@@ -113,7 +113,7 @@ impl Drop for Watch<'_> {
             self.recorder.filter = None;
             clear(self, Duration::ZERO);
         }
-        nursery::dissolve(self.child.id());
+        spawn::dissolve(self.child.id());
     }
 }
 

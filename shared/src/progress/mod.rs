@@ -4,7 +4,7 @@
 mod phase;
 mod totals;
 
-pub use totals::Totals;
+pub use totals::RunTotals;
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub enum Boxes {
 
 /// Where one task or phase stands, and on what evidence.
 #[derive(Debug, Clone)]
-pub struct Standing<'a> {
+pub struct NodeProgress<'a> {
     /// Its id.
     pub id: &'a TaskId,
     /// Its name: the plan's, else what its commits say.
@@ -47,7 +47,7 @@ pub struct Standing<'a> {
     pub is_ready: bool,
 }
 
-impl Standing<'_> {
+impl NodeProgress<'_> {
     /// Whether it has no tasks below it.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
@@ -94,7 +94,7 @@ impl Share {
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// One for each node.
-    pub standings: Vec<Standing<'a>>,
+    pub standings: Vec<NodeProgress<'a>>,
     index: HashMap<&'a TaskId, usize>,
     /// Phases whose own tests failed when they last ran. A run begins with these tests, and stops if they fail again, so
     /// nothing is ready before they pass.
@@ -122,7 +122,7 @@ impl<'a> Progress<'a> {
                 let standing = unplanned(history);
                 // A run takes up what is in its plan, so nothing else is ready.
                 let is_ready = standing.is_ready && plan.is_none();
-                progress.push(Standing { is_stray: plan.is_some(), is_ready, ..standing });
+                progress.push(NodeProgress { is_stray: plan.is_some(), is_ready, ..standing });
             }
         }
         if let Some(plan) = plan {
@@ -134,17 +134,17 @@ impl<'a> Progress<'a> {
 
     /// The standing of one node.
     #[must_use]
-    pub fn find(&self, id: &TaskId) -> Option<&Standing<'a>> {
+    pub fn find(&self, id: &TaskId) -> Option<&NodeProgress<'a>> {
         self.index.get(id).map(|at| &self.standings[*at])
     }
 
     /// The standings of what is worked on.
-    pub fn leaves(&self) -> impl Iterator<Item = &Standing<'a>> {
+    pub fn leaves(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
         self.standings.iter().filter(|standing| standing.is_leaf())
     }
 
     /// The leaves that make up the work: those of the plan, or all where there is none.
-    pub fn counted(&self) -> impl Iterator<Item = &Standing<'a>> {
+    pub fn counted(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
         self.leaves().filter(|standing| !standing.is_stray)
     }
 
@@ -183,7 +183,7 @@ impl<'a> Progress<'a> {
         self.counted().filter(|standing| standing.state == state).count()
     }
 
-    fn push(&mut self, standing: Standing<'a>) {
+    fn push(&mut self, standing: NodeProgress<'a>) {
         self.index.insert(standing.id, self.standings.len());
         self.standings.push(standing);
     }
@@ -203,7 +203,7 @@ impl<'a> Progress<'a> {
         let readiness = plan.readiness(is_there);
         // What such a task changed is not on the run's branch yet: a second change of the same file would conflict.
         let is_unlanded =
-            |standing: &&Standing<'a>| standing.state == State::Complete && !standing.is_landed();
+            |standing: &&NodeProgress<'a>| standing.state == State::Complete && !standing.is_landed();
         let unlanded: Vec<&Task> =
             self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
         for at in 0..self.standings.len() {
@@ -229,7 +229,12 @@ fn is_unfinished(state: State) -> bool {
 }
 
 /// History speaks first; where it is silent, the mark in the plan does.
-fn leaf<'a>(task: &'a Task, history: Option<&'a TaskHistory>, boxes: Boxes, depth: usize) -> Standing<'a> {
+fn leaf<'a>(
+    task: &'a Task,
+    history: Option<&'a TaskHistory>,
+    boxes: Boxes,
+    depth: usize,
+) -> NodeProgress<'a> {
     let told = history
         .map(|history| &history.state)
         .filter(|state| state.commit.is_some() || state.state == State::Forked);
@@ -239,7 +244,7 @@ fn leaf<'a>(task: &'a Task, history: Option<&'a TaskHistory>, boxes: Boxes, dept
         (None, Mark::Done, Boxes::Count) => State::Complete,
         (None, _, _) => State::Pending,
     };
-    Standing {
+    NodeProgress {
         id: &task.id,
         name: &task.name,
         planned: Some(task),
@@ -252,9 +257,9 @@ fn leaf<'a>(task: &'a Task, history: Option<&'a TaskHistory>, boxes: Boxes, dept
     }
 }
 
-fn unplanned(history: &TaskHistory) -> Standing<'_> {
+fn unplanned(history: &TaskHistory) -> NodeProgress<'_> {
     let state = history.state.state;
-    Standing {
+    NodeProgress {
         id: &history.id,
         name: history.name().unwrap_or_default(),
         planned: None,

@@ -1,6 +1,6 @@
 //! Phases: a parent stands where its leaves stand, and its own tests decide last.
 
-use super::{Progress, Standing};
+use super::{NodeProgress, Progress};
 use crate::{
     history::{Event, State, TaskHistory},
     message::Status,
@@ -11,7 +11,7 @@ use crate::{
 impl Progress<'_> {
     /// The phases whose leaves are all there and whose own tests failed when they last ran.
     pub(super) fn find_broken(&self) -> Vec<TaskId> {
-        let has_failed = |standing: &&Standing<'_>| {
+        let has_failed = |standing: &&NodeProgress<'_>| {
             let last = standing.history.and_then(TaskHistory::last).map(Event::status);
             !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
         };

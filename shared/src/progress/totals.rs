@@ -7,7 +7,7 @@ use crate::{
 
 /// Sums over commits.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Totals {
+pub struct RunTotals {
     /// Tokens read by agents, if any commit tells.
     pub tokens_in: Option<u64>,
     /// Tokens written by agents, if any commit tells.
@@ -16,7 +16,7 @@ pub struct Totals {
     pub cost: Option<f64>,
 }
 
-impl Totals {
+impl RunTotals {
     /// Everything that the run has spent; what was taken back was spent all the same.
     #[must_use]
     pub fn of_run(run: &Run) -> Self {
@@ -55,7 +55,7 @@ impl Totals {
     }
 }
 
-impl<'a> FromIterator<&'a Event> for Totals {
+impl<'a> FromIterator<&'a Event> for RunTotals {
     fn from_iter<I: IntoIterator<Item = &'a Event>>(events: I) -> Self {
         events.into_iter().fold(Self::default(), Self::after)
     }

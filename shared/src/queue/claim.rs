@@ -18,7 +18,7 @@ use super::QueueError;
 use crate::{
     git::{RefMove, Repository, Signing},
     name::{BranchName, Oid},
-    process::Identity,
+    process::ProcessId,
 };
 
 /// Where claims stand.
@@ -34,11 +34,11 @@ const PATIENCE: usize = 3;
 
 /// What a claim says. It is written into git as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct QueueClaim {
     /// The target.
     pub into: BranchName,
     /// Who.
-    pub holder: Identity,
+    pub holder: ProcessId,
     /// Since when: seconds since 1970.
     pub since: i64,
     /// Until when it holds if it is not renewed.
@@ -49,14 +49,14 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimant {
     /// They may be at work.
-    Alive(Box<Claim>),
+    Alive(Box<QueueClaim>),
     /// They are gone.
     Dead,
     /// What it says is not understood: a newer version may have written it.
     Unreadable,
 }
 
-impl Claim {
+impl QueueClaim {
     /// The claims of all targets whose holders may be at work.
     pub fn list(repository: &Repository, now: i64) -> Result<Vec<Self>, QueueError> {
         let alive = |claimant| match claimant {
@@ -110,7 +110,7 @@ impl Claim {
 pub(super) struct Held<'a> {
     repository: &'a Repository,
     name: String,
-    claim: Claim,
+    claim: QueueClaim,
     commit: Mutex<Oid>,
     is_lost: AtomicBool,
     clock: fn() -> i64,
@@ -125,7 +125,8 @@ impl<'a> Held<'a> {
     ) -> Result<Self, QueueError> {
         let name = format!("{CLAIMS}{}", into.component());
         let now = clock();
-        let claim = Claim { into: into.clone(), holder: Identity::ours(), since: now, until: now + LEASE };
+        let claim =
+            QueueClaim { into: into.clone(), holder: ProcessId::ours(), since: now, until: now + LEASE };
         let commit = write(repository, &claim)?;
         let mut old = None;
         for _ in 0..PATIENCE {
@@ -155,7 +156,8 @@ impl<'a> Held<'a> {
     }
 
     fn renew(&self) -> Result<(), QueueError> {
-        let renewed = write(self.repository, &Claim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
+        let renewed =
+            write(self.repository, &QueueClaim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
         let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
         self.repository.move_refs_again(&[moved])?;
@@ -183,12 +185,12 @@ impl Drop for Held<'_> {
 
 /// What stands in the way of a claim, unless somebody who may live put it there. We hold the target's lock: one of this
 /// machine who does not is not at work, but for one whose lock file was deleted from under them.
-fn refuse_living(repository: &Repository, name: &str, ours: &Claim) -> Result<Option<Oid>, QueueError> {
+fn refuse_living(repository: &Repository, name: &str, ours: &QueueClaim) -> Result<Option<Oid>, QueueError> {
     let notes = repository.start_listing_notes(&[name])?.finish()?;
     let Some((found, body)) = notes.into_iter().find(|(found, _)| found.name == name) else {
         return Ok(None);
     };
-    let other: Option<Claim> = serde_json::from_str(&body).ok();
+    let other: Option<QueueClaim> = serde_json::from_str(&body).ok();
     let other = other.filter(|other| other.holder != ours.holder);
     match other.filter(|other| other.is_alive(ours.since)) {
         Some(claim) => Err(QueueError::Claimed(Box::new(claim))),
@@ -196,7 +198,7 @@ fn refuse_living(repository: &Repository, name: &str, ours: &Claim) -> Result<Op
     }
 }
 
-fn write(repository: &Repository, claim: &Claim) -> Result<Oid, QueueError> {
+fn write(repository: &Repository, claim: &QueueClaim) -> Result<Oid, QueueError> {
     let json = serde_json::to_string(claim)
         .map_err(|error| QueueError::Unreadable { name: CLAIMS.into(), why: error.to_string() })?;
     let message = format!("claim: {} by {}\n\n{json}\n", claim.into, claim.holder);

@@ -1,6 +1,6 @@
 //! What keeps a queue from being read or drained.
 
-use super::Claim;
+use super::QueueClaim;
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
@@ -27,7 +27,7 @@ pub enum QueueError {
     #[error("{}", source.sentence(&format!("something is landing on '{into}' already")))]
     Locked { into: BranchName, source: LockError },
     #[error("'{}' is drained by {} already", .0.into, .0.holder)]
-    Claimed(Box<Claim>),
+    Claimed(Box<QueueClaim>),
     #[error("what drains '{0}' changes all the time")]
     Changing(BranchName),
     #[error("somebody else drains '{0}' now: we did not answer for too long")]

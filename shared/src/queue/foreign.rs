@@ -1,7 +1,7 @@
 //! Commits on a target that this process did not make. A target is the user's too: what they commit there is built upon and
 //! listed, and it is never moved back.
 
-use super::{QueueError, yard::is_known_parking};
+use super::{QueueError, git_backend::is_known_parking};
 use crate::{
     git::{RawCommit, Repository},
     history::Event,

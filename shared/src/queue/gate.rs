@@ -36,12 +36,12 @@ pub struct Gate {
     pub repo: Option<RepoName>,
     /// What it is asked about there.
     #[serde(skip)]
-    pub point: Point,
+    pub point: GatePoint,
 }
 
 /// What a gate is asked about in another repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Point {
+pub enum GatePoint {
     /// The head of the session's branch.
     #[default]
     Head,
@@ -68,7 +68,7 @@ impl Gate {
             is_test: false,
             known_red: KnownRed::default(),
             repo: None,
-            point: Point::Head,
+            point: GatePoint::Head,
         }
     }
 
@@ -89,7 +89,7 @@ impl Gate {
     #[must_use]
     pub fn earlier(&self) -> Self {
         let point = match self.point {
-            Point::HeadSince(commit) => Point::At(commit),
+            GatePoint::HeadSince(commit) => GatePoint::At(commit),
             point => point,
         };
         Self { point, ..self.clone() }
@@ -117,7 +117,7 @@ impl Gate {
 
 /// What the gates say to a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateVerdict {
     /// All let it through.
     Green,
     /// One does not.

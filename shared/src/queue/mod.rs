@@ -3,6 +3,7 @@
 //! A [`Ticket`] is a ref; what became of tickets is another. Every drain rebuilds the queue from there, so that a crash
 //! costs nothing. [`arrange`] and [`Drain`] decide; [`Yard`] acts.
 
+mod backend;
 mod batch;
 mod claim;
 mod counting;
@@ -10,7 +11,7 @@ mod drain;
 mod error;
 mod foreign;
 mod gate;
-mod ground;
+mod git_backend;
 mod options;
 mod order;
 mod paid;
@@ -20,27 +21,28 @@ mod resolver;
 mod store;
 mod target;
 mod ticket;
-mod yard;
 
+pub use backend::{
+    Asking, Closing, LandingStep, Merged, Parking, Published, QueueBackend, QueueView, Resolution,
+};
 pub use batch::Batch;
-pub use claim::{CLAIMS, Claim, Claimant};
+pub use claim::{CLAIMS, Claimant, QueueClaim};
 pub(crate) use counting::ran_no_tests;
-pub use drain::{Drain, RedTarget, Rules, waits_for};
+pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
 pub use foreign::list_foreign;
-pub use gate::{Failing, Gate, Verdict};
-pub use ground::{Asking, Closing, Ground, Merged, Parking, Published, Resolution, Step, View};
-pub use options::{Distrusted, Landing, OnConflict, Options, OptionsError};
-pub use order::{Line, arrange};
+pub use gate::{Failing, Gate, GateVerdict};
+pub use git_backend::{Afterwards, GateResults, GitQueue, Handover, Resolutions, opened_for};
+pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
+pub use order::{QueueOrder, arrange};
 pub use paid::Paid;
-pub use policy::{FanIn, Setback, Turn};
-pub use report::{News, Outcome, Report};
+pub use policy::{FanIn, NextLanding, StackSetback};
+pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
-pub use store::{LogEntry, Store, Stored, TICKETS, Written};
+pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS};
 pub use target::{Position, Target};
-pub use ticket::{Priority, ResolvedBy, Standing, Ticket};
-pub use yard::{Afterwards, GateResults, Handover, Resolutions, Yard, opened_for};
+pub use ticket::{Priority, ResolvedBy, Ticket, TicketState};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 
@@ -82,7 +84,11 @@ impl<'a> Queue<'a> {
     }
 
     /// Lands what can be landed, and tells what became of every ticket.
-    pub fn drain(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
+    pub fn drain(
+        &self,
+        options: &QueueOptions,
+        voice: &mut dyn FnMut(QueueEvent),
+    ) -> Result<QueueReport, QueueError> {
         thread::scope(|scope| {
             // The claim is kept until the other end is dropped, also by an error.
             let (_at_work, end) = channel();
@@ -91,12 +97,16 @@ impl<'a> Queue<'a> {
         })
     }
 
-    fn drain_claimed(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
+    fn drain_claimed(
+        &self,
+        options: &QueueOptions,
+        voice: &mut dyn FnMut(QueueEvent),
+    ) -> Result<QueueReport, QueueError> {
         // Gates and resolvers run code of the repository, also where no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
         let mut yard = self.yard(options, voice)?;
         let parking = yard.bring_up()?;
-        let rules = Rules {
+        let rules = DrainRules {
             batch: options.batch,
             red_target: options.red_target,
             resolve_attempts: options.resolve_attempts,
@@ -113,7 +123,11 @@ impl<'a> Queue<'a> {
 
     /// What somebody else parked for the target is asked about before anything is built upon it. Costs nothing where nothing
     /// is parked.
-    pub fn check_parked(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<(), QueueError> {
+    pub fn check_parked(
+        &self,
+        options: &QueueOptions,
+        voice: &mut dyn FnMut(QueueEvent),
+    ) -> Result<(), QueueError> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
         self.yard(options, voice)?.check_parked()
     }
@@ -122,20 +136,20 @@ impl<'a> Queue<'a> {
     pub fn hand_over(
         &self,
         task: &TaskId,
-        options: &Options,
-        voice: &mut dyn FnMut(News),
+        options: &QueueOptions,
+        voice: &mut dyn FnMut(QueueEvent),
     ) -> Result<Handover, QueueError> {
         let mut yard = self.yard(options, voice)?;
         let view = yard.view()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
-        if !matches!(ticket.standing, Standing::Conflict { .. }) {
+        if !matches!(ticket.standing, TicketState::Conflict { .. }) {
             return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
         }
         yard.hand_over(&ticket)
     }
 
-    fn signing(&self, options: &Options) -> Result<Signing, QueueError> {
+    fn signing(&self, options: &QueueOptions) -> Result<Signing, QueueError> {
         if let Some(signing) = options.signing.get() {
             return Ok(*signing);
         }
@@ -145,10 +159,10 @@ impl<'a> Queue<'a> {
 
     fn yard<'b>(
         &'b self,
-        options: &'b Options,
-        voice: &'b mut dyn FnMut(News),
-    ) -> Result<Yard<'b>, QueueError> {
-        Ok(Yard {
+        options: &'b QueueOptions,
+        voice: &'b mut dyn FnMut(QueueEvent),
+    ) -> Result<GitQueue<'b>, QueueError> {
+        Ok(GitQueue {
             repository: self.repository,
             scope: &self.scope,
             into: &self.into,

@@ -10,13 +10,13 @@ use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
     git::Signing,
-    history::Memory,
+    history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{Crew, Sentry, Staff, Words, backoff, call_limits},
+    pipeline::{ConfigGuard, RunnerTable, StepRunner, Words, backoff, call_limits},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
-    workspace::Section,
+    workspace::RepoSection,
     worktree::WorktreeOptions,
 };
 
@@ -97,7 +97,7 @@ pub enum Landing {
 
 /// What a drain works with.
 #[derive(Debug)]
-pub struct Options {
+pub struct QueueOptions {
     /// When a run lands what is finished.
     pub landing: Landing,
     /// What has to be passed by everything that lands.
@@ -119,9 +119,9 @@ pub struct Options {
     /// How often that is tried.
     pub resolve_attempts: u32,
     /// Watches what they must leave alone, together with all other agents.
-    pub sentry: Sentry,
+    pub sentry: ConfigGuard,
     /// What is remembered of the run from one drain to the next.
-    pub memory: Memory,
+    pub memory: CommitCache,
     /// What gates have said in this process.
     pub results: GateResults,
     /// Tasks whose branches hold what the run did not write. They do not land.
@@ -147,7 +147,7 @@ pub struct Options {
     /// The test command of the run, if there is one. Without gates, every landing has to pass it.
     pub usual_test: Option<Gate>,
     /// The repositories of the workspace.
-    pub sections: Vec<Section>,
+    pub sections: Vec<RepoSection>,
     /// The names of a task's repositories, where one is not the one that has the plan: gates are asked there too.
     pub abroad: HashMap<TaskId, Vec<RepoName>>,
     /// Where reports of tasks are, from the top.
@@ -168,10 +168,10 @@ pub struct Options {
     pub clock: fn() -> i64,
 }
 
-impl Options {
+impl QueueOptions {
     /// What the settings say, with whoever of the staff resolves conflicts.
     pub fn new(
-        staff: &Staff,
+        staff: &RunnerTable,
         secrets: Secrets,
         cancel: &Cancel,
         clock: fn() -> i64,
@@ -179,7 +179,7 @@ impl Options {
         let settings = staff.settings();
         let deletes = settings.switch("merge.delete-branches") == Some(true);
         let is_asked_for = settings.switch("merge.auto") == Some(false);
-        let sentry = Sentry::default();
+        let sentry = ConfigGuard::default();
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.sentry = sentry.clone();
         Ok(Self {
@@ -194,7 +194,7 @@ impl Options {
             resolver: resolver(staff)?,
             resolve_attempts: resolve_attempts(settings),
             sentry,
-            memory: Memory::default(),
+            memory: CommitCache::default(),
             results: GateResults::default(),
             resolutions: Resolutions::default(),
             distrusted: Distrusted::default(),
@@ -247,10 +247,10 @@ impl Options {
 
     /// The same for tasks that work in several repositories.
     #[must_use]
-    pub fn spread(self, sections: &[Section], plan: &Plan) -> Self {
+    pub fn spread(self, sections: &[RepoSection], plan: &Plan) -> Self {
         let find = |name: &String| sections.iter().find(|section| section.name.as_str() == name);
         let spread = |task: &Task| {
-            let own: Vec<&Section> = task.repos.iter().filter_map(find).collect();
+            let own: Vec<&RepoSection> = task.repos.iter().filter_map(find).collect();
             let names = own.iter().map(|section| section.name.clone()).collect();
             own.iter().any(|section| !section.is_main).then(|| (task.id.clone(), names))
         };
@@ -259,18 +259,18 @@ impl Options {
     }
 
     /// Another repository than the one that has the plan.
-    pub(super) fn find_other(&self, name: &RepoName) -> Option<&Section> {
+    pub(super) fn find_other(&self, name: &RepoName) -> Option<&RepoSection> {
         self.sections.iter().find(|section| !section.is_main && section.name == *name)
     }
 
     /// The repositories that a task works in beside the one that has the plan.
-    pub(super) fn others_of(&self, task: &TaskId) -> Vec<&Section> {
+    pub(super) fn others_of(&self, task: &TaskId) -> Vec<&RepoSection> {
         self.abroad.get(task).into_iter().flatten().filter_map(|name| self.find_other(name)).collect()
     }
 
     /// A test as it is run: one that names a tool of a repository is asked there, and another one in `usual`.
     pub(super) fn placed(&self, gate: &Gate, usual: Option<&RepoName>) -> Gate {
-        let named = |section: &Section| {
+        let named = |section: &RepoSection| {
             let command = section.find_tool(&gate.command)?.command.clone();
             Some(Gate { command, repo: (!section.is_main).then(|| section.name.clone()), ..gate.clone() })
         };
@@ -400,10 +400,10 @@ fn batch(settings: &Settings) -> Batch {
 /// The configured agents; none where the reviewer's program is missing. With `merge.assist = false`, or where only the
 /// resolver's program is missing, nothing is resolved, but resolutions that stand only in a queue entry are still
 /// reviewed: an entry is a ref, and any process of the user can write it.
-fn resolver(staff: &Staff) -> Result<Option<Resolver>, OptionsError> {
+fn resolver(staff: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
     let settings = staff.settings();
     let is_there =
-        |crew: &Crew| matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
+        |crew: &StepRunner| matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
     let is_wanted = settings.switch("merge.assist") != Some(false);
     let resolver = is_wanted.then(|| staff.resolver()).transpose()?.filter(is_there);
     let Some(reviewer) = staff.reviewers().ok().map(|chain| chain.first().clone()).filter(is_there) else {

@@ -10,7 +10,7 @@ use crate::name::TaskId;
 
 /// Tickets in the order in which they are tried.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct QueueOrder {
     /// Their positions; each stands behind all that it needs.
     pub ready: Vec<usize>,
     /// Those that need what neither has landed nor stands before them, and what that is.
@@ -31,7 +31,7 @@ pub fn arrange(
     is_open: impl Fn(&Ticket) -> bool,
     landed: &HashSet<TaskId>,
     now: i64,
-) -> Line {
+) -> QueueOrder {
     let open: Vec<usize> = (0..tickets.len()).filter(|at| is_open(&tickets[*at])).collect();
     let mut missing: HashMap<usize, HashSet<&TaskId>> = HashMap::new();
     let mut waiters: HashMap<&TaskId, Vec<usize>> = HashMap::new();
@@ -46,7 +46,7 @@ pub fn arrange(
         needs.iter().for_each(|need| waiters.entry(need).or_default().push(*at));
         missing.insert(*at, needs);
     }
-    let mut line = Line::default();
+    let mut line = QueueOrder::default();
     while let Some(Reverse((.., at))) = heap.pop() {
         line.ready.push(at);
         for waiter in waiters.remove(&tickets[at].task).unwrap_or_default() {

@@ -16,7 +16,7 @@ pub enum FanIn {
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum NextLanding {
     /// So many are stacked and tested.
     Try(usize),
     /// What was wanted has landed.
@@ -25,7 +25,7 @@ pub enum Turn {
 
 /// What becomes of a stack that cannot land as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setback {
+pub enum StackSetback {
     /// The good ones of it land.
     Part,
     /// Nothing of it does.
@@ -35,19 +35,19 @@ pub enum Setback {
 impl FanIn {
     /// What comes next when so many of those that were asked for have landed and a batch has this size.
     #[must_use]
-    pub fn turn(self, landed: usize, size: usize) -> Turn {
+    pub fn turn(self, landed: usize, size: usize) -> NextLanding {
         match self {
-            Self::KeepClean => Turn::Try(size),
-            Self::AllOrNothing => Turn::Try(usize::MAX),
-            Self::Choose(count) if landed >= count => Turn::Enough,
-            Self::Choose(_) => Turn::Try(1),
+            Self::KeepClean => NextLanding::Try(size),
+            Self::AllOrNothing => NextLanding::Try(usize::MAX),
+            Self::Choose(count) if landed >= count => NextLanding::Enough,
+            Self::Choose(_) => NextLanding::Try(1),
         }
     }
 
     /// What becomes of a stack if something of it is in conflict, waits or is red.
     #[must_use]
-    pub fn setback(self) -> Setback {
-        if self == Self::AllOrNothing { Setback::Refuse } else { Setback::Part }
+    pub fn setback(self) -> StackSetback {
+        if self == Self::AllOrNothing { StackSetback::Refuse } else { StackSetback::Part }
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn each_policy_says_what_comes_next() {
         for (word, landed, turn, setback) in [
-            ("keep-clean", 3, Turn::Try(8), Setback::Part),
-            ("all-or-nothing", 0, Turn::Try(usize::MAX), Setback::Refuse),
-            ("first", 0, Turn::Try(1), Setback::Part),
-            ("first", 1, Turn::Enough, Setback::Part),
-            ("2", 1, Turn::Try(1), Setback::Part),
-            ("2", 2, Turn::Enough, Setback::Part),
+            ("keep-clean", 3, NextLanding::Try(8), StackSetback::Part),
+            ("all-or-nothing", 0, NextLanding::Try(usize::MAX), StackSetback::Refuse),
+            ("first", 0, NextLanding::Try(1), StackSetback::Part),
+            ("first", 1, NextLanding::Enough, StackSetback::Part),
+            ("2", 1, NextLanding::Try(1), StackSetback::Part),
+            ("2", 2, NextLanding::Enough, StackSetback::Part),
         ] {
             let policy: FanIn = word.parse().unwrap();
             assert_eq!((policy.turn(landed, 8), policy.setback()), (turn, setback), "{word} {landed}");

@@ -2,13 +2,13 @@
 
 use super::{Failing, Parking, Ticket};
 use crate::{
-    git::Conflict,
+    git::MergeConflict,
     name::{Oid, TaskId},
 };
 
 /// What became of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TicketOutcome {
     /// It is on its target.
     Landed {
         /// Its merge commit.
@@ -26,7 +26,7 @@ pub enum Outcome {
     /// It cannot be merged.
     Conflict {
         /// What stands in the way.
-        conflicts: Vec<Conflict>,
+        conflicts: Vec<MergeConflict>,
         /// Whether a person is needed now.
         escalated: bool,
     },
@@ -58,9 +58,9 @@ pub enum Outcome {
 
 /// What a drain came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct QueueReport {
     /// What became of each ticket, in the order in which it was settled.
-    pub outcomes: Vec<(Ticket, Outcome)>,
+    pub outcomes: Vec<(Ticket, TicketOutcome)>,
     /// How many gates were run.
     pub gate_runs: usize,
     /// Gates that were red and then green on the same commit.
@@ -71,10 +71,10 @@ pub struct Report {
     pub is_stopped: bool,
 }
 
-impl Report {
+impl QueueReport {
     /// What became of a task.
     #[must_use]
-    pub fn find(&self, task: &TaskId) -> Option<&Outcome> {
+    pub fn find(&self, task: &TaskId) -> Option<&TicketOutcome> {
         self.outcomes.iter().rev().find(|(ticket, _)| ticket.task == *task).map(|(_, outcome)| outcome)
     }
 
@@ -88,7 +88,7 @@ impl Report {
     }
 
     /// A later word on a ticket replaces an earlier one.
-    pub(super) fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
+    pub(super) fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
         self.outcomes.retain(|(known, _)| known.task != ticket.task);
         self.outcomes.push((ticket.clone(), outcome));
     }
@@ -96,7 +96,7 @@ impl Report {
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum QueueEvent {
     /// A gate is run.
     Gating {
         /// Its name.
@@ -109,7 +109,7 @@ pub enum News {
         /// The ticket.
         ticket: Box<Ticket>,
         /// What.
-        outcome: Box<Outcome>,
+        outcome: Box<TicketOutcome>,
     },
     /// An agent is asked to resolve a conflict.
     Resolving {

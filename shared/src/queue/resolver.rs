@@ -5,9 +5,9 @@ use std::{collections::HashMap, fmt::Write};
 use super::Ticket;
 use crate::{
     agent::limits::Backoff,
-    git::{Conflict, Version},
+    git::{MergeConflict, Version},
     name::TaskId,
-    pipeline::Crew,
+    pipeline::StepRunner,
     process::Limits,
 };
 
@@ -17,9 +17,9 @@ pub struct Resolver {
     /// Whether it resolves conflicts, or only reviews resolutions of others.
     pub assists: bool,
     /// Who.
-    pub crew: Crew,
+    pub crew: StepRunner,
     /// Who decides on what it made.
-    pub reviewer: Crew,
+    pub reviewer: StepRunner,
     /// What a repository brought along of it, a line each.
     pub foreign: Vec<String>,
     /// How long one call may take and be silent.
@@ -37,7 +37,7 @@ pub(super) struct Case<'a> {
     pub(super) briefs: &'a Briefs,
     /// The tasks that landed in the same files meanwhile.
     pub(super) others: Vec<TaskId>,
-    pub(super) conflicts: &'a [Conflict],
+    pub(super) conflicts: &'a [MergeConflict],
     /// The text of a version, if it is text.
     pub(super) text: &'a dyn Fn(&Version) -> Option<String>,
 }
@@ -85,7 +85,7 @@ impl Case<'_> {
         }
     }
 
-    fn show(&self, prompt: &mut String, conflict: &Conflict) {
+    fn show(&self, prompt: &mut String, conflict: &MergeConflict) {
         let _ = writeln!(
             prompt,
             "\n{} in {}: {}",

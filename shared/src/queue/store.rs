@@ -19,7 +19,7 @@ const FEW: usize = 4;
 
 /// A ticket and the ref that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredTicket {
     /// What it says.
     pub ticket: Ticket,
     /// The ref's name.
@@ -66,7 +66,7 @@ impl LogEntry {
 
 /// Whether an outcome may have been written down before a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum OutcomeWritten {
     /// It has just happened.
     New,
     /// Perhaps: then it is not written down again.
@@ -89,13 +89,13 @@ impl<'a> Store<'a> {
     }
 
     /// All tickets, or those of one run.
-    pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<Stored>, QueueError> {
+    pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<StoredTicket>, QueueError> {
         let folder = scope.map_or_else(|| TICKETS.to_owned(), folder_of);
         read_tickets(self.repository.start_listing_notes(&[&folder])?)
     }
 
     /// The ticket of one task.
-    pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<Stored>, QueueError> {
+    pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<StoredTicket>, QueueError> {
         let name = format!("{}{task}", folder_of(scope));
         let found = read_tickets(self.repository.start_listing_notes(&[&name])?)?;
         Ok(found.into_iter().find(|stored| stored.name == name))
@@ -108,7 +108,7 @@ impl<'a> Store<'a> {
         };
         let known = if self.are_new(&tickets)? { Vec::new() } else { self.load(Some(&first.scope))? };
         let with_old = |ticket: Ticket| (known.iter().find(|old| old.ticket.task == ticket.task), ticket);
-        let writes: Vec<(Option<&Stored>, Ticket)> = tickets.into_iter().map(with_old).collect();
+        let writes: Vec<(Option<&StoredTicket>, Ticket)> = tickets.into_iter().map(with_old).collect();
         self.write(&writes).map(drop)
     }
 
@@ -127,12 +127,15 @@ impl<'a> Store<'a> {
     }
 
     /// Writes tickets, each over what it was, if it was there at all.
-    pub fn write(&self, tickets: &[(Option<&Stored>, Ticket)]) -> Result<Vec<Stored>, QueueError> {
+    pub fn write(
+        &self,
+        tickets: &[(Option<&StoredTicket>, Ticket)],
+    ) -> Result<Vec<StoredTicket>, QueueError> {
         let mut written = Vec::new();
         for (old, ticket) in tickets {
             let commit = self.write_commit(*old, ticket)?;
             let name = format!("{}{}", folder_of(&ticket.scope), ticket.task);
-            written.push(Stored { ticket: ticket.clone(), name, commit });
+            written.push(StoredTicket { ticket: ticket.clone(), name, commit });
         }
         let moves: Vec<RefMove<'_>> = written
             .iter()
@@ -150,7 +153,7 @@ impl<'a> Store<'a> {
     }
 
     /// A change follows what was before it, and keeps what it speaks of.
-    fn write_commit(&self, old: Option<&Stored>, ticket: &Ticket) -> Result<Oid, QueueError> {
+    fn write_commit(&self, old: Option<&StoredTicket>, ticket: &Ticket) -> Result<Oid, QueueError> {
         let parents: Vec<Oid> =
             old.map(|old| old.commit).into_iter().chain([ticket.source]).chain(ticket.resolved).collect();
         let json = json(ticket, &ticket.task)?;
@@ -164,14 +167,14 @@ impl<'a> Store<'a> {
         &self,
         into: &BranchName,
         entries: &[LogEntry],
-        closed: &[Stored],
-        written: Written,
+        closed: &[StoredTicket],
+        written: OutcomeWritten,
     ) -> Result<(), QueueError> {
         let name = log_of(into);
         let old = self.repository.find_ref(&name)?;
         let mut moves = Vec::new();
         let known = match (written, old) {
-            (Written::Perhaps, Some(tip)) => self.read_log(tip, 1)?,
+            (OutcomeWritten::Perhaps, Some(tip)) => self.read_log(tip, 1)?,
             _ => Vec::new(),
         };
         let entries: Vec<&LogEntry> = entries.iter().filter(|entry| !is_known(&known, entry)).collect();
@@ -270,17 +273,17 @@ fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {
         .map_err(|error| QueueError::Unreadable { name: task.to_string(), why: error.to_string() })
 }
 
-fn read_tickets(reader: NoteReader) -> Result<Vec<Stored>, QueueError> {
+fn read_tickets(reader: NoteReader) -> Result<Vec<StoredTicket>, QueueError> {
     reader.finish()?.into_iter().map(read_ticket).collect()
 }
 
 /// The ticket that a ref holds. It stands where a ticket of this run and this task stands: one that speaks of another could
 /// land under its name.
-pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<Stored, QueueError> {
+pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
     let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
     if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {
         return Err(unreadable(format!("it speaks of '{}' of '{}'", ticket.task, ticket.scope)));
     }
-    Ok(Stored { ticket, name: found.name, commit: found.target })
+    Ok(StoredTicket { ticket, name: found.name, commit: found.target })
 }

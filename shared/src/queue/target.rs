@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Parking, QueueError};
 use crate::{
-    git::{Ref, RefMove, Repository, Taken, Usage},
+    git::{BranchUse, Ref, RefMove, Repository, Taken},
     name::{BranchName, Oid},
 };
 
@@ -109,9 +109,9 @@ impl<'a> Target<'a> {
     pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
         for _ in 0..PATIENCE {
             let place = match self.repository.usage(self.into, to)? {
-                Usage::Free => return self.swap(from, to),
-                Usage::Busy(why) => return Ok(Moving::Refused(self.parking(&why, None))),
-                Usage::CheckedOut(place) => place,
+                BranchUse::Free => return self.swap(from, to),
+                BranchUse::Busy(why) => return Ok(Moving::Refused(self.parking(&why, None))),
+                BranchUse::CheckedOut(place) => place,
             };
             match self.repository.fast_forward(&place, self.into, (from, to))? {
                 Taken::Done => return Ok(Moving::Done),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Paid;
 use crate::{
-    git::Conflict,
+    git::MergeConflict,
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -41,7 +41,7 @@ pub struct Ticket {
     #[serde(default)]
     pub forced: bool,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: TicketState,
     /// What each try of an agent to resolve its conflict came to, oldest first.
     #[serde(default)]
     pub tries: Vec<String>,
@@ -73,7 +73,7 @@ impl Ticket {
             needs: Vec::new(),
             phases: Vec::new(),
             forced: false,
-            standing: Standing::Waiting,
+            standing: TicketState::Waiting,
             tries: Vec::new(),
             resolved: None,
             resolved_by: None,
@@ -142,7 +142,7 @@ impl ResolvedBy {
 /// How a ticket stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub enum Standing {
+pub enum TicketState {
     /// It will be tried.
     Waiting,
     /// It has landed, but the checkout of its target is not there yet.
@@ -155,7 +155,7 @@ pub enum Standing {
         /// The target that it was tried on.
         onto: Oid,
         /// What stands in the way.
-        conflicts: Vec<Conflict>,
+        conflicts: Vec<MergeConflict>,
         /// Whether a person was asked for.
         escalated: bool,
     },
@@ -179,7 +179,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl TicketState {
     /// The word for it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

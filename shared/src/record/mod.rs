@@ -1,13 +1,13 @@
 //! Writing a run down: one commit for each thing that happened, on the run's branch, by compare-and-swap.
 
-mod bulletin;
 mod repeat;
 mod staging;
+mod step_status;
 mod unfinished;
 
-pub use bulletin::Bulletin;
-pub use staging::{Delivery, Index, PreparedStep, TurnMark, settle, settle_lane, staging_mark};
-pub use unfinished::{Mark, Unfinished};
+pub use staging::{IndexUpdate, PreparedStep, StagedCommit, TurnMark, settle, settle_lane, staging_mark};
+pub use step_status::StepStatus;
+pub use unfinished::{AttemptMark, Unfinished};
 
 use jiff::Timestamp;
 
@@ -62,7 +62,7 @@ impl Explain for RecordError {
 
 /// What is to be written down about a task.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct TaskEvent<'a> {
     /// The task.
     pub task: TaskId,
     /// What happened.
@@ -81,7 +81,7 @@ pub struct Entry<'a> {
     pub author: Option<String>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> TaskEvent<'a> {
     /// An entry without a body.
     #[must_use]
     pub fn new(task: TaskId, status: Status, wording: Wording<'_>) -> Self {
@@ -113,7 +113,7 @@ pub struct Announcement<'a> {
 
 /// For which run is written, and how.
 #[derive(Debug, Clone)]
-pub struct Hand {
+pub struct RunIdentity {
     /// The run's branch, which every message names.
     pub run: BranchName,
     /// The run's session.
@@ -121,7 +121,7 @@ pub struct Hand {
     signing: Signing,
 }
 
-impl Hand {
+impl RunIdentity {
     /// For a run, as the user's configuration wants its commits.
     pub fn new(repository: &Repository, run: BranchName, session: SessionId) -> Result<Self, GitError> {
         Ok(Self { run, session, signing: repository.signing()? })
@@ -157,15 +157,15 @@ pub struct Prepared {
 
 /// The one who writes a run down. It knows where the branch is, and notices when it is not.
 #[derive(Debug)]
-pub struct Recorder<'a> {
+pub struct RunRecorder<'a> {
     repository: &'a Repository,
-    hand: Hand,
+    hand: RunIdentity,
     tip: Tip,
     /// What worktree and index are known to hold, while nobody else is at work there.
     settled: Option<Oid>,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> RunRecorder<'a> {
     /// For the run of `branch`, which stands at `head`.
     pub fn new(
         repository: &'a Repository,
@@ -173,19 +173,19 @@ impl<'a> Recorder<'a> {
         session: SessionId,
         head: Oid,
     ) -> Result<Self, GitError> {
-        let hand = Hand::new(repository, branch.clone(), session)?;
+        let hand = RunIdentity::new(repository, branch.clone(), session)?;
         Ok(Self::at(repository, hand, Tip::new(repository, branch, head)?))
     }
 
     /// For a run that is written down at `tip`, on its own branch or on a task's.
     #[must_use]
-    pub fn at(repository: &'a Repository, hand: Hand, tip: Tip) -> Self {
+    pub fn at(repository: &'a Repository, hand: RunIdentity, tip: Tip) -> Self {
         Self { repository, hand, tip, settled: None }
     }
 
     /// For which run it writes, and how.
     #[must_use]
-    pub fn hand(&self) -> &Hand {
+    pub fn hand(&self) -> &RunIdentity {
         &self.hand
     }
 
@@ -237,7 +237,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Writes an entry whose commit holds `tree`.
-    pub fn record(&mut self, entry: Entry<'_>, tree: Oid) -> Result<Event, RecordError> {
+    pub fn record(&mut self, entry: TaskEvent<'_>, tree: Oid) -> Result<Event, RecordError> {
         self.record_over(entry, tree, self.tip.head, &[])
     }
 
@@ -245,7 +245,7 @@ impl<'a> Recorder<'a> {
     /// head: what somebody put on top of it meanwhile is folded into `tree`.
     pub fn record_over(
         &mut self,
-        entry: Entry<'_>,
+        entry: TaskEvent<'_>,
         tree: Oid,
         tip: Oid,
         others: &[RefMove<'_>],
@@ -257,7 +257,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Writes the commit of an entry, and moves no ref.
-    pub fn prepare(&self, entry: Entry<'_>, tree: Oid) -> Result<Prepared, RecordError> {
+    pub fn prepare(&self, entry: TaskEvent<'_>, tree: Oid) -> Result<Prepared, RecordError> {
         let author = entry.author.clone();
         let message = self.message(entry)?;
         let (text, parent) = (message.render(), self.tip.head);
@@ -325,8 +325,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    fn message(&self, entry: Entry<'_>) -> Result<Message, RecordError> {
-        let Entry { task, status, text, attempt, remark, body, mut trailers, author: _ } = entry;
+    fn message(&self, entry: TaskEvent<'_>) -> Result<Message, RecordError> {
+        let TaskEvent { task, status, text, attempt, remark, body, mut trailers, author: _ } = entry;
         let subject = Subject {
             branch: self.hand.run.clone(),
             task: Some(task),

@@ -1,6 +1,6 @@
 //! What was written down once, written down again: where a run is to stand as it stood then.
 
-use super::Entry;
+use super::TaskEvent;
 use crate::{
     history::Event,
     message::{Key, Status, Trailers},
@@ -21,7 +21,7 @@ const LEFT_OUT: [Key; 10] = [
     Key::Runtime,
 ];
 
-impl Entry<'static> {
+impl TaskEvent<'static> {
     /// The same as an event, without what it cost. `None` for what is no end of a step.
     #[must_use]
     pub fn repeating(event: &Event) -> Option<Self> {

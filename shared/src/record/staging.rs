@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use super::{Announcement, Entry, Prepared, RecordError, Recorder};
+use super::{Announcement, Prepared, RecordError, RunRecorder, TaskEvent};
 use crate::{
-    git::{Change, GitError, IndexFile, RawCommit, RefMove, Repository},
+    git::{GitError, IndexFile, RawCommit, RefMove, Repository, TreeChange},
     history::Event,
     message::Status,
     name::{BranchName, Oid},
@@ -14,13 +14,13 @@ use crate::{
 
 /// What a commit holds, and what it changes in the checkout.
 #[derive(Debug, Clone, Copy)]
-pub struct Delivery<'a> {
+pub struct StagedCommit<'a> {
     /// Its tree.
     pub tree: Oid,
     /// Where the branch is now.
     pub tip: Oid,
     /// What differs from the commit before.
-    pub changes: &'a [Change],
+    pub changes: &'a [TreeChange],
     /// An index that has taken in everything that lies in the worktree, where that is all committed and nothing else was
     /// staged: it becomes the user's own.
     pub index: Option<&'a IndexFile>,
@@ -28,7 +28,7 @@ pub struct Delivery<'a> {
 
 /// Whether the index knows of what was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Index {
+pub enum IndexUpdate {
     /// It does.
     There,
     /// It does not.
@@ -83,24 +83,24 @@ const TURN: &str = "turn-";
 /// How marks of commits begin whose files were not in the checkout and are written there, such as a report.
 const WRITTEN: &str = "written-";
 
-impl Recorder<'_> {
+impl RunRecorder<'_> {
     /// Writes an entry as [`Recorder::record_over`] does, and brings what it changes into the index. A file that is not in
     /// the checkout yet is written there. A lane has no user whose index could be wrong, so it has no mark.
     pub fn deliver(
         &mut self,
-        entry: Entry<'_>,
-        delivery: Delivery<'_>,
+        entry: TaskEvent<'_>,
+        delivery: StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let Delivery { tree, tip, changes, index } = delivery;
+        let StagedCommit { tree, tip, changes, index } = delivery;
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
     /// Writes the commit of an entry for whoever moves other refs with it, such as its record.
     pub fn prepare_step(
         &self,
-        entry: Entry<'_>,
-        delivery: &Delivery<'_>,
+        entry: TaskEvent<'_>,
+        delivery: &StagedCommit<'_>,
     ) -> Result<PreparedStep, RecordError> {
         self.await_user()?;
         let prepared = self.prepare(entry, delivery.tree)?;
@@ -111,7 +111,11 @@ impl Recorder<'_> {
     }
 
     /// Takes note that the refs have been moved as [`PreparedStep::moves`] says, and brings what the step changes into the index.
-    pub fn finish_step(&mut self, step: PreparedStep, delivery: &Delivery<'_>) -> Result<Event, RecordError> {
+    pub fn finish_step(
+        &mut self,
+        step: PreparedStep,
+        delivery: &StagedCommit<'_>,
+    ) -> Result<Event, RecordError> {
         let event = self.accept(step.prepared);
         self.stage(delivery.changes, delivery.index)?;
         if let Some((name, before)) = step.mark {
@@ -124,7 +128,7 @@ impl Recorder<'_> {
     pub fn deliver_step(
         &mut self,
         step: PreparedStep,
-        delivery: &Delivery<'_>,
+        delivery: &StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         let moves: Vec<RefMove<'_>> = step.begun().into_iter().chain(others.iter().copied()).collect();
@@ -137,8 +141,8 @@ impl Recorder<'_> {
     pub fn deliver_turn(
         &mut self,
         prepared: Prepared,
-        delivery: Delivery<'_>,
-    ) -> Result<(Event, Index), RecordError> {
+        delivery: StagedCommit<'_>,
+    ) -> Result<(Event, IndexUpdate), RecordError> {
         let mark = self.turn_mark();
         let begun = mark.as_ref().map(TurnMark::begun);
         self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
@@ -155,15 +159,19 @@ impl Recorder<'_> {
     }
 
     /// Brings what a turn changed into the index, and takes its mark away.
-    pub fn stage_turn(&self, mark: Option<TurnMark>, delivery: Delivery<'_>) -> Result<Index, RecordError> {
+    pub fn stage_turn(
+        &self,
+        mark: Option<TurnMark>,
+        delivery: StagedCommit<'_>,
+    ) -> Result<IndexUpdate, RecordError> {
         let is_there = delivery.index.is_some_and(|index| self.repository().put_in_place(index));
         if !is_there && self.repository().stage_at_once(delivery.changes).is_err() {
-            return Ok(Index::Behind);
+            return Ok(IndexUpdate::Behind);
         }
         if let Some(mark) = mark {
             end(self.repository(), &mark.name, mark.before)?;
         }
-        Ok(Index::There)
+        Ok(IndexUpdate::There)
     }
 
     /// Brings the index from the tree `before` to the newest commit.
@@ -181,12 +189,12 @@ impl Recorder<'_> {
         &mut self,
         announcement: Announcement<'_>,
         tree: Oid,
-        changes: &[Change],
+        changes: &[TreeChange],
     ) -> Result<Oid, RecordError> {
         self.bring((changes, None), &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
     }
 
-    fn stage(&mut self, changes: &[Change], index: Option<&IndexFile>) -> Result<(), GitError> {
+    fn stage(&mut self, changes: &[TreeChange], index: Option<&IndexFile>) -> Result<(), GitError> {
         match index.filter(|_| !changes.is_empty()) {
             Some(index) if self.repository().install(index, changes)? => {
                 self.settled = Some(self.tree());
@@ -201,7 +209,7 @@ impl Recorder<'_> {
     /// Writes something down with a mark, brings what it changes into the index, and takes the mark away.
     fn bring<T>(
         &mut self,
-        (changes, index): (&[Change], Option<&IndexFile>),
+        (changes, index): (&[TreeChange], Option<&IndexFile>),
         others: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
@@ -260,7 +268,7 @@ pub fn settle_lane(repository: &Repository, head: Oid) -> Result<(), GitError> {
             break;
         }
     }
-    let named = |path: &Vec<u8>| Change { path: path.clone(), before: None, after: None };
+    let named = |path: &Vec<u8>| TreeChange { path: path.clone(), before: None, after: None };
     repository.stage(&behind.iter().map(named).collect::<Vec<_>>())?;
     // After a turn, the agent may have deleted a file. Only the report of a completed task is not its to write.
     match commits.as_slice() {
@@ -295,7 +303,7 @@ fn catch_up(
     files: Files,
 ) -> Result<(), GitError> {
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;
-    let as_in = |commit| -> Result<Vec<Change>, GitError> {
+    let as_in = |commit| -> Result<Vec<TreeChange>, GitError> {
         let others: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
         Ok(all.iter().filter(|change| !others.contains(&change.path)).cloned().collect())
     };

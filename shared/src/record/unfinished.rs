@@ -37,8 +37,12 @@ impl Unfinished {
 
     /// Marks that an attempt begins. `tree` is what lies in the worktree; where that is what `head` holds, no commit is
     /// needed for it. What is staged and nowhere else is held by a second parent, as `git stash` does it.
-    pub fn begin(repository: &Repository, branch: &BranchName, mark: Mark<'_>) -> Result<Self, GitError> {
-        let Mark { task, attempt, head, head_tree, tree, staged } = mark;
+    pub fn begin(
+        repository: &Repository,
+        branch: &BranchName,
+        mark: AttemptMark<'_>,
+    ) -> Result<Self, GitError> {
+        let AttemptMark { task, attempt, head, head_tree, tree, staged } = mark;
         let staged = staged.filter(|staged| *staged != head_tree && *staged != tree);
         let before = if tree == head_tree && staged.is_none() {
             head
@@ -110,7 +114,7 @@ impl Unfinished {
 
 /// What is marked.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark<'a> {
+pub struct AttemptMark<'a> {
     /// The task.
     pub task: &'a TaskId,
     /// Its attempt.

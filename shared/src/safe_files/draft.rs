@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::{
-    folder::{Enclosure, EnclosureError, Missing, require_file},
+    folder::{Enclosure, EnclosureError, MissingFolder, require_file},
     path::InnerPath,
 };
 
@@ -23,7 +23,7 @@ const DRAFT: &str = ".arborist-draft-";
 
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// It was not there before.
     Created,
     /// It took the place of the one that was there.
@@ -36,30 +36,30 @@ impl Enclosure {
 
     /// Makes `bytes` the content of a file, with the folders that lead to it. One that is there keeps its mode. It is
     /// replaced, not written to: what another name leads to stays as it is.
-    pub fn write(&self, path: &InnerPath, bytes: &[u8]) -> Result<Written, EnclosureError> {
-        let folder = self.folder_of(path, Missing::Made)?;
+    pub fn write(&self, path: &InnerPath, bytes: &[u8]) -> Result<WriteOutcome, EnclosureError> {
+        let folder = self.folder_of(path, MissingFolder::Made)?;
         let known = require_file(&folder, path)?;
         if known.as_ref().is_some_and(|known| known.st_mode & 0o222 == 0) {
             return Err(EnclosureError::new(path, "is read-only"));
         }
         let failed =
             |error: std::io::Error| EnclosureError::new(path, format!("could not be written: {error}"));
-        let draft = Draft::begin(&folder).map_err(|errno| failed(errno.into()))?;
+        let draft = DraftFile::begin(&folder).map_err(|errno| failed(errno.into()))?;
         draft.fill(bytes, known.as_ref()).map_err(failed)?;
         draft.publish(path.leaf()).map_err(|errno| failed(errno.into()))?;
-        Ok(if known.is_some() { Written::Replaced } else { Written::Created })
+        Ok(if known.is_some() { WriteOutcome::Replaced } else { WriteOutcome::Created })
     }
 }
 
 /// A file that is not yet what it will be. It goes if it does not become that.
-pub(super) struct Draft<'a> {
+pub(super) struct DraftFile<'a> {
     folder: &'a OwnedFd,
     name: String,
     file: File,
     is_public: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> DraftFile<'a> {
     pub(super) fn begin(folder: &'a OwnedFd) -> Result<Self, Errno> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -101,7 +101,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for DraftFile<'_> {
     fn drop(&mut self) {
         if !self.is_public {
             let _ = unlinkat(self.folder, &self.name, AtFlags::empty());

@@ -18,10 +18,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{
-    draft::Draft,
+    draft::DraftFile,
     journal::note,
-    tree::{Kind, kind_of},
-    walk::{Missing, enter, linked, parent_of},
+    tree::{FileKind, kind_of},
+    walk::{MissingParent, enter, linked, parent_of},
 };
 
 /// Nothing that we read as a whole is larger: notes, plans, configuration, hooks.
@@ -35,13 +35,13 @@ const QUIET: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOC
 
 /// Opens a regular file to be read.
 pub fn open(path: &Path) -> io::Result<File> {
-    open_with(path, OFlags::RDONLY, Missing::Refused)
+    open_with(path, OFlags::RDONLY, MissingParent::Refused)
 }
 
 /// Opens a file to be read and written, and makes it with its folders where it is missing. For locks.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     let _noted = note(path);
-    open_with(path, OFlags::RDWR | OFlags::CREATE, Missing::Made)
+    open_with(path, OFlags::RDWR | OFlags::CREATE, MissingParent::Made)
 }
 
 /// A log with its folders. What is in it stays. Logs lie in the worktree, where anybody can put something in their way: a
@@ -49,24 +49,24 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
 pub fn open_log(path: &Path) -> io::Result<File> {
     let _noted = note(path);
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-    let refused = match open_with(path, flags, Missing::Made) {
+    let refused = match open_with(path, flags, MissingParent::Made) {
         // A second name of a file that may lie anywhere.
         Ok(file) if fstat(&file)?.st_nlink > 1 => {
-            return remove(path).and_then(|()| open_with(path, flags, Missing::Made));
+            return remove(path).and_then(|()| open_with(path, flags, MissingParent::Made));
         }
         Err(error) if [io::ErrorKind::InvalidInput, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
             error
         }
         opened => return opened,
     };
-    let is_in_the_way = |path: &&Path| matches!(kind_of(path), Some(Kind::Link | Kind::Special));
+    let is_in_the_way = |path: &&Path| matches!(kind_of(path), Some(FileKind::Link | FileKind::Special));
     match path.ancestors().find(is_in_the_way) {
-        Some(obstacle) => remove(obstacle).and_then(|()| open_with(path, flags, Missing::Made)),
+        Some(obstacle) => remove(obstacle).and_then(|()| open_with(path, flags, MissingParent::Made)),
         None => Err(refused),
     }
 }
 
-fn open_with(path: &Path, flags: OFlags, missing: Missing) -> io::Result<File> {
+fn open_with(path: &Path, flags: OFlags, missing: MissingParent) -> io::Result<File> {
     let (folder, name) = parent_of(path, missing)?;
     let opened = match openat(&folder, name, flags | QUIET, Mode::from_raw_mode(0o666)) {
         Err(Errno::LOOP | Errno::MLINK) => return Err(linked(path)),
@@ -146,7 +146,7 @@ fn follow_one(top: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
             done.push(part);
             continue;
         }
-        let (folder, name) = parent_of(&here, Missing::Refused)?;
+        let (folder, name) = parent_of(&here, MissingParent::Refused)?;
         let target = readlinkat(&folder, name, Vec::new())?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         return plain(&done.join(target).join(rest.as_path())).map(Some);
@@ -184,10 +184,10 @@ fn read_whole(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// new one. A regular file keeps its mode; whatever else is in its place (a link, a queue) is replaced.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Made)?;
+    let (folder, name) = parent_of(path, MissingParent::Made)?;
     let known = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let known = known.filter(|known| FileType::from_raw_mode(known.st_mode) == FileType::RegularFile);
-    let draft = Draft::begin(&folder)?;
+    let draft = DraftFile::begin(&folder)?;
     draft.fill(bytes, known.as_ref())?;
     Ok(draft.publish(name)?)
 }
@@ -195,8 +195,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The same with this mode.
 pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Made)?;
-    let draft = Draft::begin(&folder)?;
+    let (folder, name) = parent_of(path, MissingParent::Made)?;
+    let draft = DraftFile::begin(&folder)?;
     draft.fill(bytes, None)?;
     draft.set_mode(mode)?;
     Ok(draft.publish(name)?)
@@ -206,7 +206,7 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// system says of it then is returned.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<Metadata> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Made)?;
+    let (folder, name) = parent_of(path, MissingParent::Made)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | QUIET;
     let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o666))?);
     file.write_all(bytes)?;
@@ -218,8 +218,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<File> {
     let _noted = note(to);
     let mut original = open(from)?;
     let mode = fstat(&original)?.st_mode & 0o777;
-    let (folder, name) = parent_of(to, Missing::Made)?;
-    let draft = Draft::begin(&folder)?;
+    let (folder, name) = parent_of(to, MissingParent::Made)?;
+    let draft = DraftFile::begin(&folder)?;
     io::copy(&mut original, &mut draft.file())?;
     draft.set_mode(mode)?;
     let copied = draft.file().try_clone()?;
@@ -238,14 +238,14 @@ pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let _from_noted = note(from);
     let _to_noted = note(to);
     let ((folder, name), (to_folder, to_name)) =
-        (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Refused)?);
+        (parent_of(from, MissingParent::Refused)?, parent_of(to, MissingParent::Refused)?);
     Ok(linkat(folder, name, to_folder, to_name, AtFlags::empty())?)
 }
 
 /// Makes a link at a name that must be free.
 pub fn symlink(target: &Path, at: &Path) -> io::Result<()> {
     let _noted = note(at);
-    let (folder, name) = parent_of(at, Missing::Refused)?;
+    let (folder, name) = parent_of(at, MissingParent::Refused)?;
     Ok(symlinkat(target, folder, name)?)
 }
 
@@ -254,14 +254,14 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let _from_noted = note(from);
     let _to_noted = note(to);
     let ((folder, name), (to_folder, to_name)) =
-        (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Made)?);
+        (parent_of(from, MissingParent::Refused)?, parent_of(to, MissingParent::Made)?);
     Ok(renameat(folder, name, to_folder, to_name)?)
 }
 
 /// Removes whatever has this name, unless it is a folder. A link is removed as a link.
 pub fn remove(path: &Path) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Refused)?;
+    let (folder, name) = parent_of(path, MissingParent::Refused)?;
     // Whoever waits at a queue would wait for ever once it has no name. To open both its ends lets them go on, to find
     // that nothing comes.
     let is_queue = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -273,32 +273,32 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Removes an empty folder.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Refused)?;
+    let (folder, name) = parent_of(path, MissingParent::Refused)?;
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Makes a folder, which must not be there.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = parent_of(path, Missing::Made)?;
+    let (folder, name) = parent_of(path, MissingParent::Made)?;
     Ok(mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
 }
 
 /// Makes a folder and those that lead to it, where they are missing.
 pub fn make_folders(path: &Path) -> io::Result<()> {
     // Nearly always they are there, and nothing is done.
-    if enter(path, Missing::Refused).is_ok() {
+    if enter(path, MissingParent::Refused).is_ok() {
         return Ok(());
     }
     let _noted = note(path);
-    enter(path, Missing::Made).map(drop)
+    enter(path, MissingParent::Made).map(drop)
 }
 
 /// A name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Its whole path.
     pub path: PathBuf,
     /// What it is; links are not followed.
-    pub kind: Kind,
+    pub kind: FileKind,
 }

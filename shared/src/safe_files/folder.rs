@@ -39,7 +39,7 @@ impl EnclosureError {
 
 /// What becomes of folders that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingFolder {
     /// They are made.
     Made,
     /// The file is not there.
@@ -69,7 +69,7 @@ impl Enclosure {
 
     /// Opens a file to be read.
     pub fn read(&self, path: &InnerPath) -> Result<File, EnclosureError> {
-        let folder = self.folder_of(path, Missing::Refused)?;
+        let folder = self.folder_of(path, MissingFolder::Refused)?;
         require_file(&folder, path)?.ok_or_else(|| missing(path))?;
         // A queue that took the file's place meanwhile is not waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -81,7 +81,11 @@ impl Enclosure {
     }
 
     /// The folder that a file stands in.
-    pub(super) fn folder_of(&self, path: &InnerPath, missing: Missing) -> Result<OwnedFd, EnclosureError> {
+    pub(super) fn folder_of(
+        &self,
+        path: &InnerPath,
+        missing: MissingFolder,
+    ) -> Result<OwnedFd, EnclosureError> {
         if self.closed.iter().any(|closed| path.is_below(closed)) {
             return Err(EnclosureError::new(path, "belongs to the hooks of git"));
         }
@@ -97,9 +101,9 @@ impl Enclosure {
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn enter(folder: &OwnedFd, name: &str, missing: Missing) -> Result<OwnedFd, Errno> {
+fn enter(folder: &OwnedFd, name: &str, missing: MissingFolder) -> Result<OwnedFd, Errno> {
     match openat(folder, name, FOLDER, Mode::empty()) {
-        Err(Errno::NOENT) if missing == Missing::Made => {
+        Err(Errno::NOENT) if missing == MissingFolder::Made => {
             match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => openat(folder, name, FOLDER, Mode::empty()),
                 Err(errno) => Err(errno),

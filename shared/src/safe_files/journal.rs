@@ -46,13 +46,13 @@ impl Journal {
 }
 
 /// Something is done to a path. It is noted once that was done or has failed: whoever looked before that looks again.
-pub(super) struct Noted<'a>(&'a Path);
+pub(super) struct FileNote<'a>(&'a Path);
 
-pub(super) fn note(path: &Path) -> Noted<'_> {
-    Noted(path)
+pub(super) fn note(path: &Path) -> FileNote<'_> {
+    FileNote(path)
 }
 
-impl Drop for Noted<'_> {
+impl Drop for FileNote<'_> {
     fn drop(&mut self) {
         for journal in open_journals().iter().filter_map(Weak::upgrade) {
             journal.add(self.0);

@@ -19,17 +19,17 @@ mod path;
 mod tree;
 mod walk;
 
-pub use draft::Written;
+pub use draft::WriteOutcome;
 pub use files::{
-    Entry, copy, hard_link, make_folder, make_folders, open, open_log, open_or_create, read, read_beneath,
-    read_named, read_text, read_up_to, read_users, remove, remove_folder, rename, set_mode, symlink, write,
-    write_new, write_with_mode,
+    FolderEntry, copy, hard_link, make_folder, make_folders, open, open_log, open_or_create, read,
+    read_beneath, read_named, read_text, read_up_to, read_users, remove, remove_folder, rename, set_mode,
+    symlink, write, write_new, write_with_mode,
 };
 pub use folder::{Enclosure, EnclosureError};
 pub use journal::Journal;
 pub use path::InnerPath;
 pub use tree::{
-    ChangeStamp, Facts, Kind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, look_at,
+    ChangeStamp, Facts, FileKind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, look_at,
     remove_all, visit_facts, visit_kinds, visit_stamps,
 };
 pub use walk::{allow_linked, open_place, plain_folders, resolved};

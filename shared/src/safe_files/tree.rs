@@ -18,16 +18,16 @@ use rustix::{
 };
 
 use super::{
-    files::Entry,
+    files::FolderEntry,
     journal::note,
-    walk::{Missing, open_folder, parent_of},
+    walk::{MissingParent, open_folder, parent_of},
 };
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What has a name in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
@@ -38,7 +38,7 @@ pub enum Kind {
     Special,
 }
 
-impl Kind {
+impl FileKind {
     /// What it is that was found.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
@@ -57,10 +57,10 @@ impl Kind {
 
 /// What has this name, if anything does. A link on the way counts as nothing.
 #[must_use]
-pub fn kind_of(path: &Path) -> Option<Kind> {
-    let (folder, name) = parent_of(path, Missing::Refused).ok()?;
+pub fn kind_of(path: &Path) -> Option<FileKind> {
+    let (folder, name) = parent_of(path, MissingParent::Refused).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(Kind::of_type(FileType::from_raw_mode(found.st_mode)))
+    Some(FileKind::of_type(FileType::from_raw_mode(found.st_mode)))
 }
 
 /// What tells one state of a file or folder from the next. Nobody but the system sets the time of a change.
@@ -122,7 +122,7 @@ impl ChangeStamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// How it was last changed.
     pub stamp: ChangeStamp,
     /// How many bytes it takes on the disk: a file that consists of holes takes few.
@@ -134,7 +134,7 @@ impl Facts {
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "not on every system")]
     fn of_stat(found: &Stat) -> Self {
         Self {
-            kind: Kind::of_type(FileType::from_raw_mode(found.st_mode)),
+            kind: FileKind::of_type(FileType::from_raw_mode(found.st_mode)),
             stamp: ChangeStamp::of_stat(found),
             stored: (found.st_blocks as u64).saturating_mul(512),
         }
@@ -142,7 +142,7 @@ impl Facts {
 }
 
 /// A name in a folder, with what it is and how that was last changed.
-pub type StampedName = (OsString, Kind, ChangeStamp);
+pub type StampedName = (OsString, FileKind, ChangeStamp);
 
 /// A folder in which many names are looked at.
 #[derive(Debug)]
@@ -165,16 +165,16 @@ impl OpenedFolder {
 /// What the system says of a path, if anything is there. A link on the way counts as nothing.
 #[must_use]
 pub fn look_at(path: &Path) -> Option<Facts> {
-    let (folder, name) = parent_of(path, Missing::Refused).ok()?;
+    let (folder, name) = parent_of(path, MissingParent::Refused).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(Facts::of_stat(&found))
 }
 
 /// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
-pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
-    let mut found: Vec<Entry> = list_stamps(folder)?
+pub fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {
+    let mut found: Vec<FolderEntry> = list_stamps(folder)?
         .into_iter()
-        .map(|(name, kind, _)| Entry { path: folder.join(name), kind })
+        .map(|(name, kind, _)| FolderEntry { path: folder.join(name), kind })
         .collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
@@ -191,14 +191,14 @@ pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
 }
 
 /// The same as [`list`] in no order, and without asking for each name where the system tells kinds together with names.
-pub fn list_kinds(folder: &Path) -> io::Result<Vec<Entry>> {
+pub fn list_kinds(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut found = Vec::new();
-    visit_kinds(folder, |name, kind| found.push(Entry { path: folder.join(name), kind }))?;
+    visit_kinds(folder, |name, kind| found.push(FolderEntry { path: folder.join(name), kind }))?;
     Ok(found)
 }
 
 /// Shows each name in a folder with what it is, in no order.
-pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, Kind)) -> io::Result<()> {
+pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, FileKind)) -> io::Result<()> {
     let Some(place) = open_if_there(folder)? else { return Ok(()) };
     for entry in Dir::new(place)? {
         let entry = entry?;
@@ -209,7 +209,7 @@ pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, Kind)) -> io::Re
         let kind = match entry.file_type() {
             // Some file systems do not tell.
             FileType::Unknown => kind_of(&folder.join(name)),
-            kind => Some(Kind::of_type(kind)),
+            kind => Some(FileKind::of_type(kind)),
         };
         kind.into_iter().for_each(|kind| visit(name, kind));
     }
@@ -219,7 +219,7 @@ pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, Kind)) -> io::Re
 /// Shows each name in a folder with what it is and how it was last changed, in no order, until one of them gives `None`.
 pub fn visit_stamps(
     folder: &Path,
-    mut visit: impl FnMut(&OsStr, Kind, &ChangeStamp) -> Option<()>,
+    mut visit: impl FnMut(&OsStr, FileKind, &ChangeStamp) -> Option<()>,
 ) -> io::Result<Option<()>> {
     visit_facts(folder, |name, facts| visit(name, facts.kind, &facts.stamp))
 }
@@ -254,7 +254,7 @@ fn open_if_there(folder: &Path) -> io::Result<Option<OwnedFd>> {
 /// Removes whatever has this name: a folder with all that is in it, a link as a link. Nothing there is no error.
 pub fn remove_all(path: &Path) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = match parent_of(path, Missing::Refused) {
+    let (folder, name) = match parent_of(path, MissingParent::Refused) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
@@ -433,7 +433,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &queue, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
         assert!(read(&queue).is_err() && read_users(&queue).is_err());
         assert!(open_or_create(&queue).is_err());
-        assert_eq!(kind_of(&queue), Some(Kind::Special));
+        assert_eq!(kind_of(&queue), Some(FileKind::Special));
         write(&queue, b"now a file").unwrap();
         assert_eq!(read(&queue).unwrap(), b"now a file");
     }

@@ -24,7 +24,7 @@ const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 /// What becomes of folders on the way that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingParent {
     /// They are made, but for a git directory.
     Made,
     /// It is an error.
@@ -32,7 +32,7 @@ pub(super) enum Missing {
 }
 
 /// The folder that holds `path`, and its last name.
-pub(super) fn parent_of(path: &Path, missing: Missing) -> io::Result<(OwnedFd, &OsStr)> {
+pub(super) fn parent_of(path: &Path, missing: MissingParent) -> io::Result<(OwnedFd, &OsStr)> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok((enter(folder.unwrap_or(Path::new(".")), missing)?, name))
@@ -65,17 +65,17 @@ fn as_allowed(folder: &Path) -> Option<PathBuf> {
 }
 
 /// A folder, for what is to be done in it.
-pub(super) fn enter(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
+pub(super) fn enter(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
     match as_allowed(folder) {
         Some(meant) => enter_plain(&meant, missing),
         None => enter_plain(folder, missing),
     }
 }
 
-fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
+fn enter_plain(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
     match open_at_once(folder, PASSED) {
         Ok(opened) => return Ok(opened),
-        Err(Errno::NOENT) if missing == Missing::Made => {}
+        Err(Errno::NOENT) if missing == MissingParent::Made => {}
         Err(Errno::LOOP | Errno::MLINK) => return Err(linked(folder)),
         Err(errno) if is_unable(errno) => {}
         Err(errno) => return Err(errno.into()),
@@ -89,7 +89,7 @@ fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
         };
         let next = openat(&here, name, PASSED, Mode::empty());
         here = match next {
-            Err(Errno::NOENT) if missing == Missing::Made && !is_git_directory(folder, name) => {
+            Err(Errno::NOENT) if missing == MissingParent::Made && !is_git_directory(folder, name) => {
                 match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => openat(&here, name, PASSED, Mode::empty()),
                     Err(errno) => Err(errno),
@@ -104,7 +104,7 @@ fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
 
 /// A folder that is there, as a place that can be named to the system. It need not be readable.
 pub fn open_place(folder: &Path) -> io::Result<OwnedFd> {
-    enter(folder, Missing::Refused)
+    enter(folder, MissingParent::Refused)
 }
 
 /// A folder that is there, to be listed.
@@ -113,7 +113,7 @@ pub(super) fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
     let folder = meant.as_deref().unwrap_or(folder);
     match open_at_once(folder, LISTED) {
         Err(errno) if is_unable(errno) => {
-            Ok(openat(enter_plain(folder, Missing::Refused)?, ".", LISTED, Mode::empty())?)
+            Ok(openat(enter_plain(folder, MissingParent::Refused)?, ".", LISTED, Mode::empty())?)
         }
         opened => opened.map_err(|errno| explained(errno, folder)),
     }

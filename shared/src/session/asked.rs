@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Archive, Happening, Resumed, SessionError, Stored};
+use super::{RecordKind, Resumed, SessionError, SessionReader, StoredRecord};
 use crate::agent::redact::{Redactor, Secrets};
 
 /// Who works is meant together: another program has other models.
@@ -32,17 +32,17 @@ impl Asked {
     }
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// What the session of `newest` was last asked for.
-    pub fn asked_of(&self, newest: &Stored) -> Result<Asked, SessionError> {
+    pub fn asked_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
         let record = match (&newest.record.happening, newest.record.context.asked) {
-            (Happening::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
+            (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
             (_, Some(commit)) => self.load(commit, &newest.record.session)?,
             (_, None) => self.start_of(newest)?,
         };
         Ok(match record.record.happening {
-            Happening::Start(start) => Asked { options: start.options, withheld: start.withheld },
-            Happening::Resume(resumed) => resumed.asked.unwrap_or_default(),
+            RecordKind::Start(start) => Asked { options: start.options, withheld: start.withheld },
+            RecordKind::Resume(resumed) => resumed.asked.unwrap_or_default(),
             _ => Asked::default(),
         })
     }

@@ -3,7 +3,7 @@
 //! branch: it then names a commit that is on no branch. In another repository of the workspace the branch always
 //! moves after the record, so a kill between them leaves the same there.
 
-use super::{Archive, SessionError, Stored, Turn, archive::words_of};
+use super::{SessionError, SessionReader, StoredRecord, Turn, reader::words_of};
 use crate::{
     git::{RefMove, Repository},
     message::{Key, Status},
@@ -19,7 +19,7 @@ const RECORDS_READ: usize = 200;
 /// in hand, before where its branch is was read. Gives the commits that were brought to their branches.
 pub fn finish_turns(repository: &Repository, branch: &BranchName) -> Result<Vec<Oid>, SessionError> {
     let mut finished = Vec::new();
-    for newest in Archive::new(repository).list()?.sessions {
+    for newest in SessionReader::new(repository).list()?.sessions {
         if newest.record.context.branch == *branch
             && let Some(commit) = finish(repository, branch, &newest)?
         {
@@ -39,7 +39,11 @@ pub fn recover_from_crash(repository: &Repository, branch: &BranchName) -> Resul
     Ok(has_crashed)
 }
 
-fn finish(repository: &Repository, run: &BranchName, newest: &Stored) -> Result<Option<Oid>, SessionError> {
+fn finish(
+    repository: &Repository,
+    run: &BranchName,
+    newest: &StoredRecord,
+) -> Result<Option<Oid>, SessionError> {
     let record = &newest.record;
     let Some(turn) = record.turn() else { return Ok(None) };
     // A step that changed nothing here has a commit too, and its record is about that.
@@ -59,7 +63,7 @@ pub fn finish_turn_elsewhere(
     session: &SessionId,
     (name, place, branch): (&str, &Repository, &BranchName),
 ) -> Result<Option<Oid>, SessionError> {
-    let archive = Archive::new(records);
+    let archive = SessionReader::new(records);
     let Some(newest) = archive.newest(session)? else { return Ok(None) };
     for stored in archive.walk(&newest)?.take(RECORDS_READ) {
         let stored = stored?;

@@ -40,16 +40,16 @@ pub struct Resumed {
 
 /// Why a session rests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pause {
+pub struct SessionPause {
     /// In words.
     pub why: String,
 }
 
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct End {
+pub struct SessionEnd {
     /// Whether all was done.
-    pub result: Verdict,
+    pub result: SessionVerdict,
     /// More, in words.
     #[serde(default)]
     pub words: String,
@@ -58,7 +58,7 @@ pub struct End {
 /// Whether all was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum SessionVerdict {
     /// It was.
     Complete,
     /// Something failed.

@@ -8,16 +8,15 @@
 //! [`Chronicle`] writes one chain, [`Archive`] reads them all. What is read was written by anybody: it is bounded and
 //! checked, and nothing of it is ever run.
 
-mod archive;
 mod asked;
 mod chain;
-mod chronicle;
 mod error;
 mod interrupted;
 mod milestone;
 mod moment;
 mod ownership;
 mod point;
+mod reader;
 mod recall;
 mod record;
 mod recording;
@@ -28,25 +27,26 @@ mod transcript;
 mod turn;
 mod turn_record;
 mod witness;
+mod writer;
 
-pub use archive::{Archive, Origin, Shelf, Stored};
 pub use asked::{Asked, OF_RUNNER};
-pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
 pub use interrupted::{finish_turn_elsewhere, finish_turns, recover_from_crash};
-pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
+pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdict};
 pub use ownership::owned_by;
-pub use point::Point;
-pub use recall::Recollection;
-pub use record::{Context, Happening, Record, Spending, Totals};
+pub use point::SessionPoint;
+pub use reader::{CommitOrigin, SessionList, SessionReader, StoredRecord};
+pub use recall::ResumeContext;
+pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
-pub use standing::Standing;
-pub use start::{Driver, Fork, RepositoryStart, Start};
+pub use standing::SessionState;
+pub use start::{Driver, Fork, RepositoryStart, SessionStart};
 pub use trail::{Trail, turn_of};
-pub use transcript::{Line, Transcript, Voice};
+pub use transcript::{Speaker, Transcript, Utterance};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
 pub use witness::{find_unrecorded, forget_unrecorded};
+pub use writer::{DraftRecord, SessionWriter};
 
 use crate::name::SessionId;
 

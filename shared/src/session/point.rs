@@ -1,16 +1,16 @@
 //! Where a session stood right after one of its turns.
 
-use super::{Archive, SessionError, Stored, Turn};
+use super::{SessionError, SessionReader, StoredRecord, Turn};
 use crate::{
     git::Repository,
-    history::{Event, HistoryError, Reading, Run, Scope},
+    history::{CommitSource, Event, HistoryError, Run, RunScope},
     message::Status,
     name::{Oid, TaskId},
 };
 
 /// Where a session stood right after one of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Point {
+pub struct SessionPoint {
     /// The newest commit of the task that the turn is of, or what the session began with.
     pub head: Oid,
     /// The newest commit of the session's own branch then: what had landed by then. A task in a lane need not have it.
@@ -19,22 +19,26 @@ pub struct Point {
     pub failed: Option<Oid>,
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// Where the session stood right after a turn; 0 is where it began.
-    pub fn point(&self, newest: &Stored, turn: u32) -> Result<Point, SessionError> {
+    pub fn point(&self, newest: &StoredRecord, turn: u32) -> Result<SessionPoint, SessionError> {
         if turn == 0 {
             let head = self.start_of(newest)?.record.context.head;
-            return Ok(Point { head, tip: head, failed: None });
+            return Ok(SessionPoint { head, tip: head, failed: None });
         }
         let stored = self.turn(newest, turn)?;
         let (head, failed) = self.settled(newest, &stored)?;
-        Ok(Point { head, tip: stored.record.context.tip, failed })
+        Ok(SessionPoint { head, tip: stored.record.context.tip, failed })
     }
 
     /// The commit that the session stood at right after a turn. A step whose last turn it was has ended there, and a task
     /// whose review it ended well is complete: nobody has to do anything again, unless the task had failed with that. The
     /// failed end of an attempt, if that is the commit.
-    fn settled(&self, newest: &Stored, stored: &Stored) -> Result<(Oid, Option<Oid>), SessionError> {
+    fn settled(
+        &self,
+        newest: &StoredRecord,
+        stored: &StoredRecord,
+    ) -> Result<(Oid, Option<Oid>), SessionError> {
         let head = stored.record.context.head;
         let Some(turn) = stored.record.turn() else {
             return Ok((head, None));
@@ -77,7 +81,7 @@ impl Archive<'_> {
     }
 
     /// Whether the call that ended so had no turn after this one: the next turn of the task, if there is one, knows of it.
-    fn is_last(&self, newest: &Stored, turn: &Turn, end: Oid) -> Result<bool, SessionError> {
+    fn is_last(&self, newest: &StoredRecord, turn: &Turn, end: Oid) -> Result<bool, SessionError> {
         match self.find_next(newest, turn.number, &turn.node)? {
             Some(next) => Ok(self.repository.is_ancestor(end, next.record.context.head)?),
             None => Ok(true),
@@ -85,7 +89,12 @@ impl Archive<'_> {
     }
 
     /// The turn of a task that follows the one with this number. Only that record is read of those on the way.
-    fn find_next(&self, newest: &Stored, number: u32, node: &TaskId) -> Result<Option<Stored>, SessionError> {
+    fn find_next(
+        &self,
+        newest: &StoredRecord,
+        number: u32,
+        node: &TaskId,
+    ) -> Result<Option<StoredRecord>, SessionError> {
         let mut walk = self.walk(newest)?;
         let mut next = None;
         while let Some(commit) = walk.stream.next().transpose()? {
@@ -100,10 +109,10 @@ impl Archive<'_> {
 }
 
 /// What history says of a session's run, where its records end.
-pub(super) fn run_of(repository: &Repository, newest: &Stored) -> Result<Run, SessionError> {
+pub(super) fn run_of(repository: &Repository, newest: &StoredRecord) -> Result<Run, SessionError> {
     let context = &newest.record.context;
-    let scope = Scope { branch: context.branch.clone(), tip: Some(context.tip) };
-    Run::scan(repository, scope, Reading::Fresh).map_err(|error| match error {
+    let scope = RunScope { branch: context.branch.clone(), tip: Some(context.tip) };
+    Run::scan(repository, scope, CommitSource::Fresh).map_err(|error| match error {
         HistoryError::Git(error) => error.into(),
         other => SessionError::History(other.to_string()),
     })

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    Archive, Happening, SessionError, Stored, Transcript, Turn, Voice, chain, transcript_ref_of,
-    turn_record::cut,
+    RecordKind, SessionError, SessionReader, Speaker, StoredRecord, Transcript, Turn, chain,
+    transcript_ref_of, turn_record::cut,
 };
 use crate::{
     agent::{AgentEvent, EventFormat, EventReader},
@@ -21,7 +21,7 @@ const LONGEST_WORDS: usize = 600;
 
 /// The earlier turns of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recollection {
+pub struct ResumeContext {
     /// The task.
     pub node: TaskId,
     /// Who was called last.
@@ -32,20 +32,20 @@ pub struct Recollection {
     pub so_far: Vec<String>,
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// What is known of the tasks `left` when the session of `newest` is resumed, or begins as a replay; nothing otherwise.
     /// A replay does not continue the conversations of the session that it was forked from.
     pub fn recollections(
         &self,
-        newest: &Stored,
+        newest: &StoredRecord,
         left: &BTreeSet<&TaskId>,
-    ) -> Result<Vec<Recollection>, SessionError> {
+    ) -> Result<Vec<ResumeContext>, SessionError> {
         if left.is_empty() {
             return Ok(Vec::new());
         }
         match &newest.record.happening {
-            Happening::Resume(resumed) => self.recall(newest, resumed.turn.unwrap_or(u32::MAX), left),
-            Happening::Start(start) => {
+            RecordKind::Resume(resumed) => self.recall(newest, resumed.turn.unwrap_or(u32::MAX), left),
+            RecordKind::Start(start) => {
                 let Some(fork) = &start.forked_from else {
                     return Ok(Vec::new());
                 };
@@ -63,12 +63,12 @@ impl Archive<'_> {
     /// The turns of these tasks up to the one with this number. Only their records are read of those on the way.
     fn recall(
         &self,
-        newest: &Stored,
+        newest: &StoredRecord,
         last: u32,
         left: &BTreeSet<&TaskId>,
-    ) -> Result<Vec<Recollection>, SessionError> {
+    ) -> Result<Vec<ResumeContext>, SessionError> {
         let said = self.newest_words(&newest.record.session)?;
-        let mut found: BTreeMap<TaskId, Recollection> = BTreeMap::new();
+        let mut found: BTreeMap<TaskId, ResumeContext> = BTreeMap::new();
         let mut walk = self.walk(newest)?;
         for _ in 0..MOST_RECORDS {
             let Some(commit) = walk.stream.next().transpose()? else {
@@ -83,7 +83,7 @@ impl Archive<'_> {
             else {
                 continue;
             };
-            let recollection = found.entry(turn.node.clone()).or_insert_with(|| Recollection {
+            let recollection = found.entry(turn.node.clone()).or_insert_with(|| ResumeContext {
                 node: turn.node.clone(),
                 runner: turn.runner.clone(),
                 agent_session: turn.agent_session.clone(),
@@ -97,13 +97,13 @@ impl Archive<'_> {
                 break;
             }
         }
-        let mut all: Vec<Recollection> = found.into_values().collect();
+        let mut all: Vec<ResumeContext> = found.into_values().collect();
         all.iter_mut().for_each(|recollection| recollection.so_far.reverse());
         Ok(all)
     }
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// What was said in the newest turns of which a transcript is here, by their numbers.
     fn newest_words(&self, session: &SessionId) -> Result<HashMap<u32, String>, SessionError> {
         let name = transcript_ref_of(session);
@@ -127,7 +127,7 @@ fn words_of(transcript: &Transcript) -> String {
     };
     let mut reader = EventReader::new(format);
     let (mut words, mut tools) = (String::new(), Vec::new());
-    for line in transcript.lines.iter().filter(|line| line.voice == Voice::Stream) {
+    for line in transcript.lines.iter().filter(|line| line.voice == Speaker::Stream) {
         for event in reader.feed(format!("{}\n", line.text).as_bytes()) {
             match event {
                 AgentEvent::Text(text) if format == EventFormat::Gemini => words += &text,

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Driver, End, Fork, Pause, Resumed, Start, TokenCount, Turn, moment};
+use super::{
+    Checkpoint, Driver, Fork, Resumed, SessionEnd, SessionPause, SessionStart, TokenCount, Turn, moment,
+};
 use crate::{
     agent::Usage,
     name::{BranchName, Oid, SessionId},
@@ -25,7 +27,7 @@ pub struct Record {
     #[schemars(with = "String")]
     pub time: i64,
     /// What the session came to, this record included.
-    pub totals: Totals,
+    pub totals: SessionTotals,
     /// What stays the same from record to record, and where others stand.
     pub context: Context,
     /// What was spent since the record before, and told by no turn: many programs tell what they cost only when they are
@@ -34,12 +36,12 @@ pub struct Record {
     pub beside_turns: Option<Spending>,
     /// What happened.
     #[serde(flatten)]
-    pub happening: Happening,
+    pub happening: RecordKind,
 }
 
 /// What a session came to so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Totals {
+pub struct SessionTotals {
     /// The number of the last turn.
     pub turns: u32,
     /// How many turns have a commit, in any repository.
@@ -113,9 +115,9 @@ pub struct Context {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "most records are turns, and few are held at a time")]
-pub enum Happening {
+pub enum RecordKind {
     /// The session begins.
-    Start(Start),
+    Start(SessionStart),
     /// An agent has ended a turn.
     Turn(Turn),
     /// A step has ended.
@@ -123,12 +125,12 @@ pub enum Happening {
     /// The session goes on after a pause, a crash or an end.
     Resume(Resumed),
     /// The session rests.
-    Pause(Pause),
+    Pause(SessionPause),
     /// The session is over.
-    End(End),
+    End(SessionEnd),
 }
 
-impl Happening {
+impl RecordKind {
     /// The word for it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -143,7 +145,7 @@ impl Happening {
     }
 }
 
-impl Happening {
+impl RecordKind {
     /// What it tells to have spent itself.
     fn spending(&self) -> Option<Spending> {
         let Self::Turn(Turn { tokens, cost, .. }) = self else {
@@ -158,7 +160,7 @@ impl Record {
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
         match &self.happening {
-            Happening::Turn(turn) => Some(turn),
+            RecordKind::Turn(turn) => Some(turn),
             _ => None,
         }
     }
@@ -166,18 +168,18 @@ impl Record {
     /// The subject of its commit.
     pub(super) fn subject(&self) -> String {
         let what = match &self.happening {
-            Happening::Turn(turn) => format!("turn {} of {}", turn.number, turn.node),
-            Happening::Checkpoint(Checkpoint { node: Some(node), status, .. }) => {
+            RecordKind::Turn(turn) => format!("turn {} of {}", turn.number, turn.node),
+            RecordKind::Checkpoint(Checkpoint { node: Some(node), status, .. }) => {
                 format!("checkpoint of {node}: {status}")
             }
-            Happening::Checkpoint(checkpoint) => format!("checkpoint: {}", checkpoint.status),
+            RecordKind::Checkpoint(checkpoint) => format!("checkpoint: {}", checkpoint.status),
             other => other.kind().to_owned(),
         };
         format!("session {}: {}", self.session, what.replace('\n', " "))
     }
 
     /// The first record of a session.
-    pub(super) fn first(session: SessionId, start: Start, head: Oid, time: i64) -> Option<Self> {
+    pub(super) fn first(session: SessionId, start: SessionStart, head: Oid, time: i64) -> Option<Self> {
         let context = Context {
             started: time,
             branch: start.repositories.first()?.branch.clone(),
@@ -192,8 +194,8 @@ impl Record {
             checkpoint: None,
             asked: None,
         };
-        let totals = Totals::default();
-        let happening = Happening::Start(start);
+        let totals = SessionTotals::default();
+        let happening = RecordKind::Start(start);
         Some(Self { session, sequence: 0, time, totals, context, beside_turns: None, happening })
     }
 
@@ -202,23 +204,23 @@ impl Record {
     pub(super) fn next(
         &self,
         commit: Oid,
-        (happening, beside_turns): (Happening, Option<Spending>),
+        (happening, beside_turns): (RecordKind, Option<Spending>),
         (head, tip): (Oid, Oid),
         time: i64,
     ) -> Self {
         let mut context = Context { head, tip, ..self.context.clone() };
         match &self.happening {
-            Happening::Resume(Resumed { asked: Some(_), .. }) => context.asked = Some(commit),
-            Happening::Start(_) => context.start = Some(commit),
-            Happening::Checkpoint(_) => context.checkpoint = Some(commit),
+            RecordKind::Resume(Resumed { asked: Some(_), .. }) => context.asked = Some(commit),
+            RecordKind::Start(_) => context.start = Some(commit),
+            RecordKind::Checkpoint(_) => context.checkpoint = Some(commit),
             _ => {}
         }
         let happening = match happening {
-            Happening::Turn(turn) => Happening::Turn(turn.bounded()),
+            RecordKind::Turn(turn) => RecordKind::Turn(turn.bounded()),
             other => other,
         };
         let mut totals = self.totals;
-        if let Happening::Turn(turn) = &happening {
+        if let RecordKind::Turn(turn) = &happening {
             totals = totals.with(turn);
         }
         if !context.offline {
@@ -229,7 +231,7 @@ impl Record {
     }
 }
 
-impl Totals {
+impl SessionTotals {
     fn with(self, turn: &Turn) -> Self {
         let turns = self.turns.max(turn.number);
         Self { turns, commits: self.commits.saturating_add(u32::from(turn.has_commit())), ..self }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Archive, Happening, Point, SessionError, Stored, Turn, point::run_of};
+use super::{RecordKind, SessionError, SessionPoint, SessionReader, StoredRecord, Turn, point::run_of};
 use crate::{
     history::Event,
     message::{Status, Step},
@@ -83,9 +83,9 @@ struct Drafts {
     snapshots: HashMap<Oid, BTreeMap<String, Oid>>,
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// What was recorded after a turn. Every turn of it must have a transcript.
-    pub fn recording(&self, newest: &Stored, turn: u32) -> Result<Recording, SessionError> {
+    pub fn recording(&self, newest: &StoredRecord, turn: u32) -> Result<Recording, SessionError> {
         let session = &newest.record.session;
         let fork = self.fork(newest, turn)?;
         let Drafts { calls: mut drafts, mut snapshots } = self.drafts(newest, &fork)?;
@@ -119,9 +119,9 @@ impl Archive<'_> {
         }
     }
 
-    fn fork(&self, newest: &Stored, turn: u32) -> Result<Fork, SessionError> {
+    fn fork(&self, newest: &StoredRecord, turn: u32) -> Result<Fork, SessionError> {
         let base = self.start_of(newest)?.record.context.head;
-        let Point { head, tip, failed } = self.point(newest, turn)?;
+        let SessionPoint { head, tip, failed } = self.point(newest, turn)?;
         let mut before: HashSet<Oid> =
             self.repository.list_between(&[head, tip], &[base])?.into_iter().collect();
         failed.map(|failed| before.remove(&failed));
@@ -130,24 +130,24 @@ impl Archive<'_> {
     }
 
     /// The turns of each task by their calls. A step that has ended, and a session that goes on, begin another.
-    fn drafts(&self, newest: &Stored, fork: &Fork) -> Result<Drafts, SessionError> {
-        let mut records: Vec<Stored> = self.walk(newest)?.collect::<Result<_, _>>()?;
+    fn drafts(&self, newest: &StoredRecord, fork: &Fork) -> Result<Drafts, SessionError> {
+        let mut records: Vec<StoredRecord> = self.walk(newest)?.collect::<Result<_, _>>()?;
         records.reverse();
         let Drafts { calls: mut drafts, mut snapshots } = Drafts::default();
         let mut open: HashSet<TaskId> = HashSet::new();
-        for Stored { record, .. } in records {
+        for StoredRecord { record, .. } in records {
             let head = record.context.head;
             match record.happening {
-                Happening::Resume(_) => {
+                RecordKind::Resume(_) => {
                     for task in open.drain() {
                         drop_cut_review(drafts.get_mut(&task));
                     }
                 }
-                Happening::Checkpoint(checkpoint) => {
+                RecordKind::Checkpoint(checkpoint) => {
                     open.retain(|task| Some(task) != checkpoint.node.as_ref());
                     snapshots.insert(head, checkpoint.snapshot);
                 }
-                Happening::Turn(turn) => {
+                RecordKind::Turn(turn) => {
                     let Some(step) = Step::ALL.iter().find(|step| step.as_str() == turn.step) else {
                         continue;
                     };

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Driver, End, Happening, Shelf, Stored, Verdict};
+use super::{Driver, RecordKind, SessionEnd, SessionList, SessionVerdict, StoredRecord};
 use crate::{git::Repository, process::FileLock};
 
 /// How a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum SessionState {
     /// A run is at work.
     Running,
     /// Another program drives it, and it has not ended.
@@ -24,7 +24,7 @@ pub enum Standing {
     Complete,
 }
 
-impl Standing {
+impl SessionState {
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -39,11 +39,11 @@ impl Standing {
     }
 }
 
-impl Shelf {
+impl SessionList {
     /// How a session of this shelf stands. A run's lock is that of its branch, and of several sessions of one branch only
     /// the last begun can be at work.
     #[must_use]
-    pub fn standing(&self, repository: &Repository, stored: &Stored) -> Standing {
+    pub fn standing(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
         let record = &stored.record;
         let is_last = || {
             let same =
@@ -53,14 +53,14 @@ impl Shelf {
         };
         let lock = || repository.run_lock(&record.context.branch);
         if record.context.driver == Driver::Run && FileLock::find_holder(&lock()).is_some() && is_last() {
-            return Standing::Running;
+            return SessionState::Running;
         }
         match &record.happening {
-            Happening::End(End { result: Verdict::Complete, .. }) => Standing::Complete,
-            Happening::End(End { result: Verdict::Failed, .. }) => Standing::Failed,
-            Happening::Pause(_) => Standing::Paused,
-            _ if record.context.driver == Driver::Other => Standing::Open,
-            _ => Standing::Crashed,
+            RecordKind::End(SessionEnd { result: SessionVerdict::Complete, .. }) => SessionState::Complete,
+            RecordKind::End(SessionEnd { result: SessionVerdict::Failed, .. }) => SessionState::Failed,
+            RecordKind::Pause(_) => SessionState::Paused,
+            _ if record.context.driver == Driver::Other => SessionState::Open,
+            _ => SessionState::Crashed,
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum Driver {
 
 /// How a session begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Start {
+pub struct SessionStart {
     /// Where it works: at least one, the first is the one that holds these records.
     pub repositories: Vec<RepositoryStart>,
     /// Its plan, as `path@blob`; null if it has none.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Archive, SessionError, chain, transcript_ref_of, turn_record::cut};
+use super::{SessionError, SessionReader, chain, transcript_ref_of, turn_record::cut};
 use crate::name::{Attempt, Oid, SessionId, TaskId};
 
 /// Most of one line, in characters, and of all lines of a turn, in bytes.
@@ -29,14 +29,14 @@ pub struct Transcript {
     #[serde(default)]
     pub events: String,
     /// What was said, in order. It must have passed the redactor.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Utterance>,
 }
 
 /// One thing that was said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct Utterance {
     /// By whom.
-    pub voice: Voice,
+    pub voice: Speaker,
     /// What.
     pub text: String,
 }
@@ -44,7 +44,7 @@ pub struct Line {
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Voice {
+pub enum Speaker {
     /// We: the prompt.
     Prompt,
     /// The agent.
@@ -64,18 +64,18 @@ impl Transcript {
 
     /// Adds a line, as long as there is room. The program's own lines are kept whole or not at all, since a part of one
     /// cannot be read.
-    pub fn say(&mut self, voice: Voice, text: &str) {
+    pub fn say(&mut self, voice: Speaker, text: &str) {
         let used: usize = self.lines.iter().map(|line| line.text.len()).sum();
-        let is_whole = voice == Voice::Stream;
+        let is_whole = voice == Speaker::Stream;
         if used >= MOST || (is_whole && used + text.len() > MOST) {
             return;
         }
         let text = if is_whole { text.to_owned() } else { cut(text, LONGEST_LINE.min(MOST - used)) };
-        self.lines.push(Line { voice, text });
+        self.lines.push(Utterance { voice, text });
     }
 }
 
-impl Archive<'_> {
+impl SessionReader<'_> {
     /// Where what was said in each turn stands, by the number of the turn. The newest of a number counts.
     pub fn list_transcripts(&self, session: &SessionId) -> Result<HashMap<u32, Oid>, SessionError> {
         let Some(tip) = self.find_transcript(session)? else {

@@ -1,12 +1,12 @@
 //! A turn's commit and its record: they appear together, or not at all.
 
-use super::{Chronicle, Draft, Happening, SessionError, Transcript, Turn};
+use super::{DraftRecord, RecordKind, SessionError, SessionWriter, Transcript, Turn};
 use crate::{
     git::RefMove,
     history::Event,
     message::{Body, Key, Status, Wording, plain_text},
     name::{Attempt, TaskId},
-    record::{Delivery, Entry, Index, Prepared, RecordError, Recorder},
+    record::{IndexUpdate, Prepared, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
 
 /// Most characters of what stands in a trailer.
@@ -36,10 +36,10 @@ pub struct TurnCommit<'a> {
 impl TurnCommit<'_> {
     /// The commit as an entry, whose author is the task and the model.
     #[must_use]
-    pub fn entry(self) -> Entry<'static> {
+    pub fn entry(self) -> TaskEvent<'static> {
         let (model, provider) = (value_of(self.model), value_of(self.provider));
         let wording = Wording { name: self.subject, attempt: self.attempt, max: 0 };
-        let mut entry = Entry::new(self.node.clone(), Status::Turn, wording);
+        let mut entry = TaskEvent::new(self.node.clone(), Status::Turn, wording);
         entry.body = self.body;
         entry.author = Some(format!("{} ({})", self.node, model.replace(['<', '>'], "")));
         let pipeline = value_of(Some(self.pipeline));
@@ -68,23 +68,23 @@ pub fn value_of(text: Option<&str>) -> String {
 #[derive(Debug)]
 pub struct TurnDraft<'a> {
     /// What its commit says; the number is added to it. `None` if the turn wrote nothing.
-    pub entry: Option<Entry<'a>>,
+    pub entry: Option<TaskEvent<'a>>,
     /// What its record says; its commit is added to it.
     pub turn: Turn,
     /// What was said, if that is kept.
     pub transcript: Option<Transcript>,
 }
 
-impl Chronicle {
+impl SessionWriter {
     /// Writes a turn down: what it changed on the recorder's branch, and its record. `draft` is told the turn's number, and
     /// is asked again if another process took that. The commit and its index, if there is something to commit.
     pub fn deliver_turn<'e>(
         &self,
-        recorder: &mut Recorder<'_>,
-        delivery: Delivery<'_>,
+        recorder: &mut RunRecorder<'_>,
+        delivery: StagedCommit<'_>,
         time: i64,
         mut draft: impl FnMut(u32) -> TurnDraft<'e>,
-    ) -> Result<Option<(Event, Index)>, SessionError> {
+    ) -> Result<Option<(Event, IndexUpdate)>, SessionError> {
         let branch = recorder.branch().to_ref();
         let mark = recorder.turn_mark();
         let mut prepared: Option<Prepared> = None;
@@ -108,7 +108,13 @@ impl Chronicle {
             }
             let about = Some(turn.commit.unwrap_or(recorder.head()));
             let tip = about.filter(|_| recorder.branch() == recorder.run());
-            Ok::<_, SessionError>(Draft { happening: Happening::Turn(turn), about, tip, transcript, moves })
+            Ok::<_, SessionError>(DraftRecord {
+                happening: RecordKind::Turn(turn),
+                about,
+                tip,
+                transcript,
+                moves,
+            })
         });
         if let Err(error) = written {
             let is_elsewhere = prepared.is_some()

@@ -1,17 +1,17 @@
 //! The keys that say what may be spent.
 
-use super::{Kind, Setting};
+use super::{Setting, ValueKind};
 
 /// What is counted.
 #[derive(Clone, Copy)]
 struct Unit {
-    kind: Kind,
+    kind: ValueKind,
     expected: &'static str,
 }
 
-const DOLLARS: Unit = Unit { kind: Kind::Amount, expected: "US dollars, such as 2.50" };
-const TOKENS: Unit = Unit { kind: Kind::Count, expected: "a number of tokens" };
-const SECONDS: Unit = Unit { kind: Kind::Count, expected: "a number of seconds" };
+const DOLLARS: Unit = Unit { kind: ValueKind::Amount, expected: "US dollars, such as 2.50" };
+const TOKENS: Unit = Unit { kind: ValueKind::Count, expected: "a number of tokens" };
+const SECONDS: Unit = Unit { kind: ValueKind::Count, expected: "a number of seconds" };
 
 const fn limit(key: &'static str, variable: &'static str, unit: Unit, about: &'static str) -> Setting {
     let Unit { kind, expected } = unit;

@@ -1,6 +1,6 @@
 //! The keys of cleaning up.
 
-use super::{Kind, Setting};
+use super::{Setting, ValueKind};
 
 const AGE: &str = "an age such as 12h, 7d or 2w, in quotes";
 
@@ -9,7 +9,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.older-than",
         variable: Some("ARBORIST_CLEANUP_OLDER_THAN"),
-        kind: Kind::Age,
+        kind: ValueKind::Age,
         expected: AGE,
         default: "7d",
         about: "How old something must be before it is cleaned up.",
@@ -17,7 +17,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.keep-saved",
         variable: Some("ARBORIST_CLEANUP_KEEP_SAVED"),
-        kind: Kind::Age,
+        kind: ValueKind::Age,
         expected: AGE,
         default: "90d",
         about: "How long saved work is kept, from when it was saved.",
@@ -25,7 +25,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.keep-records",
         variable: Some("ARBORIST_CLEANUP_KEEP_RECORDS"),
-        kind: Kind::Age,
+        kind: ValueKind::Age,
         expected: AGE,
         default: "90d",
         about: "How long the records of a session that is over are kept. Then they become saved work.",
@@ -33,7 +33,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.reclaim",
         variable: Some("ARBORIST_CLEANUP_RECLAIM"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "target/ and node_modules/",
         about: "Ignored folders that --reclaim deletes in worktrees that are kept, as patterns of .gitignore.",
@@ -41,7 +41,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.warn-worktrees",
         variable: Some("ARBORIST_CLEANUP_WARN_WORKTREES"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "12",
         about: "From how many worktrees on gardener and worktree speak of cleaning up; 0 for never.",
@@ -49,7 +49,7 @@ pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.warn-free",
         variable: Some("ARBORIST_CLEANUP_WARN_FREE"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: "1000",
         about: "With how much free space, in megabytes, gardener and worktree speak of cleaning up.",

@@ -8,7 +8,7 @@ use toml::{
 use super::{SettingsError, Value, amount};
 
 /// One value of a file.
-pub(super) struct Line {
+pub(super) struct SettingLine {
     pub(super) key: String,
     /// File and line.
     pub(super) place: String,
@@ -16,7 +16,7 @@ pub(super) struct Line {
     pub(super) value: Option<Value>,
 }
 
-pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsError> {
+pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, SettingsError> {
     let place =
         |offset: usize| format!("{label}:{}", 1 + text[..offset.min(text.len())].matches('\n').count());
     let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
@@ -33,7 +33,7 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsErro
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }
-                other => lines.push(Line { key, place: place(offset), value: value_of(other) }),
+                other => lines.push(SettingLine { key, place: place(offset), value: value_of(other) }),
             }
         }
     }

@@ -14,7 +14,7 @@ mod value;
 mod workspace;
 
 pub use age::{AGES, Age, AgeError};
-pub use setting::{Kind, Setting};
+pub use setting::{Setting, ValueKind};
 pub use table::SETTINGS;
 
 use value::{Value, amount};
@@ -309,7 +309,7 @@ impl Settings {
             let key = entry.key.trim_start_matches("arborist.");
             let place = place_of(&entry.origin);
             let setting = require_key(key, &place)?;
-            let bare = (setting.kind == Kind::Switch).then_some("true");
+            let bare = (setting.kind == ValueKind::Switch).then_some("true");
             let value = entry.value.as_deref().or(bare).and_then(|text| Value::parse(text, setting.kind));
             self.add(setting, key.to_owned(), (value, place), Origin::User)?;
         }

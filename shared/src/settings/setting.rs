@@ -2,7 +2,7 @@
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Any text.
     Text,
     /// A whole number.
@@ -31,7 +31,7 @@ pub struct Setting {
     /// The variable of the environment; none for keys with a `*`.
     pub variable: Option<&'static str>,
     /// What a value must be.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The same in words.
     pub expected: &'static str,
     /// What holds without it.

@@ -1,7 +1,8 @@
 //! Every key there is. The manual is made from this table.
 
 use super::{
-    Kind, Setting, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, session::SESSION, workspace::WORKSPACE,
+    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, session::SESSION,
+    workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -31,7 +32,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "tree",
         variable: Some("ARBORIST_TREE"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: PATH,
         default: "the first of task-tree.json, specs/<branch>/tasks.md, spec/tasks.md, tasks.md",
         about: "The plan: a tree file or a Markdown task list, relative to the top of the repository.",
@@ -39,7 +40,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runner",
         variable: Some("ARBORIST_RUNNER"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: "claude",
         about: "The agent program that does the work: a built-in one, or one of runners.*.",
@@ -47,7 +48,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "model",
         variable: Some("ARBORIST_MODEL"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the name of a model, in quotes",
         default: "the program's own choice",
         about: "The model that the agent is asked to use. It is meant for the runner that holds where it is named, and not for another that a flag or a step puts in its place.",
@@ -55,7 +56,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "fallback",
         variable: Some("ARBORIST_FALLBACK"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: RUNNERS,
         default: "nobody",
         about: "Who is asked instead, in this order, when a runner is not installed, is refused by its provider or has used up its limit.",
@@ -63,7 +64,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "tools",
         variable: Some("ARBORIST_TOOLS"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "true where a task has more than one repository, else false",
         about: "Whether agents that speak MCP are given the tools of 'git arborist tools'.",
@@ -71,7 +72,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "resume",
         variable: Some("ARBORIST_RESUME"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
         about: "Whether the next attempt goes on with the session that the agent program had in the last one, where it has told of one and the same process drives both. Otherwise each attempt is a new session that is told what went wrong.",
@@ -79,7 +80,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "max-retries",
         variable: Some("ARBORIST_MAX_RETRIES"),
-        kind: Kind::Positive,
+        kind: ValueKind::Positive,
         expected: "a number of attempts, from 1",
         default: "5",
         about: "How many attempts a task has before it is failed.",
@@ -87,7 +88,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "test-command",
         variable: Some("ARBORIST_TEST_COMMAND"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
         default: "none: every test passes, and a run says so",
         about: "How a task is tested that has no test commands of its own.",
@@ -95,7 +96,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "allow-dirty",
         variable: Some("ARBORIST_ALLOW_DIRTY"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
         about: "Begin although something in the checkout is not committed. It stays as it is.",
@@ -103,7 +104,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "report-dir",
         variable: Some("ARBORIST_REPORT_DIR"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: PATH,
         default: "spec/reports",
         about: "Where the report of a completed task is committed.",
@@ -111,7 +112,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "log-dir",
         variable: Some("ARBORIST_LOG_DIR"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: PATH,
         default: "spec/logs",
         about: "Where the output of agents and tests is kept. It is hidden from git status and never committed.",
@@ -119,7 +120,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "steps.*.runner",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: "runner",
         about: "The runner for one step: implement, review, plan, resolve or commit-message.",
@@ -127,7 +128,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "steps.*.model",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the name of a model, in quotes",
         default: "model",
         about: "The model for one step.",
@@ -135,7 +136,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "steps.*.fallback",
         variable: None,
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: RUNNERS,
         default: "fallback",
         about: "Who is asked instead in one step: implement or review.",
@@ -143,7 +144,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "steps.review.place",
         variable: None,
-        kind: Kind::Choice(&["scratch", "checkout"]),
+        kind: ValueKind::Choice(&["scratch", "checkout"]),
         expected: "\"scratch\" or \"checkout\"",
         default: "scratch",
         about: "Where reviewers work: in a worktree of the commit under review that is reset before each review, or in the checkout of the task, for reviewers that need what is installed there.",
@@ -151,7 +152,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runners.*.command",
         variable: None,
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
         about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. Without a prompt among them it goes to standard input.",
@@ -159,7 +160,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runners.*.resume",
         variable: None,
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "runners.*.command, with {session} filled in",
         about: "How a runner is called that goes on with a session, where that is another call.",
@@ -167,7 +168,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runners.*.events",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "claude, codex, gemini, opencode or text",
         default: "text",
         about: "What a runner prints. Of text the last line counts where the runner exits with another code than 0: 'usage limit reached|' and a moment in seconds since 1970 (or nothing), 'API Error: 429', 'rate_limit_error' or 'overloaded_error' in it say that its provider is to be waited for, 'API Error: 401' or 'Invalid API key' that a person is needed; no attempt is used up by these.",
@@ -175,7 +176,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runners.*.tools",
         variable: None,
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "tools",
         about: "Whether one runner is given tools.",
@@ -183,7 +184,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "runners.*.env.*",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "a text in quotes",
         default: "nothing",
         about: "A variable for a runner's environment.",
@@ -191,7 +192,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "timeouts.runner",
         variable: Some("ARBORIST_TIMEOUT_RUNNER"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "600",
         about: "How long one call of an agent may take.",
@@ -199,7 +200,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "timeouts.silence",
         variable: Some("ARBORIST_TIMEOUT_SILENCE"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "300",
         about: "How long an agent may print nothing.",
@@ -207,7 +208,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "timeouts.test",
         variable: Some("ARBORIST_TIMEOUT_TEST"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "300",
         about: "How long one test command may take.",
@@ -215,7 +216,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "test.allow-red",
         variable: Some("ARBORIST_TEST_ALLOW_RED"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
         about: "Begin a run although its tests fail before the first task. Where the output of the test command counts tests, only newly red ones fail a task; otherwise the exit code decides.",
@@ -223,7 +224,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "test.clean",
         variable: Some("ARBORIST_TEST_CLEAN"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
         about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
@@ -231,7 +232,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "timeouts.limit",
         variable: Some("ARBORIST_TIMEOUT_LIMIT"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "1800",
         about: "How long a provider is waited for in all that cannot keep up and names no time. A time that it names is waited for.",
@@ -239,7 +240,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "review.diff-limit",
         variable: Some("ARBORIST_REVIEW_DIFF_LIMIT"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of characters",
         default: "8000",
         about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
@@ -247,7 +248,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "jobs",
         variable: Some("ARBORIST_JOBS"),
-        kind: Kind::Size,
+        kind: ValueKind::Size,
         expected: "a number of tasks, from 1, or auto",
         default: "1",
         about: "How many tasks a gardener works on at once, each in a worktree of its own; auto is one for each core. One is worked on in the checkout itself.",
@@ -255,7 +256,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "timeouts.setup",
         variable: Some("ARBORIST_TIMEOUT_SETUP"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "600",
         about: "How long one command of worktree.setup may take.",
@@ -263,7 +264,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.base",
         variable: Some("ARBORIST_WORKTREE_BASE"),
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: PATH,
         default: "../{repository}.arborist, or .arborist/worktrees where that cannot be written",
         about: "Where worktrees are made, relative to the top of the main checkout; {repository} is the name of its folder.",
@@ -271,7 +272,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.max",
         variable: Some("ARBORIST_WORKTREE_MAX"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "16",
         about: "How many worktrees there may be.",
@@ -279,7 +280,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.min-free",
         variable: Some("ARBORIST_WORKTREE_MIN_FREE"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: "500",
         about: "How much space must be free before a worktree is made, in megabytes.",
@@ -287,7 +288,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.setup",
         variable: Some("ARBORIST_WORKTREE_SETUP"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of commands in quotes",
         default: "nothing",
         about: "Commands that are run in a new worktree, each in a shell.",
@@ -295,7 +296,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.copy",
         variable: Some("ARBORIST_WORKTREE_COPY"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "nothing; the lines of .worktreeinclude are added",
         about: "Ignored files of the main checkout that a new worktree gets too, such as .env or node_modules, as patterns of .gitignore.",
@@ -303,7 +304,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.exclude",
         variable: Some("ARBORIST_WORKTREE_EXCLUDE"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "nothing, so that agents see their instruction files",
         about: "Tracked files that are left out of worktrees, as patterns of a sparse checkout.",
@@ -311,7 +312,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.keep",
         variable: Some("ARBORIST_WORKTREE_KEEP"),
-        kind: Kind::Words,
+        kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "* (everything)",
         about: "Ignored files that stay when a lane is given to the next task, such as the caches of builds. An empty list cleans them all.",
@@ -319,7 +320,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.lfs",
         variable: Some("ARBORIST_WORKTREE_LFS"),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         expected: "true or false",
         default: "true",
         about: "Whether worktrees get the files that git LFS keeps elsewhere, or only their pointers.",
@@ -327,7 +328,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "worktree.save-every",
         variable: Some("ARBORIST_WORKTREE_SAVE_EVERY"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "30",
         about: "How often unfinished work is saved while somebody works in a worktree.",

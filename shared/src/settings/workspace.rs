@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Kind, Setting, Settings,
+    Setting, Settings, ValueKind,
     table::{PATH, SECONDS},
 };
 
@@ -19,7 +19,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.path",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: PATH,
         default: "none: it must be given",
         about: "Where a repository of the workspace is, relative to the top of the main checkout; '.' is the one that has the plan.",
@@ -27,7 +27,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.remote",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the URL of a repository, or the name of a remote, in quotes",
         default: "none: nothing is cloned, fetched or pushed",
         about: "Where a repository is cloned from if its path is not there, fetched from when a run begins, and pushed to.",
@@ -35,7 +35,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.branch-prefix",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the beginning of a branch name, in quotes",
         default: "arborist/",
         about: "What the session branches of a repository begin with.",
@@ -43,7 +43,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.push",
         variable: None,
-        kind: Kind::Choice(POLICIES),
+        kind: ValueKind::Choice(POLICIES),
         expected: "never, on_completion or on_checkpoint",
         default: "on_completion with a remote, else never",
         about: "When the branches and records of a run are pushed: not at all, when it has succeeded, or after each commit, in the background.",
@@ -51,7 +51,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.clone-depth",
         variable: None,
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: "a number of commits, from 1",
         default: "everything",
         about: "How much history is cloned. It is deepened only if a merge needs more.",
@@ -59,7 +59,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.default-branch",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "the name of a branch, in quotes",
         default: "the branch that is checked out in the main repository, else what the remote says",
         about: "The branch that work in a repository begins at.",
@@ -67,7 +67,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.tools.*",
         variable: None,
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
         default: "none",
         about: "A command by its name. NAME:TOOL as a test command or a gate runs it in that repository, and agents are offered it as a tool.",
@@ -75,7 +75,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "timeouts.network",
         variable: Some("ARBORIST_TIMEOUT_NETWORK"),
-        kind: Kind::Count,
+        kind: ValueKind::Count,
         expected: SECONDS,
         default: "60",
         about: "How long a remote may say nothing before it is given up. In all an exchange with it may take thirty times as long.",

@@ -1,16 +1,16 @@
 //! Branches of sessions: what they are called, and which of them a run goes on with.
 
-use super::{Section, WorkspaceError};
+use super::{RepoSection, WorkspaceError};
 use crate::{
     git::{RawCommit, Repository},
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
-    session::{Archive, Driver, Record, Stored},
+    session::{Driver, Record, SessionReader, StoredRecord},
 };
 
 /// Which sessions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant<'a> {
+pub enum SessionFilter<'a> {
     /// All of them.
     Any,
     /// Those of the plan at this path.
@@ -19,7 +19,7 @@ pub enum Meant<'a> {
     Unplanned,
 }
 
-impl Meant<'_> {
+impl SessionFilter<'_> {
     fn is(self, record: &Record) -> bool {
         let plan = record.context.plan.as_deref().and_then(PlanRef::parse);
         match self {
@@ -30,7 +30,7 @@ impl Meant<'_> {
     }
 }
 
-impl Section {
+impl RepoSection {
     /// What the branch of a session is called in this repository.
     pub fn session_branch(
         &self,
@@ -74,7 +74,7 @@ impl Section {
         let Some(session) = last.filter(|session| self.is_session_branch(branch, session)) else {
             return Ok(None);
         };
-        let newest = Archive::new(repository).newest(&session)?;
+        let newest = SessionReader::new(repository).newest(&session)?;
         Ok(newest.filter(|newest| newest.record.context.branch == *branch).map(|_| session))
     }
 
@@ -83,8 +83,8 @@ impl Section {
     pub fn find_last_session(
         &self,
         repository: &Repository,
-        meant: Meant<'_>,
-    ) -> Result<Option<Stored>, WorkspaceError> {
+        meant: SessionFilter<'_>,
+    ) -> Result<Option<StoredRecord>, WorkspaceError> {
         let is_meant = |record: &Record| {
             let context = &record.context;
             context.driver == Driver::Run
@@ -92,7 +92,7 @@ impl Section {
                 && meant.is(record)
                 && self.is_session_branch(&context.branch, &record.session)
         };
-        let mut found = Archive::new(repository).list()?.sessions;
+        let mut found = SessionReader::new(repository).list()?.sessions;
         found.retain(|stored| is_meant(&stored.record));
         found.sort_by_key(|stored| (stored.record.context.started, stored.record.time));
         while let Some(last) = found.pop() {
@@ -106,8 +106,8 @@ impl Section {
 }
 
 /// Whether this user began a session: those of others may have been fetched.
-fn is_own(repository: &Repository, session: &Stored) -> Result<bool, WorkspaceError> {
-    let first = Archive::new(repository).start_of(session)?.commit;
+fn is_own(repository: &Repository, session: &StoredRecord) -> Result<bool, WorkspaceError> {
+    let first = SessionReader::new(repository).start_of(session)?.commit;
     let commits = repository.load_commits(&[first])?;
     let began = commits.first().and_then(RawCommit::committer);
     Ok(began.is_some() && began == repository.committer()?)

@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Section, WorkspaceError};
+use super::{RepoSection, WorkspaceError};
 use crate::{git::Network, safe_files};
 
 /// A clone beside its place.
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftClone {
     /// Where it was cloned from.
     pub remote: String,
     at: PathBuf,
     place: PathBuf,
 }
 
-impl Draft {
+impl DraftClone {
     /// A clone that is killed leaves nothing at the place of the repository.
     pub(super) fn clone_from(
         remote: &str,
-        section: &Section,
+        section: &RepoSection,
         network: &Network,
     ) -> Result<Self, WorkspaceError> {
         // The user may well have put it behind a link.
@@ -39,7 +39,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftClone {
     fn drop(&mut self) {
         let _ = safe_files::remove_all(&self.at);
     }

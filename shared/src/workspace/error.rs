@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::Section;
+use super::RepoSection;
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, RemoteError},
@@ -54,7 +54,7 @@ pub enum WorkspaceError {
 impl WorkspaceError {
     /// That a repository is not there, and what can be done about it.
     #[must_use]
-    pub fn absent(section: &Section) -> Self {
+    pub fn absent(section: &RepoSection) -> Self {
         let (name, path) = (section.name.clone(), section.path.clone());
         if section.remote.is_some() { Self::NotCloned { name, path } } else { Self::Missing { name, path } }
     }

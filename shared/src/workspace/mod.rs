@@ -3,12 +3,12 @@
 
 mod abreast;
 mod branch;
-mod courier;
 mod draft;
 mod error;
-mod ferry;
 mod naming;
 mod plans;
+mod push;
+mod pusher;
 mod section;
 mod standing;
 mod supply;
@@ -16,16 +16,16 @@ mod toolbox;
 mod tracking;
 
 pub use abreast::abreast;
-pub use branch::Meant;
-pub use courier::{Close, Courier, Notice};
-pub use draft::Draft;
+pub use branch::SessionFilter;
+pub use draft::DraftClone;
 pub use error::WorkspaceError;
-pub use ferry::{Cargo, Delivery, Remainder, Transcripts};
 pub use naming::Misplaced;
 pub use plans::{find_plans, leave_word};
-pub use section::{PushPolicy, Section, Tool};
-pub use standing::{Present, Standing};
-pub use supply::{Errand, Reply, Supply, Wanted};
+pub use push::{PushResult, PushSet, Remainder, Transcripts};
+pub use pusher::{Close, Notice, Pusher};
+pub use section::{PushPolicy, RepoSection, Tool};
+pub use standing::{Present, RepoStatus};
+pub use supply::{FetchReply, FetchScope, RepoRequest, Supply};
 pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{
@@ -44,7 +44,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The one that has the plan is the first.
-    pub sections: Vec<Section>,
+    pub sections: Vec<RepoSection>,
     /// Whether anything was configured.
     pub is_configured: bool,
     /// How remotes are waited for.
@@ -61,12 +61,12 @@ impl Workspace {
             .collect();
         let mut sections = Vec::new();
         for name in names {
-            sections.push(Section::read(name, &top, settings)?);
+            sections.push(RepoSection::read(name, &top, settings)?);
         }
         let is_configured = !sections.is_empty();
         match sections.iter().position(|section| section.is_main) {
             Some(at) => sections[..=at].rotate_right(1),
-            None => sections.insert(0, Section::unnamed(&top, free_name(main, &sections))),
+            None => sections.insert(0, RepoSection::unnamed(&top, free_name(main, &sections))),
         }
         refuse_twins(&sections)?;
         let network = Network { silence: settings.network_silence(), cancel: cancel.clone() };
@@ -75,7 +75,7 @@ impl Workspace {
 
     /// The repository that has the plan.
     #[must_use]
-    pub fn main(&self) -> &Section {
+    pub fn main(&self) -> &RepoSection {
         &self.sections[0]
     }
 
@@ -88,26 +88,26 @@ impl Workspace {
 
     /// The repository of this name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Section> {
+    pub fn find(&self, name: &str) -> Option<&RepoSection> {
         self.sections.iter().find(|section| section.name.as_str() == name)
     }
 
     /// What files of the repository want to be done with other places: the user must have seen it.
     #[must_use]
     pub fn foreign_wishes(&self) -> BTreeSet<String> {
-        self.sections.iter().filter_map(Section::foreign_wish).collect()
+        self.sections.iter().filter_map(RepoSection::foreign_wish).collect()
     }
 }
 
 /// The name of the folder, unless another repository is called so.
-fn free_name(main: &Repository, sections: &[Section]) -> RepoName {
+fn free_name(main: &Repository, sections: &[RepoSection]) -> RepoName {
     let name = main.name();
     let is_taken = |name: &RepoName| sections.iter().any(|section| section.name == *name);
     let others = ["main", "plan", "home"].into_iter().filter_map(|name| name.parse().ok());
     std::iter::once(name.clone()).chain(others).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-fn refuse_twins(sections: &[Section]) -> Result<(), WorkspaceError> {
+fn refuse_twins(sections: &[RepoSection]) -> Result<(), WorkspaceError> {
     for (n, section) in sections.iter().enumerate() {
         if let Some(twin) = sections[..n].iter().find(|other| other.path == section.path) {
             return Err(WorkspaceError::SamePath {

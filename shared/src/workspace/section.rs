@@ -49,7 +49,7 @@ pub struct Tool {
 
 /// One repository of a workspace.
 #[derive(Debug, Clone)]
-pub struct Section {
+pub struct RepoSection {
     /// Its name.
     pub name: RepoName,
     /// Where it is, from the root.
@@ -72,7 +72,7 @@ pub struct Section {
     origin: Origin,
 }
 
-impl Section {
+impl RepoSection {
     /// The repository that has the plan, where nothing is said of it: it is not pushed by a run.
     pub(super) fn unnamed(top: &Path, name: RepoName) -> Self {
         Self {

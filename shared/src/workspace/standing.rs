@@ -1,6 +1,6 @@
 //! How a repository of the workspace stands. Nobody is asked but the disk.
 
-use super::{Cargo, Remainder, Section, Workspace, WorkspaceError, tracking};
+use super::{PushSet, Remainder, RepoSection, Workspace, WorkspaceError, tracking};
 use crate::{
     git::{Distance, Repository},
     name::{BranchName, Oid, SessionId},
@@ -8,9 +8,9 @@ use crate::{
 
 /// How a repository stands.
 #[derive(Debug)]
-pub struct Standing<'a> {
+pub struct RepoStatus<'a> {
     /// The repository.
-    pub section: &'a Section,
+    pub section: &'a RepoSection,
     /// What is known of it; `None` if it is not there.
     pub present: Option<Present>,
 }
@@ -52,11 +52,11 @@ impl Workspace {
     /// How a repository stands, for a session if one is meant.
     pub fn standing<'a>(
         &self,
-        section: &'a Section,
-        (cargo, session): (&Cargo, Option<&SessionId>),
-    ) -> Result<Standing<'a>, WorkspaceError> {
+        section: &'a RepoSection,
+        (cargo, session): (&PushSet, Option<&SessionId>),
+    ) -> Result<RepoStatus<'a>, WorkspaceError> {
         let Some(repository) = self.open(section)? else {
-            return Ok(Standing { section, present: None });
+            return Ok(RepoStatus { section, present: None });
         };
         let session = match session {
             Some(session) => section.find_session_branch(&repository, session)?,
@@ -83,7 +83,7 @@ impl Workspace {
             None => (None, None),
         };
         let dirty = repository.dirt()?.len();
-        Ok(Standing {
+        Ok(RepoStatus {
             section,
             present: Some(Present {
                 branch,
@@ -100,7 +100,11 @@ impl Workspace {
     }
 
     /// The newest commit of the branch that work begins at, as it was last seen at the remote, else as it is here.
-    pub fn base(&self, repository: &Repository, section: &Section) -> Result<Option<Oid>, WorkspaceError> {
+    pub fn base(
+        &self,
+        repository: &Repository,
+        section: &RepoSection,
+    ) -> Result<Option<Oid>, WorkspaceError> {
         let branch = match (&section.default_branch, &section.remote) {
             (Some(branch), _) => Some(branch.clone()),
             (None, Some(remote)) if !section.is_main => {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Draft, Section, Workspace, WorkspaceError, abreast, tracking};
+use super::{DraftClone, RepoSection, Workspace, WorkspaceError, abreast, tracking};
 use crate::{
     git::{GitError, More, Ref, RefMove, RemoteError, Repository, Trouble},
     name::{BranchName, Oid},
@@ -34,7 +34,7 @@ pub enum Supply {
 
 /// What is fetched of a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FetchScope {
     /// The branch that work begins at.
     Branch,
     /// That, and what these patterns name.
@@ -45,22 +45,22 @@ pub enum Wanted {
 
 /// A repository that is to be got.
 #[derive(Debug)]
-pub struct Errand<'a> {
+pub struct RepoRequest<'a> {
     /// Which one.
-    pub section: &'a Section,
+    pub section: &'a RepoSection,
     /// It, where it is there.
     pub here: Option<Repository>,
     /// What is fetched of its remote.
-    pub wanted: Wanted,
+    pub wanted: FetchScope,
 }
 
 /// What asking for a repository came to.
 #[derive(Debug)]
-pub enum Reply {
+pub enum FetchReply {
     /// It is there, and its remote was asked.
     Here(Box<(Repository, Supply)>),
     /// It was cloned, and is not where it shall be yet.
-    Cloned(Draft),
+    Cloned(DraftClone),
 }
 
 /// What has to be there of sessions, by the names that remotes have for it.
@@ -68,7 +68,7 @@ pub(super) const RECORDS: [&str; 2] = ["refs/arborist/sessions/*", "refs/arboris
 
 impl Workspace {
     /// The repository, if it is there.
-    pub fn open(&self, section: &Section) -> Result<Option<Repository>, WorkspaceError> {
+    pub fn open(&self, section: &RepoSection) -> Result<Option<Repository>, WorkspaceError> {
         match fs::symlink_metadata(&section.path) {
             Err(_) => return Ok(None),
             Ok(_) if is_empty(&section.path) => return Ok(None),
@@ -96,7 +96,7 @@ impl Workspace {
     }
 
     /// The repository, if it is there; one that is nowhere is refused.
-    pub fn locate(&self, section: &Section) -> Result<Option<Repository>, WorkspaceError> {
+    pub fn locate(&self, section: &RepoSection) -> Result<Option<Repository>, WorkspaceError> {
         let here = self.open(section)?;
         if here.is_none() && section.remote.is_none() {
             return Err(WorkspaceError::absent(section));
@@ -105,45 +105,50 @@ impl Workspace {
     }
 
     /// Asks for all of these at once; what came of it stands in their order.
-    pub fn ask_all(&self, errands: &[Errand<'_>]) -> Vec<Result<Reply, WorkspaceError>> {
+    pub fn ask_all(&self, errands: &[RepoRequest<'_>]) -> Vec<Result<FetchReply, WorkspaceError>> {
         abreast(errands, |errand| self.ask(errand))
     }
 
     /// The repositories that were asked for; those that were cloned are moved to their places.
     pub fn keep_all(
         &self,
-        errands: &[Errand<'_>],
-        replies: &[Reply],
+        errands: &[RepoRequest<'_>],
+        replies: &[FetchReply],
     ) -> Vec<Result<(Repository, Supply), WorkspaceError>> {
         let asked: Vec<_> = errands.iter().zip(replies).collect();
         abreast(&asked, |(errand, reply)| self.keep(errand, reply))
     }
 
     /// A repository, with what its remote has.
-    pub fn supply(&self, errand: &Errand<'_>) -> Result<(Repository, Supply), WorkspaceError> {
+    pub fn supply(&self, errand: &RepoRequest<'_>) -> Result<(Repository, Supply), WorkspaceError> {
         self.keep(errand, &self.ask(errand)?)
     }
 
     /// A remote that cannot be reached keeps nobody from a repository that is there.
-    fn ask(&self, Errand { section, here, wanted }: &Errand<'_>) -> Result<Reply, WorkspaceError> {
+    fn ask(
+        &self,
+        RepoRequest { section, here, wanted }: &RepoRequest<'_>,
+    ) -> Result<FetchReply, WorkspaceError> {
         match (here, &section.remote) {
             (Some(repository), _) => {
                 let supply = self.refresh(repository, section, wanted)?;
-                Ok(Reply::Here(Box::new((repository.clone(), supply))))
+                Ok(FetchReply::Here(Box::new((repository.clone(), supply))))
             }
-            (None, Some(remote)) => Ok(Reply::Cloned(Draft::clone_from(remote, section, &self.network)?)),
+            (None, Some(remote)) => {
+                Ok(FetchReply::Cloned(DraftClone::clone_from(remote, section, &self.network)?))
+            }
             (None, None) => Err(WorkspaceError::absent(section)),
         }
     }
 
     fn keep(
         &self,
-        Errand { section, wanted, .. }: &Errand<'_>,
-        reply: &Reply,
+        RepoRequest { section, wanted, .. }: &RepoRequest<'_>,
+        reply: &FetchReply,
     ) -> Result<(Repository, Supply), WorkspaceError> {
         match reply {
-            Reply::Here(here) => Ok((**here).clone()),
-            Reply::Cloned(draft) => {
+            FetchReply::Here(here) => Ok((**here).clone()),
+            FetchReply::Cloned(draft) => {
                 draft.move_to_place()?;
                 let repository = Repository::open_at(&section.path)?;
                 self.fetch(&repository, section, wanted)?;
@@ -156,8 +161,8 @@ impl Workspace {
     pub fn refresh(
         &self,
         repository: &Repository,
-        section: &Section,
-        wanted: &Wanted,
+        section: &RepoSection,
+        wanted: &FetchScope,
     ) -> Result<Supply, WorkspaceError> {
         match self.fetch(repository, section, wanted) {
             Ok(None) => Ok(Supply::Local),
@@ -173,8 +178,8 @@ impl Workspace {
     fn fetch(
         &self,
         repository: &Repository,
-        section: &Section,
-        wanted: &Wanted,
+        section: &RepoSection,
+        wanted: &FetchScope,
     ) -> Result<Option<String>, WorkspaceError> {
         let Some(remote) = self.remote_of(repository, section)? else {
             return Ok(None);
@@ -190,9 +195,9 @@ impl Workspace {
             branch.iter().map(|branch| tracking::refspec(section, &branch.to_ref())).collect();
         let everything: Vec<String>;
         let names = match wanted {
-            Wanted::Branch => &[],
-            Wanted::Also(names) => names.as_slice(),
-            Wanted::Everything => {
+            FetchScope::Branch => &[],
+            FetchScope::Also(names) => names.as_slice(),
+            FetchScope::Everything => {
                 let heads = [format!("refs/heads/{}*", section.prefix), "refs/heads/arborist/task/*".into()];
                 everything = RECORDS.iter().map(|name| (*name).to_owned()).chain(heads).collect();
                 everything.as_slice()
@@ -221,7 +226,7 @@ impl Workspace {
     pub fn default_branch(
         &self,
         repository: &Repository,
-        section: &Section,
+        section: &RepoSection,
         remote: &str,
     ) -> Result<Option<BranchName>, WorkspaceError> {
         if let Some(branch) = &section.default_branch {
@@ -240,7 +245,7 @@ impl Workspace {
     pub fn remote_of(
         &self,
         repository: &Repository,
-        section: &Section,
+        section: &RepoSection,
     ) -> Result<Option<String>, WorkspaceError> {
         let Some(remote) = &section.remote else {
             return Ok(None);
@@ -263,7 +268,7 @@ impl Workspace {
     pub fn find_seen(
         &self,
         repository: &Repository,
-        section: &Section,
+        section: &RepoSection,
         name: &str,
     ) -> Result<Option<Oid>, GitError> {
         repository.find_ref(&tracking::here(section, name))
@@ -273,7 +278,7 @@ impl Workspace {
     pub fn list_seen(
         &self,
         repository: &Repository,
-        section: &Section,
+        section: &RepoSection,
     ) -> Result<Vec<(BranchName, Oid)>, GitError> {
         let branch = |found: &Ref| found.name.strip_prefix("refs/heads/")?.parse().ok();
         let seen = tracking::list(repository, section)?;
@@ -282,7 +287,11 @@ impl Workspace {
 
     /// Takes over what the remote has of sessions and is not here, or is here and older. Branches that are checked out
     /// stay where they are. Gives the names of what was taken.
-    pub fn adopt(&self, repository: &Repository, section: &Section) -> Result<Vec<String>, WorkspaceError> {
+    pub fn adopt(
+        &self,
+        repository: &Repository,
+        section: &RepoSection,
+    ) -> Result<Vec<String>, WorkspaceError> {
         let mut taken = Vec::new();
         let known =
             repository.list_refs(&["refs/heads", "refs/arborist/sessions", "refs/arborist/transcripts"])?;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Section, Tool, Workspace};
+use super::{RepoSection, Tool, Workspace};
 use crate::{
     agent::ToolServer,
     name::{BranchName, RepoName},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     program: PathBuf,
-    sections: Vec<Section>,
+    sections: Vec<RepoSection>,
     patience: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Tool {
     }
 }
 
-impl Section {
+impl RepoSection {
     /// The tool of this repository that a test command names, as `NAME:TOOL`.
     #[must_use]
     pub fn find_tool(&self, command: &str) -> Option<&Tool> {

@@ -1,7 +1,7 @@
 //! Where a remote's refs were when we last heard of them: refs of our own below `refs/arborist/remote/`, because a remote
 //! may be a URL that git keeps no such refs for, and because git keeps none for records.
 
-use super::{Section, WorkspaceError};
+use super::{RepoSection, WorkspaceError};
 use crate::{
     git::{GitError, Push, Ref, RefMove, Repository},
     name::{Oid, RepoName},
@@ -13,17 +13,17 @@ pub(super) fn prefix(name: &RepoName) -> String {
 }
 
 /// The ref that tells where `name` is at the remote.
-pub(super) fn here(section: &Section, name: &str) -> String {
+pub(super) fn here(section: &RepoSection, name: &str) -> String {
     format!("{}{}", prefix(&section.name), name.strip_prefix("refs/").unwrap_or(name))
 }
 
 /// How a ref, or a pattern of refs, is fetched to where we remember it.
-pub(super) fn refspec(section: &Section, name: &str) -> String {
+pub(super) fn refspec(section: &RepoSection, name: &str) -> String {
     format!("+{name}:{}", here(section, name))
 }
 
 /// What the remote had when we last heard of it, by the remote's own names.
-pub(super) fn list(repository: &Repository, section: &Section) -> Result<Vec<Ref>, GitError> {
+pub(super) fn list(repository: &Repository, section: &RepoSection) -> Result<Vec<Ref>, GitError> {
     let prefix = prefix(&section.name);
     let refs = repository.list_refs(&[prefix.trim_end_matches('/')])?.into_iter();
     let there =
@@ -32,7 +32,11 @@ pub(super) fn list(repository: &Repository, section: &Section) -> Result<Vec<Ref
 }
 
 /// Remembers what was pushed.
-pub(super) fn remember(repository: &Repository, section: &Section, pushed: &[Push]) -> Result<(), GitError> {
+pub(super) fn remember(
+    repository: &Repository,
+    section: &RepoSection,
+    pushed: &[Push],
+) -> Result<(), GitError> {
     let names: Vec<String> = pushed.iter().map(|push| here(section, &push.name)).collect();
     let known = list(repository, section)?;
     let old = |push: &Push| known.iter().find(|found| found.name == push.name).map(|found| found.target);
@@ -48,7 +52,7 @@ pub(super) fn remember(repository: &Repository, section: &Section, pushed: &[Pus
 /// How many commits of `tips` the remote has not, as far as we have heard.
 pub(super) fn count_unknown(
     repository: &Repository,
-    section: &Section,
+    section: &RepoSection,
     tips: &[Oid],
 ) -> Result<u64, WorkspaceError> {
     if tips.is_empty() {

@@ -5,16 +5,16 @@ use crate::name::Oid;
 
 /// Where a task begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base {
+pub struct BranchBase {
     /// The commit.
     pub commit: Oid,
     /// Why that one.
-    pub reason: Reason,
+    pub reason: BaseReason,
 }
 
 /// Why a task begins where it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum BaseReason {
     /// The run's branch follows no remote, or nobody was to be asked.
     Local,
     /// The remote has nothing that is not here.
@@ -42,24 +42,24 @@ pub enum Reason {
 
 impl Pool {
     /// Where a task begins now. The remote that the run's branch follows is asked.
-    pub fn find_base(&self, tip: Oid) -> Result<Base, WorktreeError> {
+    pub fn find_base(&self, tip: Oid) -> Result<BranchBase, WorktreeError> {
         let repository = &self.repository;
         let Some(upstream) = repository.find_upstream(&self.run)? else {
-            return Ok(Base { commit: tip, reason: Reason::Local });
+            return Ok(BranchBase { commit: tip, reason: BaseReason::Local });
         };
         let there = match repository.fetch_upstream(&upstream)? {
             Ok(there) => there,
             Err(why) => {
-                let reason = Reason::Offline { remote: upstream.remote, why };
-                return Ok(Base { commit: tip, reason });
+                let reason = BaseReason::Offline { remote: upstream.remote, why };
+                return Ok(BranchBase { commit: tip, reason });
             }
         };
         let distance = repository.distance(there, tip)?;
         let from = upstream.shown().to_owned();
         Ok(match (distance.ahead, distance.behind) {
-            (0, _) => Base { commit: tip, reason: Reason::Current },
-            (more, 0) => Base { commit: there, reason: Reason::Fetched { from, more } },
-            _ => Base { commit: tip, reason: Reason::Diverged { from } },
+            (0, _) => BranchBase { commit: tip, reason: BaseReason::Current },
+            (more, 0) => BranchBase { commit: there, reason: BaseReason::Fetched { from, more } },
+            _ => BranchBase { commit: tip, reason: BaseReason::Diverged { from } },
         })
     }
 }

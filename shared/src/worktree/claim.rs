@@ -7,14 +7,14 @@ use std::{
 };
 
 use super::{
-    Begun, Pool, WorktreeError, clear, environment, house::is_of_session, is_ours, places::Places,
-    places::lane_number, survey,
+    LeaseStart, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number,
+    session_worktree::is_of_session, survey,
 };
 use crate::{
     git::{RefMove, Repository, Worktree, report_moved, stale},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
-    safe_files::{self, Kind},
+    safe_files::{self, FileKind},
 };
 
 /// One who only looks at a lock holds it for less than this.
@@ -24,18 +24,18 @@ const NAMES: usize = 100;
 
 /// A task that wants a place.
 #[derive(Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct PlaceRequest<'a> {
     pub(super) task: &'a TaskId,
     pub(super) branch: BranchName,
     pub(super) base: Oid,
-    pub(super) place: Wanted,
+    pub(super) place: WantedKind,
     /// Lanes that turned out to be of no use.
     pub(super) refused: Vec<PathBuf>,
 }
 
 /// What kind of place is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum WantedKind {
     Lane,
     Named,
     /// None but the one that the task has.
@@ -44,11 +44,11 @@ pub(super) enum Wanted {
 
 /// A place that nobody else can have now.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct PlaceClaim {
     pub(super) lane: Repository,
     pub(super) path: PathBuf,
-    pub(super) begun: Begun,
-    pub(super) origin: Origin,
+    pub(super) begun: LeaseStart,
+    pub(super) origin: PlaceOrigin,
     /// Set if the branch was made for this, at this commit.
     pub(super) made_branch: Option<Oid>,
     pub(super) port: u16,
@@ -57,7 +57,7 @@ pub(super) struct Claim {
 
 /// Where a claimed place comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum PlaceOrigin {
     /// The task has it already.
     Found,
     /// A lane that was free.
@@ -74,37 +74,45 @@ enum Spot {
 
 impl Pool {
     /// Claims a place. Others who make or remove worktrees wait meanwhile.
-    pub(super) fn claim(&self, wish: &Wish<'_>) -> Result<Claim, WorktreeError> {
+    pub(super) fn claim(&self, wish: &PlaceRequest<'_>) -> Result<PlaceClaim, WorktreeError> {
         let _gate = self.gate()?;
         let task_lock = self.lock_task(wish)?;
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&wish.branch)) {
-            if worktrees[found].path.is_dir() || wish.place == Wanted::Own {
+            if worktrees[found].path.is_dir() || wish.place == WantedKind::Own {
                 return self.adopt(wish, (&worktrees[found], &worktrees), task_lock);
             }
             self.forget(&worktrees.remove(found))?;
         }
-        if wish.place == Wanted::Own {
+        if wish.place == WantedKind::Own {
             return Err(WorktreeError::Absent(wish.task.to_string()));
         }
         let (spot, lock) = self.find_spot(wish, &worktrees)?;
         let (begun, made_branch) = self.prepare_branch(wish)?;
         let (worktree, origin) = match spot {
-            Spot::Free(worktree) => (worktree, Origin::Recycled),
-            Spot::New(path) => (self.make_at(&path, wish.base, super::REASON)?, Origin::Made),
+            Spot::Free(worktree) => (worktree, PlaceOrigin::Recycled),
+            Spot::New(path) => (self.make_at(&path, wish.base, super::REASON)?, PlaceOrigin::Made),
         };
         let lane = self.linked(&worktree)?;
         let port = environment::allot_port(&lane, &worktrees)?;
-        Ok(Claim { lane, path: worktree.path, begun, origin, made_branch, port, locks: [task_lock, lock] })
+        Ok(PlaceClaim {
+            lane,
+            path: worktree.path,
+            begun,
+            origin,
+            made_branch,
+            port,
+            locks: [task_lock, lock],
+        })
     }
 
     fn adopt(
         &self,
-        wish: &Wish<'_>,
+        wish: &PlaceRequest<'_>,
         (found, all): (&Worktree, &[Worktree]),
         task_lock: FileLock,
-    ) -> Result<Claim, WorktreeError> {
+    ) -> Result<PlaceClaim, WorktreeError> {
         if !is_ours(found) {
             let (branch, path) = (wish.branch.clone(), found.path.clone());
             return Err(WorktreeError::Elsewhere { branch, path });
@@ -118,15 +126,15 @@ impl Pool {
             let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
             return Err(WorktreeError::Busy { task: wish.task.clone(), source });
         }
-        if wish.place == Wanted::Lane {
+        if wish.place == WantedKind::Lane {
             self.follow(&lane, &wish.branch, wish.base)?;
         }
         let port = environment::allot_port(&lane, all)?;
-        Ok(Claim {
+        Ok(PlaceClaim {
             lane,
             path: found.path.clone(),
-            begun: Begun::Adopted,
-            origin: Origin::Found,
+            begun: LeaseStart::Adopted,
+            origin: PlaceOrigin::Found,
             made_branch: None,
             port,
             locks: [task_lock, lock],
@@ -134,8 +142,12 @@ impl Pool {
     }
 
     /// A free lane that nobody holds, the one that needs the least change first; else a path for a new worktree.
-    fn find_spot(&self, wish: &Wish<'_>, worktrees: &[Worktree]) -> Result<(Spot, FileLock), WorktreeError> {
-        if wish.place == Wanted::Lane {
+    fn find_spot(
+        &self,
+        wish: &PlaceRequest<'_>,
+        worktrees: &[Worktree],
+    ) -> Result<(Spot, FileLock), WorktreeError> {
+        if wish.place == WantedKind::Lane {
             let is_free = |found: &&Worktree| self.is_free_lane(found) && !wish.refused.contains(&found.path);
             let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
             free.sort_by_key(|lane| lane.head != Some(wish.base));
@@ -172,12 +184,12 @@ impl Pool {
     /// A worktree of the task's own name that nobody came to put its branch into.
     fn find_half_made<'a>(
         &self,
-        wish: &Wish<'_>,
+        wish: &PlaceRequest<'_>,
         places: &Places,
         worktrees: &'a [Worktree],
     ) -> Option<&'a Worktree> {
         let own = (0..NAMES).map(|number| places.named(wish.task, number));
-        let mut own = own.take_while(|path| path.exists()).filter(|_| wish.place == Wanted::Named);
+        let mut own = own.take_while(|path| path.exists()).filter(|_| wish.place == WantedKind::Named);
         own.find_map(|path| {
             worktrees.iter().find(|found| found.path == path && is_ours(found) && found.branch.is_none())
         })
@@ -205,20 +217,20 @@ impl Pool {
     /// but a task's own place is its own.
     fn find_path(
         &self,
-        wish: &Wish<'_>,
+        wish: &PlaceRequest<'_>,
         places: &Places,
         worktrees: &[Worktree],
     ) -> Result<PathBuf, WorktreeError> {
         let registered = |path: &Path| worktrees.iter().find(|worktree| worktree.path == path);
         for number in 0..NAMES + worktrees.len() {
             let path = match wish.place {
-                Wanted::Lane => places.lane(number + 1),
-                Wanted::Named | Wanted::Own => places.named(wish.task, number),
+                WantedKind::Lane => places.lane(number + 1),
+                WantedKind::Named | WantedKind::Own => places.named(wish.task, number),
             };
             let is_there = path.symlink_metadata().is_ok();
             match registered(&path) {
                 None if !is_there => return Ok(path),
-                None if wish.place == Wanted::Named => return Err(WorktreeError::Occupied(path)),
+                None if wish.place == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
                 Some(worktree) if !is_there && is_ours(worktree) => {
                     self.forget(worktree)?;
                     return Ok(path);
@@ -231,12 +243,12 @@ impl Pool {
 
     /// The branch comes first: whatever happens afterwards, the same command finds it again. One that has nothing of
     /// its own follows the base.
-    fn prepare_branch(&self, wish: &Wish<'_>) -> Result<(Begun, Option<Oid>), WorktreeError> {
+    fn prepare_branch(&self, wish: &PlaceRequest<'_>) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
         let tip = self.repository.find_branch(&wish.branch)?;
         match tip {
-            Some(tip) if tip == wish.base => return Ok((Begun::Fresh, None)),
+            Some(tip) if tip == wish.base => return Ok((LeaseStart::Fresh, None)),
             Some(tip) if !self.repository.is_ancestor(tip, wish.base)? => {
-                return Ok((Begun::Continued { tip }, None));
+                return Ok((LeaseStart::Continued { tip }, None));
             }
             _ => {}
         }
@@ -247,7 +259,7 @@ impl Pool {
             stale::clear(&self.repository.common_dir.join(format!("{name}.lock")));
             write()?;
         }
-        Ok((Begun::Fresh, tip.is_none().then_some(wish.base)))
+        Ok((LeaseStart::Fresh, tip.is_none().then_some(wish.base)))
     }
 
     /// Registers a worktree without files.
@@ -282,7 +294,7 @@ impl Pool {
     pub(super) fn forget_replaced(&self, worktrees: &mut Vec<Worktree>) -> Result<(), WorktreeError> {
         let is_replaced = |found: &Worktree| {
             let there = safe_files::kind_of(&found.path);
-            let is_other = there.is_some_and(|kind| kind != Kind::Folder);
+            let is_other = there.is_some_and(|kind| kind != FileKind::Folder);
             let reason = found.lock.as_deref();
             let is_of_pool = is_ours(found) || is_of_session(found) || reason == Some(super::scratch::REASON);
             is_other && is_of_pool && self.places.is_place(&found.path)
@@ -301,7 +313,7 @@ impl Pool {
         self.repository.linked(worktree).ok_or_else(missing)
     }
 
-    fn lock_task(&self, wish: &Wish<'_>) -> Result<FileLock, WorktreeError> {
+    fn lock_task(&self, wish: &PlaceRequest<'_>) -> Result<FileLock, WorktreeError> {
         let path = self.places.locks().join(clear::name_of_task_lock(&wish.branch, wish.task));
         self.take_lock(&path, wish.task)
     }

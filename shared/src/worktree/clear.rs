@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, WorktreeError, fill, house::is_of_session, is_ours, places, scratch, survey};
+use super::{Pool, WorktreeError, fill, is_ours, places, scratch, session_worktree::is_of_session, survey};
 use crate::{
     git::{Repository, Worktree, stale},
     name::{BranchName, TaskId, digest},
-    process::{Attendance, Cancel, Confinement, FileLock, Holder, LockError, Program},
+    process::{Cancel, Confinement, FileLock, Holder, LockError, OrphanLock, Program},
     safe_files,
 };
 
 /// A worktree, or what is left of one.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct WorktreeRemains {
     /// What it is.
     pub kind: PlaceKind,
     /// Its top.
@@ -54,7 +54,7 @@ const AT_ONCE: usize = 500;
 const DELETE: &str =
     r#"for d; do rm -rf -- "$d" 2>/dev/null || { chmod -R u+rwX -- "$d"; rm -rf -- "$d"; }; done"#;
 
-impl Place {
+impl WorktreeRemains {
     /// The name of its folder.
     #[must_use]
     pub fn name(&self) -> String {
@@ -77,9 +77,9 @@ impl Pool {
 
     /// All worktrees of ours, those that have a task's branch checked out, and what is left of others in our folder.
     #[must_use]
-    pub fn list_places(&self, worktrees: &[Worktree]) -> Vec<Place> {
+    pub fn list_places(&self, worktrees: &[Worktree]) -> Vec<WorktreeRemains> {
         let known = worktrees.iter().skip(1).filter_map(|worktree| self.place_of(worktree));
-        let mut found: Vec<Place> = known.collect();
+        let mut found: Vec<WorktreeRemains> = known.collect();
         for base in self.bases() {
             for entry in fs::read_dir(base).into_iter().flatten().flatten() {
                 let path = entry.path();
@@ -98,7 +98,7 @@ impl Pool {
         both.iter().filter_map(|base| base.canonicalize().ok()).collect()
     }
 
-    fn place_of(&self, worktree: &Worktree) -> Option<Place> {
+    fn place_of(&self, worktree: &Worktree) -> Option<WorktreeRemains> {
         let name = survey::name_of(&worktree.path);
         let bases = self.bases();
         let plain = |path: &Path| [self.places.base.as_path(), &self.places.inside()].contains(&path);
@@ -117,7 +117,7 @@ impl Pool {
             }
             (false, false) => return None,
         };
-        Some(Place {
+        Some(WorktreeRemains {
             kind,
             path: worktree.path.clone(),
             is_missing: !worktree.path.is_dir(),
@@ -127,7 +127,7 @@ impl Pool {
     }
 
     /// A folder that git does not know is ours if it was thrown away, or was a worktree of this repository.
-    fn left_over(&self, path: PathBuf) -> Option<Place> {
+    fn left_over(&self, path: PathBuf) -> Option<WorktreeRemains> {
         let kind = if survey::name_of(&path).starts_with(places::TRASH) {
             PlaceKind::Trash
         } else {
@@ -140,7 +140,7 @@ impl Pool {
             PlaceKind::Orphan
         };
         let active = survey::changed(&path);
-        Some(Place { kind, path, worktree: None, is_missing: false, active })
+        Some(WorktreeRemains { kind, path, worktree: None, is_missing: false, active })
     }
 
     /// Who is at work in a place, by its lock and by those that the programs share that were started there.
@@ -149,10 +149,10 @@ impl Pool {
         if let Some(holder) = FileLock::look(&lock)? {
             return Ok(Some(holder));
         }
-        if let Some(holder) = FileLock::look(&Attendance::beside(&lock))? {
+        if let Some(holder) = FileLock::look(&OrphanLock::beside(&lock))? {
             return Ok(Some(holder));
         }
-        let suffix = format!("~{}{}", survey::name_of(path), Attendance::SUFFIX);
+        let suffix = format!("~{}{}", survey::name_of(path), OrphanLock::SUFFIX);
         for entry in fs::read_dir(self.places.locks()).into_iter().flatten().flatten() {
             let is_of_place = entry.file_name().to_string_lossy().ends_with(&suffix);
             if is_of_place && let Some(holder) = FileLock::look(&entry.path())? {
@@ -185,7 +185,7 @@ impl Pool {
 
     /// The repository as it is seen from a place whose folder may be gone.
     #[must_use]
-    pub fn look_into(&self, place: &Place) -> Option<Repository> {
+    pub fn look_into(&self, place: &WorktreeRemains) -> Option<Repository> {
         let mut view = self.repository.linked(place.worktree.as_ref()?)?;
         if place.is_missing {
             view.dir.clone_from(&self.repository.common_dir);
@@ -196,7 +196,7 @@ impl Pool {
 
     /// Renames a folder, which is quick, and takes it out of git's register. What it is called then is to be deleted.
     /// Call this only behind [`Pool::close`].
-    pub fn throw_away(&self, place: &Place) -> Result<Option<PathBuf>, WorktreeError> {
+    pub fn throw_away(&self, place: &WorktreeRemains) -> Result<Option<PathBuf>, WorktreeError> {
         let trash = match place.is_missing {
             true => None,
             false => Some(self.rename_to_trash(&place.path)?),

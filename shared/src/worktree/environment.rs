@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Pool, WorktreeError, claim::Claim};
+use super::{Pool, WorktreeError, claim::PlaceClaim};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
@@ -65,7 +65,7 @@ impl Pool {
     }
 
     /// The variables of a place that a task has claimed.
-    pub(super) fn task_variables(&self, claim: &Claim, task: &TaskId) -> Vec<(String, String)> {
+    pub(super) fn task_variables(&self, claim: &PlaceClaim, task: &TaskId) -> Vec<(String, String)> {
         let own = [
             ("ARBORIST_TASK", task.to_string()),
             ("ARBORIST_PORT", claim.port.to_string()),

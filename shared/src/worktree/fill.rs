@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, survey};
+use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
-        Change, Checkout, Dirt, GoingOn, HiddenMarks, Holding, NewCommit, RefMove, Repository, Signing, stale,
+        Checkout, GoingOn, HiddenMarks, NewCommit, ReachabilityCheck, RefMove, Repository, Signing,
+        TreeChange, UncommittedPath, stale,
     },
     message::visible,
     name::{BranchName, Oid},
@@ -31,8 +32,8 @@ impl Pool {
         &self,
         lane: &Repository,
         branch: &BranchName,
-        origin: Origin,
-    ) -> Result<Vec<Note>, WorktreeError> {
+        origin: PlaceOrigin,
+    ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
         let _floating = lane.float_home();
         for name in ["index.lock", "HEAD.lock"] {
@@ -41,8 +42,8 @@ impl Pool {
         // Whoever worked there last could write the index as they liked.
         lane.settle_index(HiddenMarks::Cleared)?;
         // What was never filled to its end has no index, and nothing of anybody's in it.
-        let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
-        let head = lane.head.commit.filter(|_| origin == Origin::Recycled);
+        let is_used = origin == PlaceOrigin::Recycled && lane.git_dir.join("index").exists();
+        let head = lane.head.commit.filter(|_| origin == PlaceOrigin::Recycled);
         let loose = match head {
             Some(head) if !self.freed.is_held(&self.repository, &lane.dir, head)? => Some(head),
             _ => None,
@@ -129,7 +130,7 @@ impl Pool {
     }
 
     /// Keeps what lies in a worktree under a ref that has `name`, before it is thrown away there.
-    pub(super) fn save(&self, lane: &Repository, name: &str) -> Result<Option<Note>, WorktreeError> {
+    pub(super) fn save(&self, lane: &Repository, name: &str) -> Result<Option<WorktreeNote>, WorktreeError> {
         let Some(head) = lane.find_commit("HEAD")? else {
             return Ok(None);
         };
@@ -144,22 +145,27 @@ impl Pool {
             changes.iter().filter(|change| !known.iter().any(|known| known.path.as_bytes() == change.path)),
         )?;
         let under = self.save_tree(lane, name, (tree, head))?;
-        Ok(Some(Note::Saved { name: name.to_owned(), under }))
+        Ok(Some(WorktreeNote::Saved { name: name.to_owned(), under }))
     }
 
     /// Keeps the commits that only `HEAD` of a worktree leads to, before it goes elsewhere.
-    pub(super) fn save_head(&self, name: &str, head: Oid) -> Result<Option<Note>, WorktreeError> {
+    pub(super) fn save_head(&self, name: &str, head: Oid) -> Result<Option<WorktreeNote>, WorktreeError> {
         self.save_unheld(name, head, self.repository.start_holding(head))
     }
 
-    fn save_unheld(&self, name: &str, head: Oid, holding: Holding) -> Result<Option<Note>, WorktreeError> {
+    fn save_unheld(
+        &self,
+        name: &str,
+        head: Oid,
+        holding: ReachabilityCheck,
+    ) -> Result<Option<WorktreeNote>, WorktreeError> {
         if holding.finish()? {
             return Ok(None);
         }
         let under = format!("refs/arborist/saved/{}/{name}/head-{}", self.run.component(), head.short());
         let moves = [RefMove { name: &under, new: Some(head), old: None }];
         self.repository.move_refs(&moves, "arborist: save")?;
-        Ok(Some(Note::SavedCommits { name: name.to_owned(), under }))
+        Ok(Some(WorktreeNote::SavedCommits { name: name.to_owned(), under }))
     }
 
     /// Keeps a tree under a ref, with the commit that it follows.
@@ -211,9 +217,9 @@ pub(super) fn target_of(top: &Path, content: &[u8]) -> Option<PathBuf> {
 /// What is in a repository inside the repository is in no snapshot.
 fn refuse_embedded<'a>(
     lane: &Repository,
-    changes: impl Iterator<Item = &'a Change>,
+    changes: impl Iterator<Item = &'a TreeChange>,
 ) -> Result<(), WorktreeError> {
-    let embedded: Vec<String> = changes.filter(|change| change.is_gitlink()).map(Change::shown).collect();
+    let embedded: Vec<String> = changes.filter(|change| change.is_gitlink()).map(TreeChange::shown).collect();
     if embedded.is_empty() {
         return Ok(());
     }
@@ -221,8 +227,12 @@ fn refuse_embedded<'a>(
 }
 
 /// What is not committed in a submodule is in no snapshot either.
-pub(super) fn refuse_dirty_submodules(lane: &Repository, dirt: &[Dirt]) -> Result<(), WorktreeError> {
-    let dirty: Vec<String> = dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(Dirt::shown).collect();
+pub(super) fn refuse_dirty_submodules(
+    lane: &Repository,
+    dirt: &[UncommittedPath],
+) -> Result<(), WorktreeError> {
+    let dirty: Vec<String> =
+        dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(UncommittedPath::shown).collect();
     if dirty.is_empty() {
         return Ok(());
     }
@@ -230,7 +240,7 @@ pub(super) fn refuse_dirty_submodules(lane: &Repository, dirt: &[Dirt]) -> Resul
 }
 
 /// A repository among files that git does not know is in no snapshot, and goes with them.
-pub(super) fn refuse_inner(lane: &Repository, dirt: &[Dirt]) -> Result<(), WorktreeError> {
+pub(super) fn refuse_inner(lane: &Repository, dirt: &[UncommittedPath]) -> Result<(), WorktreeError> {
     match Repository::find_inner(&lane.dir, dirt, &lane.list_ignored()?) {
         Some(inner) => {
             let what = visible(&inner.to_string_lossy());

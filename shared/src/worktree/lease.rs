@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Kind, Note, Pool, WorktreeError,
-    claim::{Claim, Origin, Wanted, Wish},
+    Pool, WorktreeError, WorktreeKind, WorktreeNote,
+    claim::{PlaceClaim, PlaceOrigin, PlaceRequest, WantedKind},
     freed::Freed,
     places, survey,
 };
@@ -16,7 +16,7 @@ use crate::{
 
 /// How a lease began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begun {
+pub enum LeaseStart {
     /// The branch has nothing of its own yet.
     Fresh,
     /// The branch was there, with commits of its own.
@@ -43,11 +43,11 @@ pub struct Lease {
     /// What programs that run there find in their environment.
     pub environment: Vec<(String, String)>,
     /// How it began.
-    pub begun: Begun,
+    pub begun: LeaseStart,
     /// Whether the worktree was made for it.
     pub is_new: bool,
     /// What the user should know.
-    pub notes: Vec<Note>,
+    pub notes: Vec<WorktreeNote>,
     freed: Freed,
     #[allow(dead_code, reason = "held, not read")]
     locks: [FileLock; 2],
@@ -57,26 +57,26 @@ impl Pool {
     /// A place for a task: the worktree that still has it, with what lies there; else a free lane; else a new one. A
     /// branch without commits of its own begins at `base`; one that has some is continued.
     pub fn lease(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
-        self.take(task, base, Wanted::Lane)
+        self.take(task, base, WantedKind::Lane)
     }
 
     /// The same with a new worktree that bears the task's name.
     pub fn add(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
-        self.take(task, base, Wanted::Named)
+        self.take(task, base, WantedKind::Named)
     }
 
     /// The worktree that a task has. None is made.
     pub fn hold(&self, task: &TaskId) -> Result<Lease, WorktreeError> {
         let absent = || WorktreeError::Absent(task.to_string());
         let base = self.repository.find_branch(&self.run.task_branch(task))?.ok_or_else(absent)?;
-        self.take(task, base, Wanted::Own)
+        self.take(task, base, WantedKind::Own)
     }
 
     /// Frees the lanes of tasks that have landed, where whoever had to do it was killed. One that somebody is at work in
     /// stays as it is.
     pub fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
         let _gate = self.gate()?;
-        for lane in self.survey()?.into_iter().filter(|standing| standing.kind == Kind::Lane) {
+        for lane in self.survey()?.into_iter().filter(|standing| standing.kind == WorktreeKind::Lane) {
             let own = lane.task.as_ref().filter(|task| lane.branch == Some(self.run.task_branch(task)));
             let (Some(task), Some(head)) = (own.filter(|task| has_landed(task)), lane.head) else {
                 continue;
@@ -90,13 +90,14 @@ impl Pool {
         Ok(())
     }
 
-    fn take(&self, task: &TaskId, base: Oid, place: Wanted) -> Result<Lease, WorktreeError> {
-        let mut wish = Wish { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
+    fn take(&self, task: &TaskId, base: Oid, place: WantedKind) -> Result<Lease, WorktreeError> {
+        let mut wish =
+            PlaceRequest { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
         loop {
             let claim = self.claim(&wish)?;
             match self.ready(&claim, &wish) {
                 Ok(notes) => return Ok(self.lease_of(claim, wish, notes)),
-                Err(WorktreeError::Embedded { path, .. }) if claim.origin == Origin::Recycled => {
+                Err(WorktreeError::Embedded { path, .. }) if claim.origin == PlaceOrigin::Recycled => {
                     wish.refused.push(path);
                 }
                 Err(error) => {
@@ -107,11 +108,11 @@ impl Pool {
         }
     }
 
-    fn ready(&self, claim: &Claim, wish: &Wish<'_>) -> Result<Vec<Note>, WorktreeError> {
+    fn ready(&self, claim: &PlaceClaim, wish: &PlaceRequest<'_>) -> Result<Vec<WorktreeNote>, WorktreeError> {
         self.mend_link(&claim.lane)?;
         stale::sweep_indexes(&claim.lane.git_dir);
         let mut notes = match claim.origin {
-            Origin::Found => Vec::new(),
+            PlaceOrigin::Found => Vec::new(),
             _ => self.fill(&claim.lane, &wish.branch, claim.origin)?,
         };
         let environment = self.task_variables(claim, wish.task);
@@ -119,9 +120,9 @@ impl Pool {
         Ok(notes)
     }
 
-    fn lease_of(&self, claim: Claim, wish: Wish<'_>, notes: Vec<Note>) -> Lease {
+    fn lease_of(&self, claim: PlaceClaim, wish: PlaceRequest<'_>, notes: Vec<WorktreeNote>) -> Lease {
         let environment = self.task_variables(&claim, wish.task);
-        let Claim { mut lane, path, begun, origin, locks, .. } = claim;
+        let PlaceClaim { mut lane, path, begun, origin, locks, .. } = claim;
         lane.head.branch = Some(wish.branch.clone());
         if let Ok(tip) = lane.find_branch(&wish.branch) {
             lane.head.commit = tip;
@@ -134,7 +135,7 @@ impl Pool {
             path,
             environment,
             begun,
-            is_new: origin == Origin::Made,
+            is_new: origin == PlaceOrigin::Made,
             notes,
             freed: self.freed.clone(),
             locks,

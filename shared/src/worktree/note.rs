@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something that a user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+pub enum WorktreeNote {
     /// What lay in a worktree was kept.
     Saved {
         /// The lane, or the task that had it.
@@ -31,7 +31,7 @@ pub enum Note {
     },
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for WorktreeNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Saved { name, under } => write!(f, "what lay in '{name}' is saved as {under}"),

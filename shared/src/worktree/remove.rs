@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::{
-    Kind, Note, Pool, Standing, WorktreeError,
-    claim::{Claim, Origin, Wish},
+    Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeStatusRow,
+    claim::{PlaceClaim, PlaceOrigin, PlaceRequest},
     clear::delete_in_background,
     fill, places, survey,
 };
 use crate::{
-    git::{Dirt, RefMove, Worktree},
+    git::{RefMove, UncommittedPath, Worktree},
     name::TaskId,
     process::FileLock,
     safe_files,
@@ -20,7 +20,7 @@ use crate::{
 
 /// What becomes of work that no commit holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UncommittedPolicy {
     /// The worktree stays.
     Refused,
     /// It is saved under a ref first.
@@ -32,9 +32,13 @@ const SHOWN: usize = 5;
 
 impl Pool {
     /// Removes a worktree. Its branch stays.
-    pub fn remove(&self, name: &TaskId, unsaved: Unsaved) -> Result<(Standing, Vec<Note>), WorktreeError> {
+    pub fn remove(
+        &self,
+        name: &TaskId,
+        unsaved: UncommittedPolicy,
+    ) -> Result<(WorktreeStatusRow, Vec<WorktreeNote>), WorktreeError> {
         let _gate = self.gate()?;
-        let found = self.find(name)?.filter(|standing| standing.kind != Kind::Foreign);
+        let found = self.find(name)?.filter(|standing| standing.kind != WorktreeKind::Foreign);
         let standing = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
         let _lock = self.lock_place(&standing.path, name)?;
         let _run = self.lock_run_of(&standing, name)?;
@@ -47,7 +51,7 @@ impl Pool {
         let lane = self.linked(&standing.worktree)?;
         self.mend_link(&lane)?;
         let dirt = lane.dirt()?;
-        if !dirt.is_empty() && unsaved == Unsaved::Refused {
+        if !dirt.is_empty() && unsaved == UncommittedPolicy::Refused {
             return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
         }
         fill::refuse_dirty_submodules(&lane, &dirt)?;
@@ -64,8 +68,12 @@ impl Pool {
     }
 
     /// Where a session works, its run is at work.
-    fn lock_run_of(&self, standing: &Standing, name: &TaskId) -> Result<Option<FileLock>, WorktreeError> {
-        let Some(branch) = standing.branch.as_ref().filter(|_| standing.kind == Kind::Session) else {
+    fn lock_run_of(
+        &self,
+        standing: &WorktreeStatusRow,
+        name: &TaskId,
+    ) -> Result<Option<FileLock>, WorktreeError> {
+        let Some(branch) = standing.branch.as_ref().filter(|_| standing.kind == WorktreeKind::Session) else {
             return Ok(None);
         };
         let busy = |source| WorktreeError::Busy { task: name.clone(), source };
@@ -74,9 +82,10 @@ impl Pool {
     }
 
     /// Frees a lane for the next task, with its caches. What is not committed there is saved when it is taken.
-    pub fn recycle(&self, name: &TaskId) -> Result<Standing, WorktreeError> {
+    pub fn recycle(&self, name: &TaskId) -> Result<WorktreeStatusRow, WorktreeError> {
         let _gate = self.gate()?;
-        let is_lane = |standing: &Standing| standing.kind == Kind::Lane && !standing.is_missing;
+        let is_lane =
+            |standing: &WorktreeStatusRow| standing.kind == WorktreeKind::Lane && !standing.is_missing;
         let standing =
             self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
         let _lock = self.lock_place(&standing.path, name)?;
@@ -87,7 +96,7 @@ impl Pool {
     }
 
     /// With a worktree its `HEAD` goes. Where that is on no branch it may be all that leads to somebody's commits.
-    fn save_detached(&self, standing: &Standing) -> Result<Option<Note>, WorktreeError> {
+    fn save_detached(&self, standing: &WorktreeStatusRow) -> Result<Option<WorktreeNote>, WorktreeError> {
         match standing.head.filter(|_| standing.branch.is_none()) {
             Some(head) => self.save_head(&standing.name(), head),
             None => Ok(None),
@@ -95,13 +104,14 @@ impl Pool {
     }
 
     /// Takes away the register's entries of worktrees whose folders are gone, and what is left of others.
-    pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<Note>), WorktreeError> {
+    pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<WorktreeNote>), WorktreeError> {
         let _gate = self.gate()?;
-        let is_gone =
-            |standing: &Standing| standing.is_missing && self.find_moved(&standing.worktree).is_none();
-        let missing: Vec<Standing> = self.survey()?.into_iter().filter(is_gone).collect();
+        let is_gone = |standing: &WorktreeStatusRow| {
+            standing.is_missing && self.find_moved(&standing.worktree).is_none()
+        };
+        let missing: Vec<WorktreeStatusRow> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
-        for standing in missing.iter().filter(|standing| standing.kind != Kind::Foreign) {
+        for standing in missing.iter().filter(|standing| standing.kind != WorktreeKind::Foreign) {
             notes.extend(self.save_detached(standing)?);
             self.forget(&standing.worktree)?;
         }
@@ -126,8 +136,8 @@ impl Pool {
     }
 
     /// Undoes a claim that came to nothing. Of what was there before nothing is touched.
-    pub(super) fn undo(&self, claim: &Claim, wish: &Wish<'_>) {
-        if claim.origin != Origin::Made {
+    pub(super) fn undo(&self, claim: &PlaceClaim, wish: &PlaceRequest<'_>) {
+        if claim.origin != PlaceOrigin::Made {
             return;
         }
         let Ok(_gate) = self.gate() else {
@@ -162,8 +172,8 @@ fn same(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn list(dirt: &[Dirt]) -> String {
-    let shown: Vec<String> = dirt.iter().take(SHOWN).map(Dirt::shown).collect();
+fn list(dirt: &[UncommittedPath]) -> String {
+    let shown: Vec<String> = dirt.iter().take(SHOWN).map(UncommittedPath::shown).collect();
     match dirt.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),

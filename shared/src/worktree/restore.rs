@@ -1,26 +1,26 @@
 //! Bringing back unfinished work.
 
-use super::{Note, Pool, WorktreeError, saver};
+use super::{Pool, WorktreeError, WorktreeNote, saver};
 use crate::{
-    git::Change,
+    git::TreeChange,
     name::{Oid, TaskId},
 };
 
 /// What was brought back.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredWorktree {
     /// The commit that held it.
     pub from: Oid,
     /// The paths that are different now.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TreeChange>,
     /// What the user should know.
-    pub notes: Vec<Note>,
+    pub notes: Vec<WorktreeNote>,
 }
 
 impl Pool {
     /// Makes the files of a task's worktree what was saved last. Branch and index stay, so that it is work that is not
     /// committed yet, and what lies there now is saved first.
-    pub fn restore(&self, task: &TaskId) -> Result<Restored, WorktreeError> {
+    pub fn restore(&self, task: &TaskId) -> Result<RestoredWorktree, WorktreeError> {
         let name = saver::ref_of(&self.run, task);
         let nothing = || WorktreeError::NothingSaved(task.clone());
         let from = self.repository.find_ref(&name)?.ok_or_else(nothing)?;
@@ -38,6 +38,6 @@ impl Pool {
             notes.extend(self.save(lane, task.as_str())?);
             lane.private_index("restore")?.write_out(wanted)?;
         }
-        Ok(Restored { from, changes, notes })
+        Ok(RestoredWorktree { from, changes, notes })
     }
 }

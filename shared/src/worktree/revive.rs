@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Place, Pool, WorktreeError, set_up::forget_set_up};
+use super::{Pool, WorktreeError, WorktreeRemains, set_up::forget_set_up};
 use crate::name::{BranchName, Oid};
 
 /// A worktree as it was saved.
@@ -59,7 +59,11 @@ impl Pool {
     }
 
     /// What git ignores in a worktree and one of `patterns` matches, as paths.
-    pub fn find_ignored(&self, place: &Place, patterns: &[String]) -> Result<Vec<PathBuf>, WorktreeError> {
+    pub fn find_ignored(
+        &self,
+        place: &WorktreeRemains,
+        patterns: &[String],
+    ) -> Result<Vec<PathBuf>, WorktreeError> {
         let Some(lane) = self.look_into(place).filter(|_| !place.is_missing && !patterns.is_empty()) else {
             return Ok(Vec::new());
         };
@@ -68,7 +72,7 @@ impl Pool {
     }
 
     /// Caches of a worktree are gone: it is made fit for work again before the next one works there.
-    pub fn forget_caches(&self, place: &Place) {
+    pub fn forget_caches(&self, place: &WorktreeRemains) {
         if let Some(lane) = self.look_into(place) {
             forget_set_up(&lane);
         }

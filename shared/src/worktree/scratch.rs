@@ -7,7 +7,7 @@ use super::{Pool, WorktreeError, set_up::forget_set_up, survey};
 use crate::{
     git::{Repository, Worktree, stale},
     name::{Oid, TaskId},
-    process::{Attendance, FileLock},
+    process::{FileLock, OrphanLock},
     safe_files,
 };
 
@@ -26,14 +26,14 @@ pub struct Scratch {
     /// The top of the worktree.
     pub path: PathBuf,
     /// Tells whether a process that was started there lives.
-    pub attendance: Attendance,
+    pub attendance: OrphanLock,
     lock: FileLock,
 }
 
 impl Scratch {
     /// What one needs who works there. It is free for others when the lock is dropped.
     #[must_use]
-    pub fn into_parts(self) -> (Repository, Attendance, FileLock) {
+    pub fn into_parts(self) -> (Repository, OrphanLock, FileLock) {
         (self.repository, self.attendance, self.lock)
     }
 }
@@ -73,8 +73,8 @@ impl Pool {
             None if path.symlink_metadata().is_ok() => return Ok(None),
             None => self.make_scratch(&path, commit)?,
         };
-        let file = Attendance::beside(&self.repository.worktree_lock(&path));
-        let (attendance, _) = Attendance::take_over(&lock, &file, GRACE)
+        let file = OrphanLock::beside(&self.repository.worktree_lock(&path));
+        let (attendance, _) = OrphanLock::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;
         self.mend_link(&repository)?;

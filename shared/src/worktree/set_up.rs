@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Note, Pool, WorktreeError};
+use super::{Pool, WorktreeError, WorktreeNote};
 use crate::{
     git::Repository,
     name::digest,
@@ -31,7 +31,7 @@ impl Pool {
         &self,
         lane: &Repository,
         environment: &[(String, String)],
-    ) -> Result<Vec<Note>, WorktreeError> {
+    ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let mark = lane.git_dir.join(MARK);
         let patterns = self.patterns();
         let wanted = digest(format!("{:?} {patterns:?}", self.options.setup).as_bytes());
@@ -84,7 +84,7 @@ impl Pool {
         &self,
         lane: &Repository,
         patterns: &[String],
-    ) -> Result<Option<Note>, WorktreeError> {
+    ) -> Result<Option<WorktreeNote>, WorktreeError> {
         let main = &self.places.main;
         if patterns.is_empty() {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Pool {
         let shown =
             others.iter().filter(|path| !has_trailing_slash(path)).map(|path| path.display().to_string());
         let shown: Vec<String> = shown.collect();
-        Ok((!shown.is_empty()).then(|| Note::NotCopied { paths: shown.join(", ") }))
+        Ok((!shown.is_empty()).then(|| WorktreeNote::NotCopied { paths: shown.join(", ") }))
     }
 
     fn main_repository(&self) -> Result<Option<Repository>, WorktreeError> {

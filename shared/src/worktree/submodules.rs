@@ -1,7 +1,7 @@
 //! Submodules of a worktree: checked out where the main checkout has them, on a branch of their own, and kept when the
 //! worktree goes.
 
-use super::{Note, Pool, WorktreeError};
+use super::{Pool, WorktreeError, WorktreeNote};
 use crate::{
     git::{Repository, Submodule},
     name::{BranchName, Oid},
@@ -14,7 +14,7 @@ impl Pool {
         lane: &Repository,
         branch: &BranchName,
         tip: Oid,
-    ) -> Result<Option<Note>, WorktreeError> {
+    ) -> Result<Option<WorktreeNote>, WorktreeError> {
         let mut without = Vec::new();
         for submodule in lane.list_submodules(tip)? {
             let Some(module) = lane.find_module(&submodule) else {
@@ -28,7 +28,7 @@ impl Pool {
                 Err(why) => without.push(format!("'{}': {why}", submodule.path)),
             }
         }
-        Ok((!without.is_empty()).then(|| Note::WithoutSubmodules { which: without.join("; ") }))
+        Ok((!without.is_empty()).then(|| WorktreeNote::WithoutSubmodules { which: without.join("; ") }))
     }
 
     /// Keeps what only the submodules of a worktree have, before they go with it.

@@ -5,7 +5,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::{Pool, WorktreeError, house::is_of_session, is_ours, places};
+use super::{Pool, WorktreeError, is_ours, places, session_worktree::is_of_session};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
@@ -14,7 +14,7 @@ use crate::{
 
 /// What a worktree is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WorktreeKind {
     /// One of a run's lanes, which are given to one task after another.
     Lane,
     /// Made by hand for one task.
@@ -27,9 +27,9 @@ pub enum Kind {
 
 /// One worktree as it stands.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct WorktreeStatusRow {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: WorktreeKind,
     /// Its top.
     pub path: PathBuf,
     /// The branch that is checked out; `None` if it is free.
@@ -47,7 +47,7 @@ pub struct Standing {
     pub(super) worktree: Worktree,
 }
 
-impl Standing {
+impl WorktreeStatusRow {
     /// The name of its folder.
     #[must_use]
     pub fn name(&self) -> String {
@@ -57,19 +57,19 @@ impl Standing {
     /// Whether the next task can have it.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.kind == Kind::Lane && self.branch.is_none() && !self.is_missing
+        self.kind == WorktreeKind::Lane && self.branch.is_none() && !self.is_missing
     }
 }
 
 impl Pool {
     /// All worktrees of ours, of whatever run, and those that have a task's branch checked out.
-    pub fn survey(&self) -> Result<Vec<Standing>, WorktreeError> {
+    pub fn survey(&self) -> Result<Vec<WorktreeStatusRow>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
         Ok(worktrees.into_iter().filter_map(|worktree| self.standing(worktree)).collect())
     }
 
     /// The worktree of a task of this run, or the one whose folder has this name.
-    pub fn find(&self, name: &TaskId) -> Result<Option<Standing>, WorktreeError> {
+    pub fn find(&self, name: &TaskId) -> Result<Option<WorktreeStatusRow>, WorktreeError> {
         let branch = self.run.task_branch(name);
         let mut all = self.survey()?;
         let by_branch = all.iter().position(|standing| standing.branch.as_ref() == Some(&branch));
@@ -78,20 +78,20 @@ impl Pool {
     }
 
     /// The repository as it is seen from a worktree.
-    pub fn view(&self, standing: &Standing) -> Result<Repository, WorktreeError> {
+    pub fn view(&self, standing: &WorktreeStatusRow) -> Result<Repository, WorktreeError> {
         self.linked(&standing.worktree)
     }
 
-    fn standing(&self, worktree: Worktree) -> Option<Standing> {
+    fn standing(&self, worktree: Worktree) -> Option<WorktreeStatusRow> {
         let task = worktree.branch.as_ref().and_then(task_of);
         let kind = match (is_ours(&worktree), &task) {
-            (true, _) if places::is_lane(&name_of(&worktree.path)) => Kind::Lane,
-            (true, _) => Kind::Named,
-            _ if is_of_session(&worktree) => Kind::Session,
-            (false, Some(_)) => Kind::Foreign,
+            (true, _) if places::is_lane(&name_of(&worktree.path)) => WorktreeKind::Lane,
+            (true, _) => WorktreeKind::Named,
+            _ if is_of_session(&worktree) => WorktreeKind::Session,
+            (false, Some(_)) => WorktreeKind::Foreign,
             (false, None) => return None,
         };
-        Some(Standing {
+        Some(WorktreeStatusRow {
             kind,
             path: worktree.path.clone(),
             branch: worktree.branch.clone(),

@@ -5,7 +5,7 @@ use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{Pool, WorktreeError, fill::SPARSE};
 use crate::{
-    git::{Change, Conflict, Merge, RefMove, Repository, stale},
+    git::{Merge, MergeConflict, RefMove, Repository, TreeChange, stale},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -17,7 +17,7 @@ pub enum Synced {
     /// It has everything now, at this commit.
     Merged(Oid),
     /// Both changed the same; nothing was done.
-    Conflicted(Vec<Conflict>),
+    Conflicted(Vec<MergeConflict>),
     /// These paths are not committed and would be changed; nothing was done.
     InTheWay(Vec<String>),
 }
@@ -58,7 +58,7 @@ impl Pool {
         branch: &BranchName,
         tip: Oid,
         from: Oid,
-    ) -> Result<Result<Oid, Vec<Conflict>>, WorktreeError> {
+    ) -> Result<Result<Oid, Vec<MergeConflict>>, WorktreeError> {
         if self.repository.is_ancestor(tip, from)? {
             return Ok(Ok(from));
         }
@@ -104,10 +104,10 @@ impl Pool {
         // What is ignored and lies where a file would be made could be work too.
         own.extend(lane.added(old, new)?.into_iter().filter(|path| lies_there(lane, path)));
         let own = changes.into_iter().filter(|change| own.contains(&change.path));
-        let (done, in_the_way): (Vec<Change>, Vec<Change>) =
+        let (done, in_the_way): (Vec<TreeChange>, Vec<TreeChange>) =
             own.partition(|change| !undone.contains(&change.path));
         if !in_the_way.is_empty() {
-            return Ok(in_the_way.iter().map(Change::shown).collect());
+            return Ok(in_the_way.iter().map(TreeChange::shown).collect());
         }
         lane.enter(&done)?;
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
@@ -118,7 +118,7 @@ impl Pool {
     }
 }
 
-fn paths(changes: Vec<Change>) -> HashSet<Vec<u8>> {
+fn paths(changes: Vec<TreeChange>) -> HashSet<Vec<u8>> {
     changes.into_iter().map(|change| change.path).collect()
 }
 

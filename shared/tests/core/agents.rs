@@ -3,7 +3,8 @@
 use std::{fs, time::Duration};
 
 use arborist_core::agent::{
-    AgentEvent, End, EventFormat, EventReader, FailureKind, LimitKind, Outcome, Tally, Usage, Wait,
+    AgentEvent, CallOutcome, EventFormat, EventReader, FailureKind, LimitKind, ProcessEnd, RetryWait, Tally,
+    Usage,
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -24,7 +25,7 @@ fn read(format: EventFormat, bytes: &[u8]) -> Vec<AgentEvent> {
     events
 }
 
-fn outcome(format: EventFormat, bytes: &[u8], end: &End) -> Outcome {
+fn outcome(format: EventFormat, bytes: &[u8], end: &ProcessEnd) -> CallOutcome {
     let mut tally = Tally::new(format);
     read(format, bytes).iter().for_each(|event| tally.note(event));
     tally.conclude(end)
@@ -77,8 +78,8 @@ fn files_that_tools_write_are_told_when_they_are_written() {
 #[test]
 fn a_success_tells_its_last_words_its_session_and_what_it_cost() {
     for format in PROGRAMS {
-        let Outcome::Success { text, usage, session } =
-            outcome(format, &recorded(format, "implement"), &End::Code(0))
+        let CallOutcome::Success { text, usage, session } =
+            outcome(format, &recorded(format, "implement"), &ProcessEnd::Code(0))
         else {
             panic!("{format} failed");
         };
@@ -97,7 +98,8 @@ fn a_success_tells_its_last_words_its_session_and_what_it_cost() {
 #[test]
 fn a_review_ends_with_its_verdict_in_every_stream() {
     for format in PROGRAMS {
-        let Outcome::Success { text, .. } = outcome(format, &recorded(format, "review"), &End::Code(0))
+        let CallOutcome::Success { text, .. } =
+            outcome(format, &recorded(format, "review"), &ProcessEnd::Code(0))
         else {
             panic!("{format} failed");
         };
@@ -107,36 +109,37 @@ fn a_review_ends_with_its_verdict_in_every_stream() {
 
 #[test]
 fn limits_and_wrong_keys_are_told_apart() {
-    let until = Wait::until_second(1_794_710_000);
-    let seconds = |seconds| Wait::For(Duration::from_secs(seconds));
+    let until = RetryWait::until_second(1_794_710_000);
+    let seconds = |seconds| RetryWait::For(Duration::from_secs(seconds));
     let limited = [
-        ("claude.limited", LimitKind::Limit, Wait::Unknown),
+        ("claude.limited", LimitKind::Limit, RetryWait::Unknown),
         ("claude.window", LimitKind::Limit, until),
-        ("claude.overloaded", LimitKind::Overload, Wait::Unknown),
-        ("codex.limited", LimitKind::Limit, Wait::Unknown),
-        ("codex.overloaded", LimitKind::Overload, Wait::Unknown),
+        ("claude.overloaded", LimitKind::Overload, RetryWait::Unknown),
+        ("codex.limited", LimitKind::Limit, RetryWait::Unknown),
+        ("codex.overloaded", LimitKind::Overload, RetryWait::Unknown),
         ("gemini.limited", LimitKind::Limit, seconds(34)),
         ("opencode.limited", LimitKind::Limit, seconds(1)),
     ];
     for (name, expected, wait) in limited {
         let format = name.split('.').next().unwrap().parse().unwrap();
-        let Outcome::Limited { kind, until, .. } = outcome(format, &stream(name), &End::Code(1)) else {
+        let CallOutcome::Limited { kind, until, .. } = outcome(format, &stream(name), &ProcessEnd::Code(1))
+        else {
             panic!("{name} is not limited");
         };
         assert_eq!((kind, until), (expected, wait), "{name}");
     }
     for format in PROGRAMS {
-        let found = outcome(format, &recorded(format, "badkey"), &End::Code(145));
-        assert!(matches!(&found, Outcome::Failed { kind: FailureKind::Auth, .. }), "{format}: {found:?}");
+        let found = outcome(format, &recorded(format, "badkey"), &ProcessEnd::Code(145));
+        assert!(matches!(&found, CallOutcome::Failed { kind: FailureKind::Auth, .. }), "{format}: {found:?}");
     }
 }
 
 #[test]
 fn gemini_tells_the_status_by_its_exit_code() {
     let quota = stream("gemini.quota");
-    let found = |bytes: &[u8], code| match outcome(EventFormat::Gemini, bytes, &End::Code(code)) {
-        Outcome::Limited { kind, .. } => Ok(kind),
-        Outcome::Failed { kind, .. } => Err(kind),
+    let found = |bytes: &[u8], code| match outcome(EventFormat::Gemini, bytes, &ProcessEnd::Code(code)) {
+        CallOutcome::Limited { kind, .. } => Ok(kind),
+        CallOutcome::Failed { kind, .. } => Err(kind),
         other => panic!("{code}: {other:?}"),
     };
     let begun = quota.iter().position(|byte| *byte == b'\n').unwrap();
@@ -173,15 +176,18 @@ fn words_about_limits_limit_nothing() {
         ),
     ];
     for (format, text) in table {
-        let found = outcome(format, text.as_bytes(), &End::Code(1));
-        assert!(matches!(&found, Outcome::Failed { kind: FailureKind::Other, .. }), "{format}: {found:?}");
+        let found = outcome(format, text.as_bytes(), &ProcessEnd::Code(1));
+        assert!(
+            matches!(&found, CallOutcome::Failed { kind: FailureKind::Other, .. }),
+            "{format}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn the_exit_code_alone_is_not_believed() {
-    let failed = |format: EventFormat, bytes: &[u8], end: &End| match outcome(format, bytes, end) {
-        Outcome::Failed { message, .. } => message,
+    let failed = |format: EventFormat, bytes: &[u8], end: &ProcessEnd| match outcome(format, bytes, end) {
+        CallOutcome::Failed { message, .. } => message,
         other => panic!("{format}: {other:?}"),
     };
     for format in PROGRAMS {
@@ -189,32 +195,36 @@ fn the_exit_code_alone_is_not_believed() {
         let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
         for cut in [0, last + 1, last + 20] {
             assert_eq!(
-                failed(format, &whole[..cut], &End::Code(0)),
+                failed(format, &whole[..cut], &ProcessEnd::Code(0)),
                 "ended without a result",
                 "{format} {cut}"
             );
         }
-        let message = failed(format, &whole[..last], &End::Signal(9));
+        let message = failed(format, &whole[..last], &ProcessEnd::Signal(9));
         assert_eq!(message, "ended without a result: it was ended by signal 9");
-        assert_eq!(failed(format, &whole, &End::Code(3)), "said that it was done, but it exited with code 3");
-        let hung = outcome(format, &whole, &End::Stopped("no output for 300 s".into()));
-        assert!(matches!(hung, Outcome::Success { .. }), "{format} hung behind its result");
-        let truncated = outcome(format, &whole[..whole.len() - 1], &End::Code(0));
-        assert!(matches!(truncated, Outcome::Success { .. }), "{format} without its last line end");
+        assert_eq!(
+            failed(format, &whole, &ProcessEnd::Code(3)),
+            "said that it was done, but it exited with code 3"
+        );
+        let hung = outcome(format, &whole, &ProcessEnd::Stopped("no output for 300 s".into()));
+        assert!(matches!(hung, CallOutcome::Success { .. }), "{format} hung behind its result");
+        let truncated = outcome(format, &whole[..whole.len() - 1], &ProcessEnd::Code(0));
+        assert!(matches!(truncated, CallOutcome::Success { .. }), "{format} without its last line end");
     }
 }
 
 #[test]
 fn a_plain_text_runner_fails_by_its_exit_code_only() {
     let text = b"thinking\r\nError: 429\nAPPROVED";
-    let Outcome::Success { text: words, usage, session } = outcome(EventFormat::Text, text, &End::Code(0))
+    let CallOutcome::Success { text: words, usage, session } =
+        outcome(EventFormat::Text, text, &ProcessEnd::Code(0))
     else {
         panic!("failed");
     };
     assert_eq!((words.as_str(), usage, session), ("thinking\nError: 429\nAPPROVED", None, None));
-    let found = outcome(EventFormat::Text, text, &End::Code(2));
+    let found = outcome(EventFormat::Text, text, &ProcessEnd::Code(2));
     assert!(
-        matches!(found, Outcome::Failed { kind: FailureKind::Other, ref message, .. } if message == "it exited with code 2")
+        matches!(found, CallOutcome::Failed { kind: FailureKind::Other, ref message, .. } if message == "it exited with code 2")
     );
 }
 
@@ -223,8 +233,8 @@ fn a_second_result_fails_the_call() {
     for format in PROGRAMS {
         let (good, bad) = (recorded(format, "implement"), recorded(format, "badkey"));
         for two in [[good.clone(), bad], [good.clone(), good]] {
-            let found = outcome(format, &two.concat(), &End::Code(0));
-            assert!(matches!(found, Outcome::Failed { .. }), "{format}: {found:?}");
+            let found = outcome(format, &two.concat(), &ProcessEnd::Code(0));
+            assert!(matches!(found, CallOutcome::Failed { .. }), "{format}: {found:?}");
         }
     }
 }
@@ -234,10 +244,10 @@ fn a_result_does_not_count_for_work_that_was_taken_up_after_it() {
     for format in PROGRAMS {
         let whole = recorded(format, "implement");
         let again = [&whole[..], &whole[..whole.len() / 2]].concat();
-        let found = outcome(format, &again, &End::Stopped("timed out after 600 s".into()));
+        let found = outcome(format, &again, &ProcessEnd::Stopped("timed out after 600 s".into()));
         let message = "ended without a result: timed out after 600 s";
         assert!(
-            matches!(&found, Outcome::Failed { message: why, .. } if why == message),
+            matches!(&found, CallOutcome::Failed { message: why, .. } if why == message),
             "{format}: {found:?}"
         );
     }
@@ -247,8 +257,8 @@ fn a_result_does_not_count_for_work_that_was_taken_up_after_it() {
 fn a_stream_that_stands_still_behind_a_limit_is_limited() {
     let whole = stream("claude.limited");
     let head = whole.split_inclusive(|byte| *byte == b'\n').take(2).collect::<Vec<_>>().concat();
-    let found = outcome(EventFormat::Claude, &head, &End::Stopped("no output for 300 s".into()));
-    assert!(matches!(found, Outcome::Limited { kind: LimitKind::Limit, .. }), "{found:?}");
+    let found = outcome(EventFormat::Claude, &head, &ProcessEnd::Stopped("no output for 300 s".into()));
+    assert!(matches!(found, CallOutcome::Limited { kind: LimitKind::Limit, .. }), "{found:?}");
 }
 
 #[test]
@@ -354,8 +364,8 @@ proptest! {
 
     #[test]
     fn any_bytes_come_to_an_outcome(bytes in vec(any::<u8>(), 0..400), format in select(EventFormat::ALL)) {
-        let found = outcome(format, &bytes, &End::Code(0));
-        let is_success = matches!(found, Outcome::Success { .. });
+        let found = outcome(format, &bytes, &ProcessEnd::Code(0));
+        let is_success = matches!(found, CallOutcome::Success { .. });
         prop_assert_eq!(is_success, format == EventFormat::Text);
     }
 

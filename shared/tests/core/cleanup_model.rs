@@ -3,10 +3,11 @@
 
 use arborist_core::{
     cleanup::{
-        Active, Candidate, Commits, Content, Proof, Reason, Rules, Spot, Unsaved, Verdict, What, judge_all,
+        Active, Candidate, CandidatePlace, CleanupRules, CleanupVerdict, Commits, KeepReason, Proof,
+        UncommittedContent, UnsavedPolicy, What, judge_all,
     },
     name::Oid,
-    session::Standing,
+    session::SessionState,
     settings::Age,
 };
 use proptest::prelude::*;
@@ -17,20 +18,20 @@ fn oid() -> Oid {
     "1".repeat(40).parse().unwrap()
 }
 
-fn spot(what: What, is_scratch: bool) -> Spot {
+fn spot(what: What, is_scratch: bool) -> CandidatePlace {
     match what {
-        What::Worktree => Spot::Worktree {
+        What::Worktree => CandidatePlace::Worktree {
             path: "/w".into(),
             branch: None,
             head: Some(oid()),
             is_scratch,
             is_missing: false,
         },
-        What::Folder | What::Trash | What::Log | What::Report => Spot::Path("/p".into()),
+        What::Folder | What::Trash | What::Log | What::Report => CandidatePlace::Path("/p".into()),
         What::RemoteBranch => {
-            Spot::Remote { remote: "origin".into(), name: "refs/heads/x".into(), tip: oid() }
+            CandidatePlace::Remote { remote: "origin".into(), name: "refs/heads/x".into(), tip: oid() }
         }
-        _ => Spot::Ref { name: "refs/heads/x".into(), tip: oid() },
+        _ => CandidatePlace::Ref { name: "refs/heads/x".into(), tip: oid() },
     }
 }
 
@@ -44,11 +45,11 @@ fn commits() -> impl Strategy<Value = Commits> {
     ]
 }
 
-fn content() -> impl Strategy<Value = Content> {
+fn content() -> impl Strategy<Value = UncommittedContent> {
     prop_oneof![
-        Just(Content::Nothing),
-        Just(Content::Unsaved(vec!["a".into(), "b".into(), "c".into()])),
-        Just(Content::Stuck("a repository is in it".into())),
+        Just(UncommittedContent::Nothing),
+        Just(UncommittedContent::Unsaved(vec!["a".into(), "b".into(), "c".into()])),
+        Just(UncommittedContent::Stuck("a repository is in it".into())),
     ]
 }
 
@@ -57,7 +58,7 @@ fn active() -> impl Strategy<Value = Vec<Active>> {
         Just(Active::Queued),
         Just(Active::Here),
         Just(Active::Claim),
-        Just(Active::Session("s1".parse().unwrap(), Standing::Paused)),
+        Just(Active::Session("s1".parse().unwrap(), SessionState::Paused)),
         Just(Active::Foreign("not ours".into())),
     ];
     prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..3)]
@@ -88,20 +89,20 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn rules()(older in 0i64..10_000_000, saved in 0i64..10_000_000, is_forced: bool) -> Rules {
-        Rules {
+    fn rules()(older in 0i64..10_000_000, saved in 0i64..10_000_000, is_forced: bool) -> CleanupRules {
+        CleanupRules {
             now: NOW,
             older_than: Age(older),
             keep_saved: Age(saved),
             keep_records: Age(saved),
-            unsaved: if is_forced { Unsaved::Saved } else { Unsaved::Kept },
+            unsaved: if is_forced { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
         }
     }
 }
 
 /// What must be so for one thing that goes.
-fn may_go(candidate: &Candidate, verdict: &Verdict, rules: &Rules) {
-    let Verdict::Remove(_, save) = verdict else { return };
+fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules) {
+    let CleanupVerdict::Remove(_, save) = verdict else { return };
     assert!(candidate.active.is_empty() && candidate.unknown.is_empty());
     let age = (NOW - candidate.time.unwrap()).max(0);
     let limit = match candidate.what {
@@ -111,23 +112,26 @@ fn may_go(candidate: &Candidate, verdict: &Verdict, rules: &Rules) {
         _ => rules.older_than.0,
     };
     assert!(age >= limit);
-    assert!(!matches!(candidate.content, Content::Stuck(_)));
+    assert!(!matches!(candidate.content, UncommittedContent::Stuck(_)));
     let is_nobodys = matches!(
         candidate.what,
         What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache
-    ) || matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+    ) || matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
     if is_nobodys {
         return;
     }
-    if matches!(candidate.content, Content::Unsaved(_)) && candidate.what != What::RemoteBranch {
+    if matches!(candidate.content, UncommittedContent::Unsaved(_)) && candidate.what != What::RemoteBranch {
         assert!(save.content, "what lies in it is saved");
-        assert!(rules.unsaved == Unsaved::Saved || candidate.what == What::Record, "and only when asked");
+        assert!(
+            rules.unsaved == UnsavedPolicy::Saved || candidate.what == What::Record,
+            "and only when asked"
+        );
     }
     match candidate.commits {
         Commits::Loose(_) => {
             assert!(save.commits && candidate.what != What::RemoteBranch);
             let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
-            assert!(rules.unsaved == Unsaved::Saved || is_session);
+            assert!(rules.unsaved == UnsavedPolicy::Saved || is_session);
         }
         Commits::Landed { .. } | Commits::Copied => assert!(save.commits, "the way there is kept"),
         Commits::Held | Commits::None => {}
@@ -143,11 +147,11 @@ proptest! {
         prop_assert_eq!(verdicts.len(), candidates.len());
         for (candidate, verdict) in candidates.iter().zip(&verdicts) {
             may_go(candidate, verdict, &rules);
-            if let (Verdict::Remove(..), Some(place)) = (verdict, candidate.stands_in) {
-                let place_goes = matches!(verdicts[place], Verdict::Remove(..)) || candidates[place].stands_in.is_some();
+            if let (CleanupVerdict::Remove(..), Some(place)) = (verdict, candidate.stands_in) {
+                let place_goes = matches!(verdicts[place], CleanupVerdict::Remove(..)) || candidates[place].stands_in.is_some();
                 prop_assert!(place_goes, "a branch goes only with its worktree");
             }
-            if let Verdict::Keep(reason) = verdict {
+            if let CleanupVerdict::Keep(reason) = verdict {
                 prop_assert!(!reason.to_string().is_empty());
             }
         }
@@ -156,16 +160,16 @@ proptest! {
     /// To ask for more never lets anything go that is in use, and never keeps what went anyway.
     #[test]
     fn force_only_lets_go_what_it_saves(candidates in prop::collection::vec(candidate(4), 4), rules in rules()) {
-        let careful = judge_all(&candidates, &Rules { unsaved: Unsaved::Kept, ..rules.clone() });
-        let forced = judge_all(&candidates, &Rules { unsaved: Unsaved::Saved, ..rules });
+        let careful = judge_all(&candidates, &CleanupRules { unsaved: UnsavedPolicy::Kept, ..rules.clone() });
+        let forced = judge_all(&candidates, &CleanupRules { unsaved: UnsavedPolicy::Saved, ..rules });
         for (careful, forced) in careful.iter().zip(&forced) {
             match (careful, forced) {
-                (Verdict::Remove(..), other) => prop_assert!(matches!(other, Verdict::Remove(..))),
-                (Verdict::Keep(Reason::Loose(_) | Reason::Unsaved(_)), Verdict::Remove(_, save)) => {
+                (CleanupVerdict::Remove(..), other) => prop_assert!(matches!(other, CleanupVerdict::Remove(..))),
+                (CleanupVerdict::Keep(KeepReason::Loose(_) | KeepReason::Unsaved(_)), CleanupVerdict::Remove(_, save)) => {
                     prop_assert!(save.commits || save.content);
                 }
-                (Verdict::Keep(Reason::Active(Active::CheckedOut(_))), _) => {}
-                (Verdict::Keep(_), other) => prop_assert!(matches!(other, Verdict::Keep(_))),
+                (CleanupVerdict::Keep(KeepReason::Active(Active::CheckedOut(_))), _) => {}
+                (CleanupVerdict::Keep(_), other) => prop_assert!(matches!(other, CleanupVerdict::Keep(_))),
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use arborist_core::message::{Reading, read, read_as_git};
+use arborist_core::message::{MessageReading, read, read_as_git};
 use arborist_testkit::{Garden, Run};
 use serde_json::Value;
 
@@ -66,9 +66,9 @@ fn messages_of_others_are_read_as_git_log_reads_them() {
 fn ours_are_read_as_the_table_says() {
     for row in rows() {
         let faults = match read(&row.message) {
-            Reading::Sound(_) => panic!("{}: no sample is complete", row.name),
-            Reading::Foreign => None,
-            Reading::Unsound(faults) => Some(
+            MessageReading::Sound(_) => panic!("{}: no sample is complete", row.name),
+            MessageReading::Foreign => None,
+            MessageReading::Unsound(faults) => Some(
                 faults.iter().filter(|fault| !fault.what.starts_with("'Arborist-Report' is missing")).count(),
             ),
         };

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use arborist_core::safe_files::{Enclosure, EnclosureError, InnerPath, Written};
+use arborist_core::safe_files::{Enclosure, EnclosureError, InnerPath, WriteOutcome};
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ fn read(enclosure: &Enclosure, path: &str) -> Result<String, EnclosureError> {
     Ok(text)
 }
 
-fn write(enclosure: &Enclosure, path: &str, text: &str) -> Result<Written, EnclosureError> {
+fn write(enclosure: &Enclosure, path: &str, text: &str) -> Result<WriteOutcome, EnclosureError> {
     enclosure.write(&path.parse::<InnerPath>()?, text.as_bytes())
 }
 
@@ -41,8 +41,8 @@ fn write(enclosure: &Enclosure, path: &str, text: &str) -> Result<Written, Enclo
 fn files_are_read_and_written_with_their_folders() {
     let (outside, enclosure) = place();
     assert_eq!(read(&enclosure, "a/b/file").unwrap(), "inside");
-    assert_eq!(write(&enclosure, "new/deep/er", "x").unwrap(), Written::Created);
-    assert_eq!(write(&enclosure, "a/b/file", "y").unwrap(), Written::Replaced);
+    assert_eq!(write(&enclosure, "new/deep/er", "x").unwrap(), WriteOutcome::Created);
+    assert_eq!(write(&enclosure, "a/b/file", "y").unwrap(), WriteOutcome::Replaced);
     assert_eq!(fs::read_to_string(outside.path().join("top/new/deep/er")).unwrap(), "x");
     assert_eq!(read(&enclosure, "./a//b/file").unwrap(), "y");
     assert_eq!(read(&enclosure, "a/none").unwrap_err().to_string(), "'a/none' does not exist");

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use arborist_core::process::{Attendance, Cancel, FileLock, LockError, Program, Supervised};
+use arborist_core::process::{Cancel, FileLock, LockError, OrphanLock, Program, Supervised};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -145,13 +145,13 @@ fn ended_after_kill(script: &str) -> usize {
 
     let run = FileLock::try_take(&run_path, "the run's own lock died with its driver").unwrap();
     let path = dir.path().join("attendance");
-    let (attendance, ended) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    let (attendance, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     let pulse = dir.path().join("pulse");
     let before = fs::read(&pulse).unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(fs::read(&pulse).unwrap(), before, "nobody writes any more");
     drop(attendance);
-    let (_attendance, nobody) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    let (_attendance, nobody) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     assert!(nobody.0.is_empty(), "nothing is left to be ended");
     ended.0.len()
 }
@@ -185,10 +185,10 @@ fn who_only_reads_the_file_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("attendance");
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
-    drop(Attendance::take_over(&run, &path, GRACE).unwrap());
+    drop(OrphanLock::take_over(&run, &path, GRACE).unwrap());
     let mut reader = Command::new("tail").arg("-f").arg(&path).stdout(Stdio::null()).spawn().unwrap();
     thread::sleep(Duration::from_millis(200));
-    let (_attendance, ended) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    let (_attendance, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     assert!(ended.0.is_empty() && reader.try_wait().unwrap().is_none());
     kill(reader);
 }
@@ -198,7 +198,7 @@ fn an_attendance_serves_one_step_after_another_and_only_its_own_agent_inherits_i
     let dir = tempfile::tempdir().unwrap();
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
     let paths = [dir.path().join("one"), dir.path().join("two")];
-    let take = |path: &Path| Attendance::take_over(&run, path, GRACE).unwrap().0;
+    let take = |path: &Path| OrphanLock::take_over(&run, path, GRACE).unwrap().0;
     let mut first = take(&paths[0]);
     for code in [1, 2] {
         let program = Program::new("sh").args(["-c", &format!("exit {code}")]);
@@ -238,7 +238,7 @@ fn driver() {
     let Ok(dir) = std::env::var("LOCKS_IN") else { return };
     let dir = Path::new(&dir);
     let run = FileLock::try_take(&dir.join("run"), "the first").unwrap();
-    let (mut attendance, _) = Attendance::take_over(&run, &dir.join("attendance"), GRACE).unwrap();
+    let (mut attendance, _) = OrphanLock::take_over(&run, &dir.join("attendance"), GRACE).unwrap();
     let script = std::env::var("LOCKS_SCRIPT").unwrap() + "\nsleep 100";
     let agent = Program::new("sh").args(["-c", &script]).dir(dir);
     thread::scope(|scope| {

@@ -2,7 +2,9 @@
 //! agents' words stand in it.
 
 use arborist_core::{
-    message::{Body, Fault, Key, Message, Reading, Status, Subject, Trailers, Wording, read, read_as_git},
+    message::{
+        Body, Fault, Key, Message, MessageReading, Status, Subject, Trailers, Wording, read, read_as_git,
+    },
     name::{Attempt, BranchName, TaskId},
 };
 use arborist_testkit::{Garden, Run, TaskCommit};
@@ -105,7 +107,7 @@ proptest! {
     #[test]
     fn parse_and_render_are_inverses(message in message()) {
         let rendered = message.render();
-        prop_assert_eq!(read(rendered.as_bytes()), Reading::Sound(Box::new(message)), "{}", rendered);
+        prop_assert_eq!(read(rendered.as_bytes()), MessageReading::Sound(Box::new(message)), "{}", rendered);
     }
 
     #[test]
@@ -119,7 +121,7 @@ proptest! {
         let _ = read(&bytes);
         let _ = read_as_git(&bytes);
         let forged = format!("task(main@T1@complete): x\n\n{text}\n");
-        let is_sound = matches!(read(forged.as_bytes()), Reading::Sound(_));
+        let is_sound = matches!(read(forged.as_bytes()), MessageReading::Sound(_));
         prop_assert!(!is_sound, "a body alone made a sound message: {forged}");
     }
 }
@@ -187,7 +189,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
         ("fix a typo\n\nArborist-Result: pass\n", 1, "begin the message with"),
     ];
     for (message, line, fix) in table {
-        let Reading::Unsound(faults) = read(message.as_bytes()) else {
+        let MessageReading::Unsound(faults) = read(message.as_bytes()) else {
             panic!("sound or foreign: {message}");
         };
         assert!(
@@ -199,7 +201,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
 
 fn faults_of(message: &str) -> Vec<(usize, String)> {
     match read(message.as_bytes()) {
-        Reading::Unsound(faults) => faults.into_iter().map(|fault| (fault.line, fault.what)).collect(),
+        MessageReading::Unsound(faults) => faults.into_iter().map(|fault| (fault.line, fault.what)).collect(),
         other => panic!("{message:?}: {other:?}"),
     }
 }
@@ -219,8 +221,8 @@ fn tests_that_pass_have_none_that_failed() {
     let with = |status: &str, failed: &str| {
         read(TaskCommit::new("T1", status).trailer("Test-Failed", failed).to_string().as_bytes())
     };
-    assert!(matches!(with("test-pass", "0"), Reading::Sound(_)));
-    assert!(matches!(with("test-fail", "2"), Reading::Sound(_)));
+    assert!(matches!(with("test-pass", "0"), MessageReading::Sound(_)));
+    assert!(matches!(with("test-fail", "2"), MessageReading::Sound(_)));
     let message = TaskCommit::new("T1", "test-pass").trailer("Test-Failed", "2").to_string();
     let what = "'Arborist-Test-Failed: 2' does not agree with the status 'test-pass'";
     assert_eq!(faults_of(&message), [(6, what.to_owned())]);
@@ -243,7 +245,7 @@ fn a_subject_hides_and_reorders_nothing() {
 fn a_long_body_is_no_fault() {
     let body = "> x\n".repeat(40_000);
     let message = TaskCommit::new("T1", "complete").body(&body).to_string();
-    assert!(matches!(read(message.as_bytes()), Reading::Sound(_)));
+    assert!(matches!(read(message.as_bytes()), MessageReading::Sound(_)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
-    git::{Change, NewCommit, Repository, Signing},
+    git::{NewCommit, Repository, Signing, TreeChange},
     name::Oid,
 };
 use arborist_testkit::Garden;
@@ -126,7 +126,7 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
         let blobs: Vec<Oid> = (0..3).map(|n| repository.write_blob(&[n]).unwrap()).collect();
         let empty = repository.empty_tree().unwrap();
         let tree_of = |files: &Files| {
-            let change = |(path, (mode, n)): (&String, &(u32, u8))| Change {
+            let change = |(path, (mode, n)): (&String, &(u32, u8))| TreeChange {
                 path: path.clone().into_bytes(),
                 before: None,
                 after: Some((*mode, blobs[usize::from(*n)])),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::queue_world::{Nature, TASKS, World, number, task};
-use arborist_core::queue::{Ground, Outcome, Report, Standing};
+use arborist_core::queue::{QueueBackend, QueueReport, TicketOutcome, TicketState};
 use proptest::prelude::*;
 
 /// What may happen.
@@ -78,8 +78,8 @@ impl World {
             Event::Gate { is_broken } => self.is_broken = *is_broken,
             Event::Retry => {
                 for ticket in self.tickets.values_mut() {
-                    if !matches!(ticket.standing, Standing::Parked { .. }) {
-                        ticket.standing = Standing::Waiting;
+                    if !matches!(ticket.standing, TicketState::Parked { .. }) {
+                        ticket.standing = TicketState::Waiting;
                         ticket.tries.clear();
                     }
                 }
@@ -115,8 +115,8 @@ proptest! {
         world.check();
         prop_assert!(world.parked.is_none());
         let again = world.drain().unwrap();
-        let landed = |report: &Report| {
-            report.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Landed { .. })).count()
+        let landed = |report: &QueueReport| {
+            report.outcomes.iter().filter(|(_, outcome)| matches!(outcome, TicketOutcome::Landed { .. })).count()
         };
         prop_assert_eq!(landed(&again), 0, "one drain does all that can be done: {:?}", report.outcomes);
         let mut log = world.landed_log.clone();
@@ -130,7 +130,7 @@ proptest! {
             let is_blameless = !nature.is_bad && nature.bad_with.is_none() && nature.clashes_with.is_none();
             let is_met = world.natures.iter().any(|other| other.bad_with == Some(number(id)));
             let is_good = is_blameless && !is_met && has_all;
-            prop_assert!(!is_good || ticket.standing != Standing::Waiting, "{} waits for nothing", id);
+            prop_assert!(!is_good || ticket.standing != TicketState::Waiting, "{} waits for nothing", id);
         }
     }
 }

@@ -6,8 +6,8 @@ use arborist_core::{
     git::{RefMove, Repository},
     name::{Attempt, Oid, SessionId},
     session::{
-        Archive, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Standing, Start,
-        TokenCount, Turn, Verdict, ref_of,
+        DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionReader,
+        SessionStart, SessionState, SessionVerdict, SessionWriter, TokenCount, Turn, ref_of,
     },
 };
 use arborist_testkit::Garden;
@@ -21,8 +21,8 @@ fn ground() -> (Garden, Repository, Oid) {
     (garden, repository, head)
 }
 
-fn start(base: Oid) -> Start {
-    Start {
+fn start(base: Oid) -> SessionStart {
+    SessionStart {
         repositories: vec![RepositoryStart { name: "repo".into(), branch: "main".parse().unwrap(), base }],
         plan: None,
         pipeline: "gardener".into(),
@@ -66,25 +66,26 @@ fn session() -> SessionId {
 #[test]
 fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
     let (garden, repository, head) = ground();
-    Chronicle::begin(&repository, session(), start(head), 7).unwrap();
+    SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             // Each has its own chronicle, as processes have, and two threads.
-            let chronicle = Chronicle::find(&repository, &session()).unwrap().unwrap();
+            let chronicle = SessionWriter::find(&repository, &session()).unwrap().unwrap();
             let chronicle = std::sync::Arc::new(chronicle);
             for _ in 0..2 {
                 let chronicle = std::sync::Arc::clone(&chronicle);
                 scope.spawn(move || {
                     for _ in 0..4 {
-                        let draft =
-                            |number| Ok::<_, SessionError>(Draft::of(Happening::Turn(turn(number, None))));
+                        let draft = |number| {
+                            Ok::<_, SessionError>(DraftRecord::of(RecordKind::Turn(turn(number, None))))
+                        };
                         chronicle.append(8, draft).unwrap();
                     }
                 });
             }
         }
     });
-    let archive = Archive::new(&repository);
+    let archive = SessionReader::new(&repository);
     let newest = archive.newest(&session()).unwrap().unwrap();
     let records: Vec<_> = archive.walk(&newest).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(records.len(), 17);
@@ -103,14 +104,14 @@ fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
 #[test]
 fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
     let (garden, repository, head) = ground();
-    let chronicle = Chronicle::begin(&repository, session(), start(head), 7).unwrap();
+    let chronicle = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
     let commit: Oid = garden.commit_object(&tree, &[head.to_string()], "a turn\n").parse().unwrap();
     let append = |old| {
         chronicle.append(8, |number| {
             let moves = vec![RefMove { name: "refs/heads/main", new: Some(commit), old }];
-            let happening = Happening::Turn(turn(number, Some(commit)));
-            Ok::<_, SessionError>(Draft { moves, ..Draft::at(commit, happening) })
+            let happening = RecordKind::Turn(turn(number, Some(commit)));
+            Ok::<_, SessionError>(DraftRecord { moves, ..DraftRecord::at(commit, happening) })
         })
     };
     assert!(matches!(append(Some(commit)), Err(SessionError::Git(_))), "the branch is not there");
@@ -125,20 +126,20 @@ fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
 #[test]
 fn what_is_no_record_is_told_and_read_no_further() {
     let (garden, repository, head) = ground();
-    let chronicle = Chronicle::begin(&repository, session(), start(head), 7).unwrap();
-    let again = Chronicle::begin(&repository, session(), start(head), 7);
+    let chronicle = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
+    let again = SessionWriter::begin(&repository, session(), start(head), 7);
     assert!(matches!(again, Err(SessionError::Exists(_))));
     let copy = ref_of(&"other".parse().unwrap());
     garden.git(["update-ref", &copy, &ref_of(&session())]).succeeds();
     garden.git(["update-ref", "refs/arborist/sessions/noise", "main"]).succeeds();
-    let archive = Archive::new(&repository);
+    let archive = SessionReader::new(&repository);
     let shelf = archive.list().unwrap();
     assert_eq!(shelf.sessions.len(), 1);
     assert_eq!(shelf.unreadable.len(), 2, "{:?}", shelf.unreadable);
     assert!(matches!(shelf.require("x"), Err(SessionError::Unknown(_))));
-    assert_eq!(shelf.standing(&repository, shelf.require("abc").unwrap()), Standing::Crashed);
-    let end = || Happening::End(End { result: Verdict::Complete, words: String::new() });
-    chronicle.append(9, |_| Ok::<_, SessionError>(Draft::of(end()))).unwrap();
+    assert_eq!(shelf.standing(&repository, shelf.require("abc").unwrap()), SessionState::Crashed);
+    let end = || RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words: String::new() });
+    chronicle.append(9, |_| Ok::<_, SessionError>(DraftRecord::of(end()))).unwrap();
     let shelf = archive.list().unwrap();
-    assert_eq!(shelf.standing(&repository, shelf.require("abc1").unwrap()), Standing::Complete);
+    assert_eq!(shelf.standing(&repository, shelf.require("abc1").unwrap()), SessionState::Complete);
 }

@@ -9,7 +9,10 @@ use std::{
 };
 
 use arborist_core::{
-    process::{Cancel, Chunk, Ending, Filter, Limits, Line, Lines, Outcome, Program, Stream, Supervised},
+    process::{
+        Cancel, Chunk, Ending, Filter, Limits, LineCutter, OutputLine, Program, Stream, Supervised,
+        SupervisedEnd,
+    },
     safe_files,
 };
 
@@ -17,7 +20,7 @@ fn shell(script: &str) -> Program {
     Program::new("sh").args(["-c", script])
 }
 
-fn run(script: &str) -> Outcome {
+fn run(script: &str) -> SupervisedEnd {
     Supervised::new(shell(script)).run(|_| {})
 }
 
@@ -62,14 +65,14 @@ fn both_streams_are_heard_logged_filtered_and_their_ends_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/er.log");
     let mut heard = Vec::new();
-    let mut lines = Lines::limited(100);
+    let mut lines = LineCutter::limited(100);
 
     let outcome = Supervised::new(shell("echo one; sleep 0.2; echo secret; sleep 0.2; echo three >&2"))
         .log(safe_files::open_log(&path).unwrap())
         .filter(Hush)
         .tail(4)
         .run(|chunk| {
-            lines.push(chunk.bytes, |line: Line<'_>| {
+            lines.push(chunk.bytes, |line: OutputLine<'_>| {
                 heard.push((chunk.stream, String::from_utf8_lossy(line.bytes).into_owned()));
             });
         });
@@ -292,7 +295,7 @@ fn flooded() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let script = format!("head -c {bytes} /dev/zero & head -c 1000000 /dev/zero >&2; wait");
-    let mut lines = Lines::limited(1 << 20);
+    let mut lines = LineCutter::limited(1 << 20);
     let outcome = Supervised::new(shell(&script))
         .log(safe_files::open_log(&log).unwrap())
         .run(|chunk| lines.push(chunk.bytes, |_| {}));

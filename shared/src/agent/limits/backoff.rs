@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::super::Wait;
+use super::super::RetryWait;
 
 /// Waits that double from `first` to `longest`, `patience` in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Backoff {
 
 /// One wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pause {
+pub struct BackoffWait {
     /// How long.
     pub span: Duration,
     /// Who chose it.
@@ -64,18 +64,23 @@ impl Backoff {
     /// moment that was given is kept; a span that was given is kept unless it has proved too short; what is past,
     /// absurd or unknown is replaced by a delay of ours.
     #[must_use]
-    pub fn next(&self, wait: Wait, (tries, waited): (u32, Duration), now: Timestamp) -> Option<Pause> {
+    pub fn next(
+        &self,
+        wait: RetryWait,
+        (tries, waited): (u32, Duration),
+        now: Timestamp,
+    ) -> Option<BackoffWait> {
         let own = self.delay(tries);
         let given = match wait {
-            Wait::Until(moment) => Duration::try_from(moment.duration_since(now)).ok(),
-            Wait::For(span) => Some(span).filter(|span| tries == 0 || *span >= own),
-            Wait::Unknown => None,
+            RetryWait::Until(moment) => Duration::try_from(moment.duration_since(now)).ok(),
+            RetryWait::For(span) => Some(span).filter(|span| tries == 0 || *span >= own),
+            RetryWait::Unknown => None,
         };
         if let Some(span) = given.filter(|span| !span.is_zero() && *span <= self.horizon) {
-            return (tries < MOST_TRIES).then_some(Pause { span, chosen: Chosen::ByProvider });
+            return (tries < MOST_TRIES).then_some(BackoffWait { span, chosen: Chosen::ByProvider });
         }
         let left = self.patience.saturating_sub(waited);
-        (!left.is_zero()).then(|| Pause { span: own.min(left), chosen: Chosen::ByUs })
+        (!left.is_zero()).then(|| BackoffWait { span: own.min(left), chosen: Chosen::ByUs })
     }
 }
 
@@ -92,18 +97,18 @@ mod tests {
 
     #[test]
     fn a_given_time_is_kept_where_it_makes_sense() {
-        let at = |second| Wait::Until(Timestamp::from_second(second).unwrap());
+        let at = |second| RetryWait::Until(Timestamp::from_second(second).unwrap());
         let seconds = Duration::from_secs;
         let table = [
             (at(4600), 3, Some((3600, Chosen::ByProvider))),
             (at(4600), MOST_TRIES, None),
             (at(10), 0, Some((5, Chosen::ByUs))),
-            (Wait::Until(Timestamp::MAX), 1, Some((10, Chosen::ByUs))),
-            (Wait::For(seconds(1)), 0, Some((1, Chosen::ByProvider))),
-            (Wait::For(seconds(1)), 3, Some((40, Chosen::ByUs))),
-            (Wait::For(seconds(90)), 3, Some((90, Chosen::ByProvider))),
-            (Wait::For(Duration::MAX), 0, Some((5, Chosen::ByUs))),
-            (Wait::Unknown, 2, Some((20, Chosen::ByUs))),
+            (RetryWait::Until(Timestamp::MAX), 1, Some((10, Chosen::ByUs))),
+            (RetryWait::For(seconds(1)), 0, Some((1, Chosen::ByProvider))),
+            (RetryWait::For(seconds(1)), 3, Some((40, Chosen::ByUs))),
+            (RetryWait::For(seconds(90)), 3, Some((90, Chosen::ByProvider))),
+            (RetryWait::For(Duration::MAX), 0, Some((5, Chosen::ByUs))),
+            (RetryWait::Unknown, 2, Some((20, Chosen::ByUs))),
         ];
         let now = Timestamp::from_second(1000).unwrap();
         for (wait, tries, expected) in table {
@@ -119,7 +124,7 @@ mod tests {
         let mut waited = Duration::ZERO;
         let mut spans = Vec::new();
         while let Some(pause) =
-            backoff.next(Wait::Unknown, (spans.len() as u32, waited), Timestamp::UNIX_EPOCH)
+            backoff.next(RetryWait::Unknown, (spans.len() as u32, waited), Timestamp::UNIX_EPOCH)
         {
             waited += pause.span;
             spans.push(pause.span.as_secs());

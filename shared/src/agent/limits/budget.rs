@@ -6,7 +6,7 @@ use crate::{
     history::{Event, Run},
     message::Key,
     name::TaskId,
-    progress::Totals,
+    progress::RunTotals,
 };
 
 /// Most that may be spent; nothing where there is no limit.
@@ -24,7 +24,7 @@ pub struct Budget {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
     /// Tokens and money.
-    pub totals: Totals,
+    pub totals: RunTotals,
     /// Time that agents were at work.
     pub time: Duration,
 }
@@ -65,14 +65,14 @@ impl Add for Spent {
 
 /// Whose budget it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum BudgetLevel {
     /// One task's.
     Task,
     /// The whole run's.
     Run,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for BudgetLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Task => "task",
@@ -98,7 +98,7 @@ pub enum Overrun {
     #[error("the {level} has cost ${} of ${}", dollars(*spent), dollars(*limit))]
     Cost {
         /// Whose budget.
-        level: Level,
+        level: BudgetLevel,
         /// US dollars.
         spent: f64,
         /// US dollars.
@@ -108,7 +108,7 @@ pub enum Overrun {
     #[error("the {level} has used {spent} of {limit} tokens")]
     Tokens {
         /// Whose budget.
-        level: Level,
+        level: BudgetLevel,
         /// Read and written.
         spent: u64,
         /// Read and written.
@@ -118,7 +118,7 @@ pub enum Overrun {
     #[error("the {level} has taken {} of {} s", .spent.as_secs(), .limit.as_secs())]
     Time {
         /// Whose budget.
-        level: Level,
+        level: BudgetLevel,
         /// At work.
         spent: Duration,
         /// At work.
@@ -129,7 +129,7 @@ pub enum Overrun {
 impl Overrun {
     /// Whose budget it is.
     #[must_use]
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> BudgetLevel {
         match self {
             Self::Cost { level, .. } | Self::Tokens { level, .. } | Self::Time { level, .. } => *level,
         }
@@ -154,19 +154,19 @@ impl Overrun {
     #[must_use]
     pub fn option(&self) -> &'static str {
         match (self, self.level()) {
-            (Self::Cost { .. }, Level::Run) => "--max-cost",
-            (Self::Tokens { .. }, Level::Run) => "--max-tokens",
-            (Self::Time { .. }, Level::Run) => "--max-time",
-            (Self::Cost { .. }, Level::Task) => "--max-task-cost",
-            (Self::Tokens { .. }, Level::Task) => "--max-task-tokens",
-            (Self::Time { .. }, Level::Task) => "--max-task-time",
+            (Self::Cost { .. }, BudgetLevel::Run) => "--max-cost",
+            (Self::Tokens { .. }, BudgetLevel::Run) => "--max-tokens",
+            (Self::Time { .. }, BudgetLevel::Run) => "--max-time",
+            (Self::Cost { .. }, BudgetLevel::Task) => "--max-task-cost",
+            (Self::Tokens { .. }, BudgetLevel::Task) => "--max-task-tokens",
+            (Self::Time { .. }, BudgetLevel::Task) => "--max-task-time",
         }
     }
 }
 
 impl Budget {
     /// `Err` with what is used up. A budget of which nothing is left is used up.
-    pub fn check(&self, level: Level, spent: &Spent) -> Result<(), Overrun> {
+    pub fn check(&self, level: BudgetLevel, spent: &Spent) -> Result<(), Overrun> {
         let cost = spent.totals.cost.unwrap_or(0.0);
         let tokens = spent.totals.tokens_in.unwrap_or(0).saturating_add(spent.totals.tokens_out.unwrap_or(0));
         if let Some(limit) = self.cost.filter(|limit| cost >= *limit) {
@@ -196,7 +196,7 @@ mod tests {
     fn the_first_budget_that_is_used_up_is_named() {
         let budget = Budget { cost: Some(1.0), tokens: Some(100), time: Some(Duration::from_secs(60)) };
         let spent = |cost, tokens_in, tokens_out, seconds| Spent {
-            totals: Totals { tokens_in, tokens_out, cost },
+            totals: RunTotals { tokens_in, tokens_out, cost },
             time: Duration::from_secs(seconds),
         };
         let table = [
@@ -211,11 +211,11 @@ mod tests {
             (spent(None, None, None, 61), Some("the task has taken 61 of 60 s")),
         ];
         for (spent, expected) in table {
-            let found = budget.check(Level::Task, &spent).err().map(|overrun| overrun.to_string());
+            let found = budget.check(BudgetLevel::Task, &spent).err().map(|overrun| overrun.to_string());
             assert_eq!(found.as_deref(), expected, "{spent:?}");
-            assert_eq!(Budget::default().check(Level::Run, &spent), Ok(()));
+            assert_eq!(Budget::default().check(BudgetLevel::Run, &spent), Ok(()));
         }
-        let raised = |spent: &Spent| budget.check(Level::Run, spent).unwrap_err().raised();
+        let raised = |spent: &Spent| budget.check(BudgetLevel::Run, spent).unwrap_err().raised();
         assert_eq!(raised(&spent(Some(1.5), None, None, 0)), "2.50");
         assert_eq!(raised(&spent(None, Some(60), Some(40), 0)), "200");
         assert_eq!(raised(&spent(None, None, None, 61)), "122");

@@ -45,14 +45,14 @@ impl fmt::Display for Choice {
 
 /// Why somebody cannot work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setback {
+pub enum RunnerSetback {
     /// The program is not there.
     NotInstalled,
     /// It ran and failed so.
     Failure(FailureKind),
 }
 
-impl Setback {
+impl RunnerSetback {
     /// Whether somebody else may do better at once. An overload passes, and any other failure is an attempt that
     /// was used.
     #[must_use]
@@ -94,7 +94,7 @@ impl<T: PartialEq> Chain<T> {
 
     /// Whom to ask after `current` had this setback; nobody if it justifies nobody, or the chain is at its end.
     #[must_use]
-    pub fn find_next(&self, current: &T, setback: Setback) -> Option<&T> {
+    pub fn find_next(&self, current: &T, setback: RunnerSetback) -> Option<&T> {
         let place = self.iter().position(|choice| choice == current)?;
         setback.justifies_another().then(|| self.iter().nth(place + 1)).flatten()
     }
@@ -122,13 +122,13 @@ mod tests {
     fn the_next_is_asked_only_when_that_can_help() {
         let chain = Chain::new(choice("claude:opus"), [choice("codex"), choice("codex"), choice("gemini")]);
         let table = [
-            ("claude:opus", Setback::NotInstalled, Some("codex")),
-            ("claude:opus", Setback::Failure(FailureKind::Auth), Some("codex")),
-            ("codex", Setback::Failure(FailureKind::Limit), Some("gemini")),
-            ("gemini", Setback::Failure(FailureKind::Limit), None),
-            ("codex", Setback::Failure(FailureKind::Overload), None),
-            ("codex", Setback::Failure(FailureKind::Other), None),
-            ("aider", Setback::NotInstalled, None),
+            ("claude:opus", RunnerSetback::NotInstalled, Some("codex")),
+            ("claude:opus", RunnerSetback::Failure(FailureKind::Auth), Some("codex")),
+            ("codex", RunnerSetback::Failure(FailureKind::Limit), Some("gemini")),
+            ("gemini", RunnerSetback::Failure(FailureKind::Limit), None),
+            ("codex", RunnerSetback::Failure(FailureKind::Overload), None),
+            ("codex", RunnerSetback::Failure(FailureKind::Other), None),
+            ("aider", RunnerSetback::NotInstalled, None),
         ];
         for (current, setback, expected) in table {
             let next = chain.find_next(&choice(current), setback).map(Choice::to_string);

@@ -4,6 +4,6 @@ mod backoff;
 mod budget;
 mod fallback;
 
-pub use backoff::{Backoff, Chosen, Pause};
-pub use budget::{Budget, Level, Overrun, Spent};
-pub use fallback::{Chain, Choice, ChoiceError, Setback};
+pub use backoff::{Backoff, BackoffWait, Chosen};
+pub use budget::{Budget, BudgetLevel, Overrun, Spent};
+pub use fallback::{Chain, Choice, ChoiceError, RunnerSetback};

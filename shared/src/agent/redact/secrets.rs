@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
-use super::shape::{LOOKAHEAD, SHAPES, Shape};
+use super::shape::{LOOKAHEAD, SHAPES, SecretShape};
 use crate::failure::Explain;
 
 /// Words in the name of a variable that make its value a secret.
@@ -40,9 +40,9 @@ impl std::fmt::Debug for Secrets {
 }
 
 /// What was found at a place.
-pub(super) enum Found {
+pub(super) enum SecretMatch {
     Value { length: usize },
-    Opening(&'static Shape),
+    Opening(&'static SecretShape),
 }
 
 impl Secrets {
@@ -85,12 +85,12 @@ impl Secrets {
     }
 
     /// The first thing at or behind `from` that is a value or opens a token.
-    pub(super) fn find(&self, text: &[u8], from: usize) -> Option<(usize, Found)> {
+    pub(super) fn find(&self, text: &[u8], from: usize) -> Option<(usize, SecretMatch)> {
         let found = self.finder.find(aho_corasick::Input::new(text).range(from..))?;
         let pattern = found.pattern().as_usize();
         let what = match pattern.checked_sub(self.values) {
-            Some(shape) => Found::Opening(&SHAPES[shape]),
-            None => Found::Value { length: found.len() },
+            Some(shape) => SecretMatch::Opening(&SHAPES[shape]),
+            None => SecretMatch::Value { length: found.len() },
         };
         Some((found.start(), what))
     }

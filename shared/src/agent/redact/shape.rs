@@ -33,23 +33,23 @@ pub(super) enum Rest {
 
 /// A kind of token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct SecretShape {
     pub(super) opening: &'static str,
     pub(super) rest: Rest,
     /// How much of the opening is no secret and stays.
     pub(super) kept: usize,
 }
 
-const fn token(opening: &'static str, alphabet: Alphabet, least: usize) -> Shape {
-    Shape { opening, rest: Rest::Run(alphabet, least), kept: 0 }
+const fn token(opening: &'static str, alphabet: Alphabet, least: usize) -> SecretShape {
+    SecretShape { opening, rest: Rest::Run(alphabet, least), kept: 0 }
 }
 
 /// `Bearer ` stays, so that one sees what was there.
-const fn bearer(opening: &'static str) -> Shape {
-    Shape { opening, rest: Rest::Run(Alphabet::Token, 12), kept: opening.len() }
+const fn bearer(opening: &'static str) -> SecretShape {
+    SecretShape { opening, rest: Rest::Run(Alphabet::Token, 12), kept: opening.len() }
 }
 
-pub(super) const SHAPES: &[Shape] = &[
+pub(super) const SHAPES: &[SecretShape] = &[
     token("sk-", Alphabet::Word, 20),
     token("sk_live_", Alphabet::Word, 16),
     token("rk_live_", Alphabet::Word, 16),
@@ -76,13 +76,13 @@ pub(super) const SHAPES: &[Shape] = &[
     bearer("Bearer "),
     bearer("bearer "),
     bearer("BEARER "),
-    Shape { opening: "-----BEGIN ", rest: Rest::Pem, kept: 0 },
+    SecretShape { opening: "-----BEGIN ", rest: Rest::Pem, kept: 0 },
 ];
 
 /// The most bytes behind an opening that must be seen to tell whether it is a token.
 pub(super) const LOOKAHEAD: usize = 80;
 
-impl Shape {
+impl SecretShape {
     /// How many bytes of `text`, which begins with the opening, are surely secret.
     pub(super) fn measure(&self, text: &[u8]) -> Option<usize> {
         let rest = &text[self.opening.len()..];

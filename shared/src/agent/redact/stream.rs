@@ -4,7 +4,7 @@ use memchr::memrchr;
 
 use super::{
     REDACTED, Secrets,
-    secrets::Found,
+    secrets::SecretMatch,
     shape::{Alphabet, Rest, is_pem},
 };
 
@@ -110,10 +110,10 @@ impl Redactor {
     }
 
     /// How much of what was found is kept and how long it is, if it is a secret; what follows is then known.
-    fn judge(&mut self, buffer: &[u8], start: usize, found: &Found) -> Option<(usize, usize)> {
+    fn judge(&mut self, buffer: &[u8], start: usize, found: &SecretMatch) -> Option<(usize, usize)> {
         let shape = match found {
-            Found::Value { length } => return Some((0, *length)),
-            Found::Opening(shape) => shape,
+            SecretMatch::Value { length } => return Some((0, *length)),
+            SecretMatch::Opening(shape) => shape,
         };
         let before = start.checked_sub(1).map(|last| buffer[last]).or(self.before);
         let length = shape.measure(&buffer[start..]).filter(|_| shape.may_follow(before))?;

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{
-    super::{AgentEvent, FailureKind, LimitKind, Scope, Usage, Wait},
+    super::{AgentEvent, FailureKind, LimitKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
     tools::{count, money, text, tool_call, word, written_file},
-    turns::{Answer, Turns},
+    turns::{ToolResult, Turns},
 };
 
 /// Whose words a message holds.
@@ -39,7 +39,7 @@ pub(super) struct Claude {
     /// What the last synthetic message was an error of.
     error: Option<FailureKind>,
     /// When the account may go on, since it was refused.
-    refused: Option<Wait>,
+    refused: Option<RetryWait>,
 }
 
 impl Dialect for Claude {
@@ -77,7 +77,7 @@ fn system(event: &Value, out: &mut Vec<AgentEvent>) {
         // The delay in it is the program's own patience, not what the provider asked for.
         "api_retry" => {
             if let Some(kind) = failure_kind(event, "error_status").and_then(FailureKind::as_limit) {
-                out.push(AgentEvent::RateLimited { kind, wait: Wait::Unknown });
+                out.push(AgentEvent::RateLimited { kind, wait: RetryWait::Unknown });
             }
         }
         _ => {}
@@ -121,7 +121,7 @@ impl Claude {
         if is_next {
             id.clone_into(&mut self.message);
             if let Some(usage) = message.get("usage") {
-                out.push(AgentEvent::Usage { scope: Scope::Turn, usage: tokens(usage) });
+                out.push(AgentEvent::Usage { scope: UsageScope::Turn, usage: tokens(usage) });
             }
         }
     }
@@ -141,7 +141,7 @@ impl Claude {
         for block in event["message"]["content"].as_array().into_iter().flatten() {
             if word(block, "type") == "tool_result" {
                 let refused = block["is_error"].as_bool() == Some(true);
-                let answer = if refused { Answer::Refused } else { Answer::Done };
+                let answer = if refused { ToolResult::Refused } else { ToolResult::Done };
                 self.turns.answer(word(block, "tool_use_id"), answer, out);
             }
         }
@@ -158,7 +158,7 @@ impl Claude {
             out.push(tool_call(name, &call["args"]));
             self.turns.call(id, written_file(name, &call["args"]));
         } else {
-            self.turns.answer(id, Answer::Done, out);
+            self.turns.answer(id, ToolResult::Done, out);
         }
     }
 
@@ -170,7 +170,7 @@ impl Claude {
             self.refused = None;
             return;
         }
-        let wait = info["resetsAt"].as_i64().map_or(Wait::Unknown, Wait::until_second);
+        let wait = info["resetsAt"].as_i64().map_or(RetryWait::Unknown, RetryWait::until_second);
         self.refused = Some(wait);
         out.push(AgentEvent::RateLimited { kind: LimitKind::Limit, wait });
     }
@@ -179,7 +179,7 @@ impl Claude {
     fn result(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
         if let Some(usage) = call_usage(event) {
-            out.push(AgentEvent::Usage { scope: Scope::Call, usage });
+            out.push(AgentEvent::Usage { scope: UsageScope::Call, usage });
         }
         let is_error = event["is_error"].as_bool() == Some(true) || word(event, "subtype") != "success";
         if !is_error {
@@ -193,7 +193,7 @@ impl Claude {
         out.push(AgentEvent::Failed {
             kind: kind.unwrap_or(FailureKind::Other),
             message: listed.or(told).unwrap_or_default(),
-            wait: self.refused.unwrap_or(Wait::Unknown),
+            wait: self.refused.unwrap_or(RetryWait::Unknown),
         });
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{
-    super::{AgentEvent, FailureKind, Scope, Usage, Wait},
+    super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
     tools::{count, text, tool_call, word, written_file},
-    turns::{Answer, Turns},
+    turns::{ToolResult, Turns},
 };
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Codex {
             let files = changes.filter_map(|change| text(change, "path"));
             out.extend(files.map(|path| AgentEvent::FileWritten { path }));
         }
-        self.turns.answer(id, if is_refused { Answer::Refused } else { Answer::Done }, out);
+        self.turns.answer(id, if is_refused { ToolResult::Refused } else { ToolResult::Done }, out);
     }
 
     fn finished(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
@@ -92,7 +92,7 @@ impl Codex {
         if let Some(usage) = event.get("usage") {
             let (tokens_in, tokens_out) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
             out.push(AgentEvent::Usage {
-                scope: Scope::Call,
+                scope: UsageScope::Call,
                 usage: Usage { tokens_in, tokens_out, cost: None },
             });
         }
@@ -114,14 +114,14 @@ fn complaint(message: &str, out: &mut Vec<AgentEvent>) {
         None => out.push(failed(message)),
         Some(cause) => {
             if let Some(kind) = kind_of(cause).as_limit() {
-                out.push(AgentEvent::RateLimited { kind, wait: Wait::Unknown });
+                out.push(AgentEvent::RateLimited { kind, wait: RetryWait::Unknown });
             }
         }
     }
 }
 
 fn failed(message: &str) -> AgentEvent {
-    AgentEvent::Failed { kind: kind_of(message), message: message.to_owned(), wait: Wait::Unknown }
+    AgentEvent::Failed { kind: kind_of(message), message: message.to_owned(), wait: RetryWait::Unknown }
 }
 
 /// What it says behind `Reconnecting... 1/5 (`.

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    super::{AgentEvent, FailureKind, Scope, Usage, Wait},
+    super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
     skim::skim,
     tools::{count, text, tool_call, word, written_file},
-    turns::{Answer, Turns},
+    turns::{ToolResult, Turns},
 };
 
 #[derive(Debug, Default)]
@@ -30,7 +30,8 @@ impl Dialect for Gemini {
             "message" => self.message(event, out),
             "tool_use" => self.tool_use(event, out),
             "tool_result" => {
-                let answer = if word(event, "status") == "success" { Answer::Done } else { Answer::Refused };
+                let answer =
+                    if word(event, "status") == "success" { ToolResult::Done } else { ToolResult::Refused };
                 self.turns.answer(word(event, "tool_id"), answer, out);
             }
             "result" => self.result(event, out),
@@ -76,7 +77,7 @@ impl Gemini {
         if let Some(stats) = event.get("stats") {
             let (tokens_in, tokens_out) = (count(stats, "input_tokens"), count(stats, "output_tokens"));
             out.push(AgentEvent::Usage {
-                scope: Scope::Call,
+                scope: UsageScope::Call,
                 usage: Usage { tokens_in, tokens_out, cost: None },
             });
         }
@@ -111,8 +112,8 @@ fn kind_of(fields: &Value) -> Option<FailureKind> {
 }
 
 /// `"retryDelay": "34s"` in the details of an error.
-fn retry_delay(error: &Value) -> Wait {
+fn retry_delay(error: &Value) -> RetryWait {
     let mut details = error["details"].as_array().into_iter().flatten();
     let told = details.find_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
-    told.map_or(Wait::Unknown, Wait::for_seconds)
+    told.map_or(RetryWait::Unknown, RetryWait::for_seconds)
 }

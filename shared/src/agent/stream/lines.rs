@@ -12,7 +12,7 @@ const PIECE: usize = 64 * 1024;
 const LONGEST: usize = 8 * 1024 * 1024;
 
 /// A line, without its end.
-pub(super) enum Line<'a> {
+pub(super) enum StreamLine<'a> {
     /// Words, whole or a piece of a line that is very long.
     Words(String),
     /// What begins like a JSON object.
@@ -30,7 +30,7 @@ enum Kind {
 
 /// The unfinished line.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineBuffer {
     is_text: bool,
     kind: Kind,
     buffer: Vec<u8>,
@@ -38,13 +38,13 @@ pub(super) struct Lines {
     dropped: usize,
 }
 
-impl Lines {
+impl LineBuffer {
     pub(super) fn new(format: EventFormat) -> Self {
         let is_text = format == EventFormat::Text;
         Self { is_text, kind: Kind::Unclear, buffer: Vec::new(), dropped: 0 }
     }
 
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut give: impl FnMut(Line<'_>)) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut give: impl FnMut(StreamLine<'_>)) {
         while let Some(end) = memchr(b'\n', bytes) {
             self.add(&bytes[..end], &mut give);
             self.end(&mut give);
@@ -54,20 +54,20 @@ impl Lines {
     }
 
     /// Gives a last line that has no end.
-    pub(super) fn finish(&mut self, mut give: impl FnMut(Line<'_>)) {
+    pub(super) fn finish(&mut self, mut give: impl FnMut(StreamLine<'_>)) {
         if !self.buffer.is_empty() || self.dropped > 0 {
             self.end(&mut give);
         }
     }
 
-    fn add(&mut self, bytes: &[u8], give: &mut impl FnMut(Line<'_>)) {
+    fn add(&mut self, bytes: &[u8], give: &mut impl FnMut(StreamLine<'_>)) {
         for part in bytes.chunks(PIECE) {
             self.add_part(part, give);
         }
     }
 
     /// What stands before the first byte that is no space says nothing, and would blur where a line is cut.
-    fn add_part(&mut self, mut bytes: &[u8], give: &mut impl FnMut(Line<'_>)) {
+    fn add_part(&mut self, mut bytes: &[u8], give: &mut impl FnMut(StreamLine<'_>)) {
         if self.kind == Kind::Unclear {
             self.kind = self.kind_of(bytes);
             bytes = if self.is_text { bytes } else { bytes.trim_ascii_start() };
@@ -80,7 +80,7 @@ impl Lines {
         if self.kind != Kind::Json {
             while self.buffer.len() > PIECE {
                 let cut = char_start(&self.buffer, PIECE);
-                give(Line::Words(String::from_utf8_lossy(&self.buffer[..cut]).into_owned()));
+                give(StreamLine::Words(String::from_utf8_lossy(&self.buffer[..cut]).into_owned()));
                 self.buffer.drain(..cut);
             }
         } else if self.buffer.len() > LONGEST {
@@ -99,12 +99,12 @@ impl Lines {
         }
     }
 
-    fn end(&mut self, give: &mut impl FnMut(Line<'_>)) {
+    fn end(&mut self, give: &mut impl FnMut(StreamLine<'_>)) {
         let line = self.buffer.strip_suffix(b"\r").unwrap_or(&self.buffer);
         match self.kind {
-            Kind::Json if self.dropped > 0 => give(Line::TooLong(self.dropped)),
-            Kind::Json => give(Line::Json(line)),
-            _ => give(Line::Words(String::from_utf8_lossy(line).into_owned())),
+            Kind::Json if self.dropped > 0 => give(StreamLine::TooLong(self.dropped)),
+            Kind::Json => give(StreamLine::Json(line)),
+            _ => give(StreamLine::Words(String::from_utf8_lossy(line).into_owned())),
         }
         self.buffer.clear();
         self.buffer.shrink_to(PIECE);

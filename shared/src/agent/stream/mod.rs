@@ -15,7 +15,7 @@ use self::{
     claude::Claude,
     codex::Codex,
     gemini::Gemini,
-    lines::{Line, Lines},
+    lines::{LineBuffer, StreamLine},
     opencode::Opencode,
     skim::skim,
 };
@@ -42,7 +42,7 @@ trait Dialect: Send {
 
 /// Turns what a program prints into events. The pieces in which bytes arrive make no difference.
 pub struct EventReader {
-    lines: Lines,
+    lines: LineBuffer,
     dialect: Option<Box<dyn Dialect>>,
     /// Whether the final event has been read.
     is_over: bool,
@@ -65,7 +65,7 @@ impl EventReader {
             EventFormat::Opencode => Some(Box::<Opencode>::default()),
             EventFormat::Text => None,
         };
-        Self { lines: Lines::new(format), dialect, is_over: false }
+        Self { lines: LineBuffer::new(format), dialect, is_over: false }
     }
 
     /// Takes more bytes; gives what they told.
@@ -90,15 +90,15 @@ impl EventReader {
 
 fn read_line(
     (dialect, is_over): (Option<&mut (dyn Dialect + 'static)>, &mut bool),
-    line: Line<'_>,
+    line: StreamLine<'_>,
     out: &mut Vec<AgentEvent>,
 ) {
     match (dialect, line) {
-        (None, Line::Words(words)) => out.push(AgentEvent::Text(words)),
-        (Some(_), Line::Words(words)) if words.trim().is_empty() => {}
-        (_, Line::Words(words)) => out.push(AgentEvent::Unread(words)),
-        (_, Line::TooLong(bytes)) => out.push(AgentEvent::Unread(format!("[a line of {bytes} bytes]"))),
-        (Some(dialect), Line::Json(bytes)) => match skim(bytes) {
+        (None, StreamLine::Words(words)) => out.push(AgentEvent::Text(words)),
+        (Some(_), StreamLine::Words(words)) if words.trim().is_empty() => {}
+        (_, StreamLine::Words(words)) => out.push(AgentEvent::Unread(words)),
+        (_, StreamLine::TooLong(bytes)) => out.push(AgentEvent::Unread(format!("[a line of {bytes} bytes]"))),
+        (Some(dialect), StreamLine::Json(bytes)) => match skim(bytes) {
             // A program that the agent started can print to the same stream. So the first final event counts, and a
             // second one is not read at all.
             Some(event) if *is_over && dialect.is_final(&event) => out.push(AgentEvent::SecondEnd),
@@ -110,6 +110,6 @@ fn read_line(
             }
             None => out.extend(lines::pieces(bytes).map(AgentEvent::Unread)),
         },
-        (None, Line::Json(bytes)) => out.extend(lines::pieces(bytes).map(AgentEvent::Text)),
+        (None, StreamLine::Json(bytes)) => out.extend(lines::pieces(bytes).map(AgentEvent::Text)),
     }
 }

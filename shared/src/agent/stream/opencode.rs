@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    super::{AgentEvent, FailureKind, Scope, Usage, Wait},
+    super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
     tools::{count, money, text, tool_call, word, written_file},
     turns::Turns,
@@ -67,7 +67,7 @@ impl Opencode {
     }
 
     fn step_finish(&mut self, part: &Value, out: &mut Vec<AgentEvent>) {
-        out.push(AgentEvent::Usage { scope: Scope::Turn, usage: usage(part) });
+        out.push(AgentEvent::Usage { scope: UsageScope::Turn, usage: usage(part) });
         self.turns.end(out);
         match word(part, "reason") {
             "tool-calls" | "unknown" | "" => {}
@@ -75,7 +75,7 @@ impl Opencode {
             reason => out.push(AgentEvent::Failed {
                 kind: FailureKind::Other,
                 message: format!("the model stopped: {reason}"),
-                wait: Wait::Unknown,
+                wait: RetryWait::Unknown,
             }),
         }
     }
@@ -108,9 +108,9 @@ fn failed(error: &Value) -> AgentEvent {
     AgentEvent::Failed { kind, message: message.unwrap_or_default(), wait: asked_to_wait(data) }
 }
 
-fn asked_to_wait(data: &Value) -> Wait {
+fn asked_to_wait(data: &Value) -> RetryWait {
     let headers = &data["responseHeaders"];
     let precise = text(headers, "retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
-    let plain = text(headers, "retry-after").map_or(Wait::Unknown, |value| Wait::of_header(&value));
-    precise.map_or(plain, |millis| Wait::for_seconds(millis / 1000.0))
+    let plain = text(headers, "retry-after").map_or(RetryWait::Unknown, |value| RetryWait::of_header(&value));
+    precise.map_or(plain, |millis| RetryWait::for_seconds(millis / 1000.0))
 }

@@ -10,7 +10,7 @@ const MOST: usize = 1024;
 
 /// How a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ToolResult {
     Done,
     Refused,
 }
@@ -56,11 +56,11 @@ impl Turns {
     }
 
     /// A tool has answered; with the last one the turn ends.
-    pub(super) fn answer(&mut self, id: &str, answer: Answer, out: &mut Vec<AgentEvent>) {
+    pub(super) fn answer(&mut self, id: &str, answer: ToolResult, out: &mut Vec<AgentEvent>) {
         let Some(file) = self.waiting.remove(id) else {
             return;
         };
-        if let (Some(path), Answer::Done) = (file, answer) {
+        if let (Some(path), ToolResult::Done) = (file, answer) {
             out.push(AgentEvent::FileWritten { path });
         }
         if self.waiting.is_empty() {

@@ -6,26 +6,26 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::Fate;
+use super::CleanupOutcome;
 use crate::{cleanup::Candidate, safe_files};
 
-pub(super) fn remove(candidate: &Candidate, path: &Path) -> Fate {
+pub(super) fn remove(candidate: &Candidate, path: &Path) -> CleanupOutcome {
     let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return gone(),
-        Err(error) => return Fate::Failed(error.to_string()),
+        Err(error) => return CleanupOutcome::Failed(error.to_string()),
     };
     let seconds = |time: SystemTime| i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok();
     let written = found.modified().ok().and_then(seconds);
     if !found.is_file() || written != candidate.time || Some(found.len()) != candidate.size {
-        return Fate::Kept("it has changed meanwhile".into());
+        return CleanupOutcome::Kept("it has changed meanwhile".into());
     }
     match safe_files::remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Fate::Failed(error.to_string()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => CleanupOutcome::Failed(error.to_string()),
         _ => gone(),
     }
 }
 
-fn gone() -> Fate {
-    Fate::Removed { saved: Vec::new() }
+fn gone() -> CleanupOutcome {
+    CleanupOutcome::Removed { saved: Vec::new() }
 }

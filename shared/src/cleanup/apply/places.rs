@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::{Doing, Fate};
+use super::{CleanupOutcome, Doing};
 use crate::{
     cleanup::{
-        Active, CleanupError, Content, Item, Save, Spot, Verdict, What,
+        Active, CandidatePlace, CleanupError, CleanupVerdict, JudgedCandidate, Save, UncommittedContent,
+        What,
         survey::{content_of, find_going_on},
     },
     git::Worktree,
     process::Occupants,
-    worktree::{Place, PlaceKind, Pool},
+    worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
 impl Doing<'_> {
@@ -27,12 +28,12 @@ impl Doing<'_> {
             let Some(path) = item.candidate.path() else { continue };
             let place = places.iter().find(|place| place.path == *path);
             let fate = match (place, self.refuse_run(item)) {
-                (_, Some(why)) => Fate::Kept(why),
-                (None, _) => Fate::Removed { saved: Vec::new() },
+                (_, Some(why)) => CleanupOutcome::Kept(why),
+                (None, _) => CleanupOutcome::Removed { saved: Vec::new() },
                 (Some(place), None) => match self.remove_place(pool, item, place, &worktrees) {
                     Ok((saved, trash)) => {
                         self.trash.extend(trash);
-                        Fate::Removed { saved }
+                        CleanupOutcome::Removed { saved }
                     }
                     Err(fate) => fate,
                 },
@@ -46,29 +47,29 @@ impl Doing<'_> {
     fn remove_place(
         &self,
         pool: &Pool,
-        item: &Item,
-        place: &Place,
+        item: &JudgedCandidate,
+        place: &WorktreeRemains,
         worktrees: &[Worktree],
-    ) -> Result<(Vec<String>, Option<PathBuf>), Fate> {
-        let Verdict::Remove(_, save) = item.verdict else {
-            return Err(Fate::Kept(String::new()));
+    ) -> Result<(Vec<String>, Option<PathBuf>), CleanupOutcome> {
+        let CleanupVerdict::Remove(_, save) = item.verdict else {
+            return Err(CleanupOutcome::Kept(String::new()));
         };
-        let _lock = pool.occupy(&place.path).map_err(|error| Fate::Kept(error.to_string()))?;
+        let _lock = pool.occupy(&place.path).map_err(|error| CleanupOutcome::Kept(error.to_string()))?;
         self.refuse_changed(pool, item, place, worktrees)?;
         let mut saved = Vec::new();
-        let failed = |error: &dyn std::error::Error| Fate::Failed(error.to_string());
+        let failed = |error: &dyn std::error::Error| CleanupOutcome::Failed(error.to_string());
         if place.kind != PlaceKind::Scratch {
             let (content, _) = content_of(pool, place).map_err(|error| failed(&error))?;
             match content {
-                Content::Nothing => {}
-                Content::Unsaved(_) if save.content => {
+                UncommittedContent::Nothing => {}
+                UncommittedContent::Unsaved(_) if save.content => {
                     saved.push(self.save_content(&item.candidate, place).map_err(|error| failed(&error))?);
                 }
-                Content::Unsaved(paths) => {
+                UncommittedContent::Unsaved(paths) => {
                     let what = paths.first().cloned().unwrap_or_default();
-                    return Err(Fate::Kept(format!("not committed by now: {what}")));
+                    return Err(CleanupOutcome::Kept(format!("not committed by now: {what}")));
                 }
-                Content::Stuck(why) => return Err(Fate::Kept(why)),
+                UncommittedContent::Stuck(why) => return Err(CleanupOutcome::Kept(why)),
             }
             saved.extend(self.save_head(item, save)?);
         }
@@ -80,11 +81,11 @@ impl Doing<'_> {
     fn refuse_changed(
         &self,
         pool: &Pool,
-        item: &Item,
-        place: &Place,
+        item: &JudgedCandidate,
+        place: &WorktreeRemains,
         worktrees: &[Worktree],
-    ) -> Result<(), Fate> {
-        let kept = |why: &str| Err(Fate::Kept(why.to_owned()));
+    ) -> Result<(), CleanupOutcome> {
+        let kept = |why: &str| Err(CleanupOutcome::Kept(why.to_owned()));
         match Occupants::find() {
             None => return kept("which processes are in it cannot be told"),
             Some(occupants) => {
@@ -93,7 +94,7 @@ impl Doing<'_> {
                 }
             }
         }
-        let Spot::Worktree { branch, head, .. } = &item.candidate.spot else {
+        let CandidatePlace::Worktree { branch, head, .. } = &item.candidate.spot else {
             return Ok(());
         };
         if let Some(moved) = place.worktree.as_ref().and_then(|worktree| pool.find_moved(worktree)) {
@@ -114,8 +115,8 @@ impl Doing<'_> {
     }
 
     /// Commits on no branch that only this worktree leads to.
-    fn save_head(&self, item: &Item, save: Save) -> Result<Option<String>, Fate> {
-        let Spot::Worktree { branch: None, head: Some(head), .. } = &item.candidate.spot else {
+    fn save_head(&self, item: &JudgedCandidate, save: Save) -> Result<Option<String>, CleanupOutcome> {
+        let CandidatePlace::Worktree { branch: None, head: Some(head), .. } = &item.candidate.spot else {
             return Ok(None);
         };
         if !save.commits {
@@ -124,7 +125,7 @@ impl Doing<'_> {
         let name = self.save_name(&item.candidate, *head);
         match self.save_commit(&name, *head) {
             Ok(()) => Ok(Some(name)),
-            Err(error) => Err(Fate::Failed(error.to_string())),
+            Err(error) => Err(CleanupOutcome::Failed(error.to_string())),
         }
     }
 }

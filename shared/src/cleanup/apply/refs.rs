@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Doing, Fate};
+use super::{CleanupOutcome, Doing};
 use crate::{
     cleanup::{
-        Candidate, CleanupError, Commits, Save, Spot, Verdict, What,
+        Candidate, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save, What,
         survey::{self, branch_of, find_going_on},
     },
     git::{RefFacts, RefMove},
@@ -25,7 +25,7 @@ struct Doomed {
 
 impl Doing<'_> {
     pub(super) fn remove_refs(&mut self) -> Result<(), CleanupError> {
-        let open = self.open(|item| matches!(item.candidate.spot, Spot::Ref { .. }));
+        let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Ref { .. }));
         if open.is_empty() {
             return Ok(());
         }
@@ -33,7 +33,9 @@ impl Doing<'_> {
         self.save_all(&mut doomed)?;
         self.delete(&doomed);
         for one in doomed.iter().filter(|one| one.has_upstream) {
-            if let (Some(branch), Some(Fate::Removed { .. })) = (branch_of(&one.name), &self.fates[one.at]) {
+            if let (Some(branch), Some(CleanupOutcome::Removed { .. })) =
+                (branch_of(&one.name), &self.fates[one.at])
+            {
                 let _ = self.sweep.repository.forget_branch_settings(branch.as_str());
             }
         }
@@ -53,12 +55,12 @@ impl Doing<'_> {
         for at in open {
             let Some((name, tip)) = self.items[at].candidate.as_ref() else { continue };
             let Some(found) = refs.get(name) else {
-                self.fates[at] = Some(Fate::Removed { saved: Vec::new() });
+                self.fates[at] = Some(CleanupOutcome::Removed { saved: Vec::new() });
                 continue;
             };
             match self.refuse_ref(at, &refs, &used) {
-                _ if found.target != tip => self.fates[at] = Some(Fate::Kept(MOVED.into())),
-                Some(why) => self.fates[at] = Some(Fate::Kept(why)),
+                _ if found.target != tip => self.fates[at] = Some(CleanupOutcome::Kept(MOVED.into())),
+                Some(why) => self.fates[at] = Some(CleanupOutcome::Kept(why)),
                 None => {
                     let has_upstream = found.upstream.is_some();
                     doomed.push(Doomed { at, name: name.to_owned(), tip, saved: Vec::new(), has_upstream });
@@ -105,7 +107,7 @@ impl Doing<'_> {
         if held.is_empty() {
             return Ok(());
         }
-        let shelf = crate::session::Archive::new(self.sweep.repository).list()?;
+        let shelf = crate::session::SessionReader::new(self.sweep.repository).list()?;
         let now = survey::Refs::new(refs.values().cloned().collect(), &shelf, self.sweep.maker())?;
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [What::SessionBranch, What::Branch] {
@@ -119,7 +121,7 @@ impl Doing<'_> {
             let candidate = &items[one.at].candidate;
             let is_loose = is_held(candidate) && loose.contains(&(is_session(candidate.what), one.tip));
             if is_loose {
-                fates[one.at] = Some(Fate::Kept("its commits are nowhere else by now".into()));
+                fates[one.at] = Some(CleanupOutcome::Kept("its commits are nowhere else by now".into()));
             }
             !is_loose
         });
@@ -130,8 +132,8 @@ impl Doing<'_> {
     fn save_all(&self, doomed: &mut [Doomed]) -> Result<(), CleanupError> {
         let wants = |one: &&mut Doomed| {
             let save = match self.items[one.at].verdict {
-                Verdict::Remove(_, save) => save,
-                Verdict::Keep(_) => Save::NOTHING,
+                CleanupVerdict::Remove(_, save) => save,
+                CleanupVerdict::Keep(_) => Save::NOTHING,
             };
             save.commits
         };
@@ -175,7 +177,7 @@ impl Doing<'_> {
         let repository = self.sweep.repository;
         let Err(error) = repository.move_refs(&moves, "arborist: cleanup") else {
             for one in doomed {
-                self.fates[one.at] = Some(Fate::Removed { saved: one.saved.clone() });
+                self.fates[one.at] = Some(CleanupOutcome::Removed { saved: one.saved.clone() });
             }
             return;
         };
@@ -189,11 +191,11 @@ impl Doing<'_> {
     }
 
     /// One that could not be deleted with others: it was moved, it is gone, or a git that was killed left its lock.
-    fn delete_alone(&self, one: &Doomed, why: &str) -> Fate {
+    fn delete_alone(&self, one: &Doomed, why: &str) -> CleanupOutcome {
         let repository = self.sweep.repository;
         match repository.find_ref(&one.name) {
-            Ok(None) => return Fate::Removed { saved: one.saved.clone() },
-            Ok(Some(now)) if now != one.tip => return Fate::Kept(MOVED.into()),
+            Ok(None) => return CleanupOutcome::Removed { saved: one.saved.clone() },
+            Ok(Some(now)) if now != one.tip => return CleanupOutcome::Kept(MOVED.into()),
             _ => {}
         }
         if let Some(pool) = &self.sweep.pool {
@@ -202,8 +204,8 @@ impl Doing<'_> {
         }
         let moves = [RefMove { name: &one.name, new: None, old: Some(one.tip) }];
         match repository.move_refs(&moves, "arborist: cleanup") {
-            Ok(()) => Fate::Removed { saved: one.saved.clone() },
-            Err(_) => Fate::Failed(why.to_owned()),
+            Ok(()) => CleanupOutcome::Removed { saved: one.saved.clone() },
+            Err(_) => CleanupOutcome::Failed(why.to_owned()),
         }
     }
 }

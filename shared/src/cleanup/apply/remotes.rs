@@ -2,23 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Doing, Fate};
+use super::{CleanupOutcome, Doing};
 use crate::{
-    cleanup::{CleanupError, Commits, Plan, Save, Spot, Sweep, Verdict, survey::Refs},
+    cleanup::{
+        CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Commits, Save, Sweep, survey::Refs,
+    },
     git::RemoteError,
     name::Oid,
-    session::Archive,
+    session::SessionReader,
 };
 
 /// The branches that a remote has, or why it could not be asked.
-pub(super) type Answer = Result<Vec<(String, Oid)>, String>;
+pub(super) type RemoteBranches = Result<Vec<(String, Oid)>, String>;
 
 impl Sweep<'_> {
     /// Asks each remote that something goes of for its branches.
-    pub(super) fn ask_remotes(&self, plan: &Plan) -> Result<HashMap<String, Answer>, CleanupError> {
+    pub(super) fn ask_remotes(
+        &self,
+        plan: &CleanupPlan,
+    ) -> Result<HashMap<String, RemoteBranches>, CleanupError> {
         let mut answers = HashMap::new();
-        for item in plan.items.iter().filter(|item| matches!(item.verdict, Verdict::Remove(..))) {
-            let Spot::Remote { remote, .. } = &item.candidate.spot else { continue };
+        for item in plan.items.iter().filter(|item| matches!(item.verdict, CleanupVerdict::Remove(..))) {
+            let CandidatePlace::Remote { remote, .. } = &item.candidate.spot else { continue };
             if answers.contains_key(remote) {
                 continue;
             }
@@ -36,9 +41,9 @@ impl Sweep<'_> {
 
 impl Doing<'_> {
     pub(super) fn remove_remotes(&mut self) -> Result<(), CleanupError> {
-        let open = self.open(|item| matches!(item.candidate.spot, Spot::Remote { .. }));
+        let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Remote { .. }));
         for (remote, answer) in std::mem::take(&mut self.remotes) {
-            let is_there = |at: &usize| matches!(&self.items[*at].candidate.spot, Spot::Remote { remote: own, .. } if *own == remote);
+            let is_there = |at: &usize| matches!(&self.items[*at].candidate.spot, CandidatePlace::Remote { remote: own, .. } if *own == remote);
             let of_remote: Vec<usize> = open.iter().copied().filter(is_there).collect();
             self.remove_of_remote((&remote, answer), of_remote)?;
         }
@@ -47,13 +52,13 @@ impl Doing<'_> {
 
     fn remove_of_remote(
         &mut self,
-        (remote, answer): (&str, Answer),
+        (remote, answer): (&str, RemoteBranches),
         mut open: Vec<usize>,
     ) -> Result<(), CleanupError> {
         let now = match answer {
             Ok(now) => now,
             Err(why) => {
-                let fate = Fate::Failed(format!("'{remote}' could not be asked: {why}"));
+                let fate = CleanupOutcome::Failed(format!("'{remote}' could not be asked: {why}"));
                 open.iter().for_each(|at| self.fates[*at] = Some(fate.clone()));
                 return Ok(());
             }
@@ -75,8 +80,8 @@ impl Doing<'_> {
         let fates = self.delete_at(remote, &branches)?;
         for ((at, refused), saved) in open.iter().zip(fates).zip(saved) {
             self.fates[*at] = Some(match refused {
-                None => Fate::Removed { saved },
-                Some(why) => Fate::Failed(format!("'{remote}' refused: {why}")),
+                None => CleanupOutcome::Removed { saved },
+                Some(why) => CleanupOutcome::Failed(format!("'{remote}' refused: {why}")),
             });
         }
         Ok(())
@@ -93,7 +98,7 @@ impl Doing<'_> {
 
     fn remote_tip(&self, at: usize) -> Option<(String, Oid)> {
         match &self.items[at].candidate.spot {
-            Spot::Remote { name, tip, .. } => Some((name.clone(), *tip)),
+            CandidatePlace::Remote { name, tip, .. } => Some((name.clone(), *tip)),
             _ => None,
         }
     }
@@ -106,7 +111,7 @@ impl Doing<'_> {
         open: &[usize],
     ) -> Result<HashSet<Oid>, CleanupError> {
         let repository = self.sweep.repository;
-        let shelf = Archive::new(repository).list()?;
+        let shelf = SessionReader::new(repository).list()?;
         let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf, self.sweep.maker())?;
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
@@ -126,29 +131,34 @@ impl Doing<'_> {
     }
 
     /// What keeps a branch of a remote after all.
-    fn look_at_remote(&self, at: usize, now: &[(String, Oid)], landed: &HashSet<Oid>) -> Option<Fate> {
+    fn look_at_remote(
+        &self,
+        at: usize,
+        now: &[(String, Oid)],
+        landed: &HashSet<Oid>,
+    ) -> Option<CleanupOutcome> {
         let item = &self.items[at];
         let (name, tip) = self.remote_tip(at)?;
         if let Some(why) = self.refuse_run(item) {
-            return Some(Fate::Kept(why));
+            return Some(CleanupOutcome::Kept(why));
         }
         match now.iter().find(|(found, _)| *found == name) {
-            None => return Some(Fate::Removed { saved: Vec::new() }),
+            None => return Some(CleanupOutcome::Removed { saved: Vec::new() }),
             Some((_, target)) if *target != tip => {
-                return Some(Fate::Kept("it was moved there: fetch first".into()));
+                return Some(CleanupOutcome::Kept("it was moved there: fetch first".into()));
             }
             Some(_) => {}
         }
         let is_proved = matches!(item.candidate.commits, Commits::Landed { .. });
         if !landed.contains(&tip) && !is_proved {
-            return Some(Fate::Kept("what it landed on was moved there: fetch first".into()));
+            return Some(CleanupOutcome::Kept("what it landed on was moved there: fetch first".into()));
         }
         None
     }
 
     fn save_remote(&self, at: usize) -> Result<Vec<String>, CleanupError> {
         let item = &self.items[at];
-        let (Verdict::Remove(_, Save { commits: true, .. }), Some((_, tip))) =
+        let (CleanupVerdict::Remove(_, Save { commits: true, .. }), Some((_, tip))) =
             (&item.verdict, self.remote_tip(at))
         else {
             return Ok(Vec::new());

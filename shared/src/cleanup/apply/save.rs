@@ -3,13 +3,13 @@
 use super::Doing;
 use crate::{
     cleanup::{
-        Candidate, Spot, What,
+        Candidate, CandidatePlace, What,
         saved::{Part, name_of},
         survey::branch_of,
     },
     git::{GitError, RefMove, Repository, Signing, Worktree},
     name::Oid,
-    worktree::Place,
+    worktree::WorktreeRemains,
 };
 
 /// What the commit says that holds what lay in a worktree.
@@ -43,7 +43,11 @@ impl Doing<'_> {
     }
 
     /// Keeps what lies in a place, and what is staged there if that is something else. Gives the ref.
-    pub(super) fn save_content(&self, candidate: &Candidate, place: &Place) -> Result<String, GitError> {
+    pub(super) fn save_content(
+        &self,
+        candidate: &Candidate,
+        place: &WorktreeRemains,
+    ) -> Result<String, GitError> {
         let view = self.view_of(place)?;
         let name = place.name();
         let head = view.head.commit;
@@ -63,7 +67,7 @@ impl Doing<'_> {
     }
 
     /// The repository as it is seen from a place, also from a folder that git does not know any more.
-    fn view_of(&self, place: &Place) -> Result<Repository, GitError> {
+    fn view_of(&self, place: &WorktreeRemains) -> Result<Repository, GitError> {
         let repository = self.sweep.repository;
         let known = self.sweep.pool.as_ref().filter(|_| place.worktree.is_some());
         let view = match known {
@@ -86,10 +90,10 @@ impl Doing<'_> {
 fn unit_of(candidate: &Candidate) -> String {
     let of_task = |name: &str| name.strip_prefix("refs/heads/arborist/task/").map(str::to_owned);
     let unit = match &candidate.spot {
-        Spot::Ref { name, .. } | Spot::Remote { name, .. } => {
+        CandidatePlace::Ref { name, .. } | CandidatePlace::Remote { name, .. } => {
             of_task(name).or_else(|| branch_of(name).map(|branch| branch.component()))
         }
-        Spot::Worktree { branch: Some(branch), .. } => {
+        CandidatePlace::Worktree { branch: Some(branch), .. } => {
             of_task(&branch.to_ref()).or_else(|| Some(branch.component()))
         }
         _ => None,

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{Ground, branch_of, ours::Named, readable, reflog_time};
+use super::{CleanupFacts, branch_of, ours::TaskBranch, readable, reflog_time};
 use crate::{
-    cleanup::{Active, Candidate, CleanupError, Remotes, Spot, What},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, Remotes, What},
     git::RefFacts,
     name::{BranchName, TASK_BRANCHES, TASK_REFS, TaskId},
     queue::{Claimant, TICKETS},
@@ -14,14 +14,14 @@ pub(super) const UNPROVED: &str = "nothing proves that git arborist made it";
 /// Where all branches of ours stand, of tasks and of sessions.
 pub(super) const OURS: &str = "refs/heads/arborist/";
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     pub(super) fn branches(&self) -> Result<Vec<Candidate>, CleanupError> {
         let is_of_session =
             |found: &RefFacts| self.refs.is_session_branch(&found.name) || self.is_recorded_elsewhere(found);
         let here = self.refs.below(OURS).filter(|found| !is_of_session(found));
         let (mut named, mut others) = (Vec::new(), Vec::new());
         for found in here {
-            match found.name.strip_prefix(TASK_REFS).and_then(|rest| Named::read(rest, found)) {
+            match found.name.strip_prefix(TASK_REFS).and_then(|rest| TaskBranch::read(rest, found)) {
                 Some(one) => named.push(one),
                 None => others.push(unnamed(found)),
             }
@@ -41,16 +41,16 @@ impl Ground<'_> {
     fn remote_branches(&self, remote: &str) -> Result<Vec<Candidate>, CleanupError> {
         let prefix = format!("refs/remotes/{remote}/{TASK_BRANCHES}");
         let there = self.refs.below(&prefix);
-        let named: Vec<Named<'_>> =
-            there.filter_map(|found| Named::read(found.name.strip_prefix(&prefix)?, found)).collect();
+        let named: Vec<TaskBranch<'_>> =
+            there.filter_map(|found| TaskBranch::read(found.name.strip_prefix(&prefix)?, found)).collect();
         let ours = self.find_ours(&named)?;
         Ok(named.iter().map(|named| self.remote_branch(remote, named, &ours)).collect())
     }
 
-    fn branch(&self, named: &Named<'_>, ours: &HashSet<String>) -> Option<Candidate> {
+    fn branch(&self, named: &TaskBranch<'_>, ours: &HashSet<String>) -> Option<Candidate> {
         let found = named.found;
         let branch = branch_of(&found.name)?;
-        let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
         let mut candidate = self.task_branch(named, spot, ours);
         candidate.time = candidate.time.max(reflog_time(&self.sweep.repository.common_dir, &found.name));
         candidate.owners.push(branch.to_string());
@@ -67,9 +67,9 @@ impl Ground<'_> {
         Some(candidate)
     }
 
-    fn remote_branch(&self, remote: &str, named: &Named<'_>, ours: &HashSet<String>) -> Candidate {
+    fn remote_branch(&self, remote: &str, named: &TaskBranch<'_>, ours: &HashSet<String>) -> Candidate {
         let name = format!("{TASK_REFS}{}/{}", named.run, named.task);
-        let spot = Spot::Remote { remote: remote.to_owned(), name, tip: named.found.target };
+        let spot = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: named.found.target };
         let mut candidate = self.task_branch(named, spot, ours);
         candidate.what = What::RemoteBranch;
         candidate.name = format!("{remote}/{}", candidate.name);
@@ -77,8 +77,8 @@ impl Ground<'_> {
     }
 
     /// What is the same for a branch here and at a remote.
-    fn task_branch(&self, named: &Named<'_>, spot: Spot, ours: &HashSet<String>) -> Candidate {
-        let Named { run, task, found } = named;
+    fn task_branch(&self, named: &TaskBranch<'_>, spot: CandidatePlace, ours: &HashSet<String>) -> Candidate {
+        let TaskBranch { run, task, found } = named;
         let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", readable(run)));
         candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone()];
         candidate.run = Some((*run).to_owned());
@@ -125,7 +125,7 @@ impl Ground<'_> {
 /// One of which not even the name has the form that we give: it is listed, so that nobody wonders, and it stays.
 fn unnamed(found: &RefFacts) -> Candidate {
     let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
-    let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+    let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
     let mut candidate = Candidate::new(What::Branch, spot, name.to_owned());
     candidate.owners = vec![name.to_owned()];
     candidate.time = found.time;

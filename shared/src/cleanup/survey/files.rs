@@ -7,18 +7,18 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::Ground;
+use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CleanupError, Spot, What},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
-    process::{Attendance, FileLock},
+    process::{FileLock, OrphanLock},
 };
 
 const GATES: &str = "refs/arborist/gates/";
 /// How the names of logs end, and of what lies beside them.
 const LOGS: [&str; 3] = [".log", ".prompt", ".tools"];
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     pub(super) fn logs(&self) -> Result<Vec<Candidate>, CleanupError> {
         let options = &self.sweep.options;
         let common = self.sweep.repository.common_dir.join("arborist/logs");
@@ -67,7 +67,7 @@ impl Ground<'_> {
         let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(Attendance::SUFFIX)) else {
+            let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(OrphanLock::SUFFIX)) else {
                 continue;
             };
             match FileLock::look(&entry.path()) {
@@ -83,7 +83,7 @@ impl Ground<'_> {
     /// What gates said, and what was read of histories: it can be found out again.
     pub(super) fn caches(&self) -> Vec<Candidate> {
         let gate = |found: &RefFacts| {
-            let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+            let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
             let name = found.name.strip_prefix("refs/arborist/").unwrap_or(&found.name);
             let mut candidate = Candidate::new(What::Cache, spot, name.to_owned());
             candidate.time = found.time;
@@ -112,7 +112,7 @@ fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Cand
             continue;
         }
         let written = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let mut candidate = Candidate::new(what, Spot::Path(entry.path()), name.clone());
+        let mut candidate = Candidate::new(what, CandidatePlace::Path(entry.path()), name.clone());
         candidate.owners = vec![name.split('_').next().unwrap_or(&name).to_owned()];
         candidate.time = written.and_then(|time| i64::try_from(time.as_secs()).ok());
         candidate.size = Some(file.len());

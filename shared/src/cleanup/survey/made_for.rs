@@ -9,8 +9,8 @@ use crate::{
     history::Event,
     message::Status,
     name::{BranchName, SessionId},
-    session::{Driver, Stored},
-    workspace::Section,
+    session::{Driver, StoredRecord},
+    workspace::RepoSection,
 };
 
 /// So much of the beginning of a log is read.
@@ -22,12 +22,12 @@ const MOST: usize = 10;
 #[derive(Clone, Copy)]
 pub(in crate::cleanup) struct Maker<'a> {
     pub(in crate::cleanup) repository: &'a Repository,
-    pub(in crate::cleanup) section: &'a Section,
+    pub(in crate::cleanup) section: &'a RepoSection,
 }
 
 impl Maker<'_> {
     /// What the branch of a session would be called, if it is one that a run of ours has.
-    pub(super) fn name_for(&self, stored: &Stored) -> Option<String> {
+    pub(super) fn name_for(&self, stored: &StoredRecord) -> Option<String> {
         let (context, session) = (&stored.record.context, &stored.record.session);
         let is_one =
             context.driver == Driver::Run && self.section.is_session_branch(&context.branch, session);

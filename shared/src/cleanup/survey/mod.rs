@@ -23,27 +23,28 @@ use std::{
 };
 
 use super::{
-    Active, Candidate, CleanupError, Commits, Spot, Sweep, Topic, What, left_running::LeftRunning, proof,
+    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What, left_running::LeftRunning,
+    proof,
 };
 use crate::{
     git::{GoingOn, Worktree},
     name::{BranchName, Oid},
     process::{FileLock, Occupants},
-    queue::{CLAIMS, Claim, Claimant},
-    session::{Archive, Shelf},
-    worktree::Place,
+    queue::{CLAIMS, Claimant, QueueClaim},
+    session::{SessionList, SessionReader},
+    worktree::WorktreeRemains,
 };
 
 /// Everything that is asked once.
-pub(super) struct Ground<'a> {
+pub(super) struct CleanupFacts<'a> {
     sweep: &'a Sweep<'a>,
     refs: Refs,
     worktrees: Vec<Worktree>,
-    places: Vec<Place>,
+    places: Vec<WorktreeRemains>,
     going_on: Vec<(PathBuf, GoingOn)>,
     occupants: Option<Occupants>,
     here: Option<PathBuf>,
-    shelf: Shelf,
+    shelf: SessionList,
     open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
     /// Who has claimed what, by the components of their targets.
@@ -54,7 +55,7 @@ pub(super) struct Ground<'a> {
 
 /// All candidates with all facts but their sizes.
 pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError> {
-    let ground = Ground::look(sweep)?;
+    let ground = CleanupFacts::look(sweep)?;
     let mut found = Vec::new();
     if sweep.covers(Topic::Worktrees) {
         found.extend(ground.worktrees());
@@ -85,11 +86,11 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     Ok(found)
 }
 
-impl<'a> Ground<'a> {
+impl<'a> CleanupFacts<'a> {
     fn look(sweep: &'a Sweep<'a>) -> Result<Self, CleanupError> {
         let repository = sweep.repository;
         let refs = repository.start_surveying_refs();
-        let notes = Archive::new(repository).list()?;
+        let notes = SessionReader::new(repository).list()?;
         let worktrees = repository.list_worktrees()?;
         let places = sweep.pool.as_ref().map(|pool| pool.list_places(&worktrees)).unwrap_or_default();
         let mut ground = Self {
@@ -111,7 +112,7 @@ impl<'a> Ground<'a> {
             ground.unpushed = repository.unpushed("refs/heads/")?;
         }
         if ground.refs.below(CLAIMS).next().is_some() {
-            ground.claims = Claim::survey(repository, sweep.options.rules.now)?;
+            ground.claims = QueueClaim::survey(repository, sweep.options.rules.now)?;
         }
         Ok(ground)
     }
@@ -144,7 +145,7 @@ impl<'a> Ground<'a> {
     fn stand(&self, found: &mut [Candidate]) {
         let mut places: HashMap<BranchName, usize> = HashMap::new();
         for (at, candidate) in found.iter().enumerate() {
-            if let Spot::Worktree { branch: Some(branch), .. } = &candidate.spot {
+            if let CandidatePlace::Worktree { branch: Some(branch), .. } = &candidate.spot {
                 places.insert(branch.clone(), at);
             }
         }
@@ -238,7 +239,7 @@ impl<'a> Ground<'a> {
 
 fn remote_of(candidate: &Candidate) -> Option<String> {
     match &candidate.spot {
-        Spot::Remote { remote, .. } => Some(remote.clone()),
+        CandidatePlace::Remote { remote, .. } => Some(remote.clone()),
         _ => None,
     }
 }
@@ -246,9 +247,9 @@ fn remote_of(candidate: &Candidate) -> Option<String> {
 /// The commit of which it matters where else it is.
 fn tip_of(candidate: &Candidate) -> Option<Oid> {
     match (&candidate.spot, candidate.what) {
-        (Spot::Ref { .. }, What::Claim | What::Saved | What::Cache) => None,
-        (Spot::Ref { tip, .. } | Spot::Remote { tip, .. }, _) => Some(*tip),
-        (Spot::Worktree { branch: None, head, is_scratch: false, .. }, _) => *head,
+        (CandidatePlace::Ref { .. }, What::Claim | What::Saved | What::Cache) => None,
+        (CandidatePlace::Ref { tip, .. } | CandidatePlace::Remote { tip, .. }, _) => Some(*tip),
+        (CandidatePlace::Worktree { branch: None, head, is_scratch: false, .. }, _) => *head,
         _ => None,
     }
 }

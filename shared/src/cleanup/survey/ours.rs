@@ -5,9 +5,9 @@ use std::{
     io::Read,
 };
 
-use super::{Ground, branch_of, readable};
+use super::{CleanupFacts, branch_of, readable};
 use crate::{
-    cleanup::{Candidate, CleanupError, Spot, What},
+    cleanup::{Candidate, CandidatePlace, CleanupError, What},
     git::{LogLine, RefFacts},
     name::{Oid, TaskId},
     queue::TICKETS,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A branch whose name has the form that we give to branches of tasks, here or at a remote.
-pub(super) struct Named<'a> {
+pub(super) struct TaskBranch<'a> {
     pub(super) run: &'a str,
     pub(super) task: TaskId,
     pub(super) found: &'a RefFacts,
@@ -29,7 +29,7 @@ const MOST: usize = 10_000;
 /// What we write into logs begins with this.
 pub(super) const WE: &str = "arborist: ";
 
-impl<'a> Named<'a> {
+impl<'a> TaskBranch<'a> {
     /// What stands behind the prefix of all branches of tasks is `{run}/{task}`.
     pub(super) fn read(rest: &'a str, found: &'a RefFacts) -> Option<Self> {
         let (run, task) = rest.split_once('/')?;
@@ -42,12 +42,12 @@ impl<'a> Named<'a> {
     }
 }
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     /// Of these branches the full names of those that git arborist made: a commit of the task stands on it, behind where it
     /// left the branches that stay; or its log, its worktree, its ticket or its mark tells.
-    pub(super) fn find_ours(&self, branches: &[Named<'_>]) -> Result<HashSet<String>, CleanupError> {
+    pub(super) fn find_ours(&self, branches: &[TaskBranch<'_>]) -> Result<HashSet<String>, CleanupError> {
         let repository = self.sweep.repository;
-        let (proved, open): (Vec<&Named<'_>>, Vec<&Named<'_>>) =
+        let (proved, open): (Vec<&TaskBranch<'_>>, Vec<&TaskBranch<'_>>) =
             branches.iter().partition(|named| self.is_proved(named));
         let mut ours: HashSet<String> = proved.iter().map(|named| named.found.name.clone()).collect();
         let tips: Vec<Oid> = open.iter().filter_map(|named| named.found.commit).collect();
@@ -77,7 +77,7 @@ impl Ground<'_> {
     /// that were merged.
     fn is_told(
         &self,
-        named: &Named<'_>,
+        named: &TaskBranch<'_>,
         loose: &HashMap<Oid, LogLine>,
         landings: &HashMap<Oid, Oid>,
     ) -> Result<bool, CleanupError> {
@@ -100,10 +100,10 @@ impl Ground<'_> {
     }
 
     /// The branches that these may have landed on.
-    fn targets_of(&self, branches: &[&Named<'_>]) -> Vec<Oid> {
+    fn targets_of(&self, branches: &[&TaskBranch<'_>]) -> Vec<Oid> {
         let mut targets: Vec<Oid> = Vec::new();
         for named in branches {
-            let spot = Spot::Ref { name: named.found.name.clone(), tip: named.found.target };
+            let spot = CandidatePlace::Ref { name: named.found.name.clone(), tip: named.found.target };
             let mut candidate = Candidate::new(What::Branch, spot, String::new());
             candidate.run = Some(named.run.to_owned());
             targets.extend(self.refs.targets(&candidate).into_iter().map(|(_, tip)| tip));
@@ -113,8 +113,8 @@ impl Ground<'_> {
         targets
     }
 
-    fn is_proved(&self, named: &Named<'_>) -> bool {
-        let Named { run, task, found } = named;
+    fn is_proved(&self, named: &TaskBranch<'_>) -> bool {
+        let TaskBranch { run, task, found } = named;
         if named.is_told_by(&found.subject) || self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
             return true;
         }

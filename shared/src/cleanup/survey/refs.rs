@@ -8,10 +8,10 @@ use std::{
 
 use super::made_for::Maker;
 use crate::{
-    cleanup::{Candidate, CleanupError, Spot, What},
+    cleanup::{Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
     name::{Oid, SessionId},
-    session::Shelf,
+    session::SessionList,
 };
 
 /// All refs, by their names.
@@ -49,7 +49,7 @@ const TAIL: u64 = 1024;
 impl Refs {
     pub(in crate::cleanup) fn new(
         mut all: Vec<RefFacts>,
-        shelf: &Shelf,
+        shelf: &SessionList,
         maker: Maker<'_>,
     ) -> Result<Self, CleanupError> {
         all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -142,7 +142,7 @@ impl Refs {
         let run = candidate.run.as_deref().map(super::readable);
         let mut names: Vec<String> = Vec::new();
         match &candidate.spot {
-            Spot::Remote { remote, .. } => {
+            CandidatePlace::Remote { remote, .. } => {
                 names.extend(run.map(|run| format!("refs/remotes/{remote}/{run}")));
                 names.extend(["main", "master"].map(|name| format!("refs/remotes/{remote}/{name}")));
             }

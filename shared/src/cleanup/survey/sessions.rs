@@ -1,21 +1,21 @@
 //! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
 
 use super::{
-    Ground, branch_of,
+    CleanupFacts, branch_of,
     branches::{OURS, UNPROVED},
     reflog_time,
 };
 use crate::{
-    cleanup::{Active, Candidate, Spot, What},
+    cleanup::{Active, Candidate, CandidatePlace, What},
     git::{RefFacts, Repository},
     name::{BranchName, SessionId, TASK_REFS},
-    session::{SESSIONS, Shelf, Standing, Stored, TRANSCRIPTS},
+    session::{SESSIONS, SessionList, SessionState, StoredRecord, TRANSCRIPTS},
 };
 
 /// What cannot be told of a session that another repository of its workspace records.
 pub(super) const ELSEWHERE: &str = "whether its session is over: it is recorded in another repository";
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     pub(super) fn sessions(&self) -> Vec<Candidate> {
         let branches = self.shelf.sessions.iter().filter_map(|stored| self.session_branch(stored));
         let mut found: Vec<Candidate> = branches.collect();
@@ -27,10 +27,10 @@ impl Ground<'_> {
         found
     }
 
-    fn session_branch(&self, stored: &Stored) -> Option<Candidate> {
+    fn session_branch(&self, stored: &StoredRecord) -> Option<Candidate> {
         let found = self.refs.branch_of_session(&stored.record.session)?;
         let (name, session) = (found.name.clone(), stored.record.session.to_string());
-        let spot = Spot::Ref { name: name.clone(), tip: found.target };
+        let spot = CandidatePlace::Ref { name: name.clone(), tip: found.target };
         let branch = branch_of(&name)?;
         let mut candidate = Candidate::new(What::SessionBranch, spot, branch.to_string());
         candidate.owners = vec![session, branch.to_string()];
@@ -65,12 +65,12 @@ impl Ground<'_> {
 
     /// The branches of sessions that a remote has.
     pub(super) fn remote_sessions(&self, remote: &str) -> Vec<Candidate> {
-        let there = |stored: &Stored| {
+        let there = |stored: &StoredRecord| {
             let name = self.sweep.maker().name_for(stored)?;
             let branch = branch_of(&name)?;
             let found = self.refs.find(&format!("refs/remotes/{remote}/{branch}"))?;
             let begins = self.sweep.maker().begins_on(found, &branch, &stored.record.session);
-            let spot = Spot::Remote { remote: remote.to_owned(), name, tip: found.target };
+            let spot = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: found.target };
             let mut candidate = Candidate::new(What::RemoteBranch, spot, format!("{remote}/{branch}"));
             candidate.owners = vec![stored.record.session.to_string(), branch.to_string()];
             candidate.run = Some(branch.component());
@@ -90,7 +90,7 @@ impl Ground<'_> {
     fn record(&self, prefix: &str, found: &RefFacts) -> Candidate {
         let session = found.name.strip_prefix(prefix).unwrap_or(&found.name).to_owned();
         let kind = if prefix == SESSIONS { "records" } else { "transcript" };
-        let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
         let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
         candidate.time = found.time;
         self.tell_session(&mut candidate, &session);
@@ -103,7 +103,7 @@ impl Ground<'_> {
     }
 
     /// What belongs to a session that is not over stays.
-    fn tell_standing(&self, candidate: &mut Candidate, stored: &Stored) {
+    fn tell_standing(&self, candidate: &mut Candidate, stored: &StoredRecord) {
         let open = self.open_sessions.iter().find(|open| open.session == stored.record.session);
         candidate.active.extend(open.map(|open| Active::Session(open.session.clone(), open.standing)));
     }
@@ -131,7 +131,7 @@ impl Ground<'_> {
 /// One of which only its own repository could tell more.
 fn unrecorded(found: &RefFacts) -> Candidate {
     let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
-    let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+    let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
     let mut candidate = Candidate::new(What::SessionBranch, spot, name.clone());
     candidate.owners = name.rsplit('/').next().map(str::to_owned).into_iter().chain([name.clone()]).collect();
     candidate.time = found.time;
@@ -143,14 +143,14 @@ fn unrecorded(found: &RefFacts) -> Candidate {
 pub(super) struct OpenSession {
     session: SessionId,
     run: String,
-    standing: Standing,
+    standing: SessionState,
 }
 
 /// Those sessions that are not over.
-pub(super) fn find_open(repository: &Repository, shelf: &Shelf) -> Vec<OpenSession> {
-    let open = |stored: &Stored| {
+pub(super) fn find_open(repository: &Repository, shelf: &SessionList) -> Vec<OpenSession> {
+    let open = |stored: &StoredRecord| {
         let standing = shelf.standing(repository, stored);
-        let is_open = matches!(standing, Standing::Running | Standing::Open | Standing::Paused);
+        let is_open = matches!(standing, SessionState::Running | SessionState::Open | SessionState::Paused);
         let (session, run) = (stored.record.session.clone(), stored.record.context.branch.component());
         is_open.then_some(OpenSession { session, run, standing })
     };

@@ -1,18 +1,18 @@
 //! The small refs beside branches: landings that were parked, claims, marks of attempts, saved work.
 
-use super::{Ground, readable, reflog_time};
+use super::{CleanupFacts, readable, reflog_time};
 use crate::{
-    cleanup::{Active, Candidate, CleanupError, Spot, What, saved::SAVED},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, saved::SAVED},
     git::RefFacts,
     name::{Attempt, LANDINGS},
     queue::CLAIMS,
     record::Unfinished,
 };
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     fn small(&self, what: What, prefix: &str, found: &RefFacts) -> Candidate {
         let rest = found.name.strip_prefix(prefix).unwrap_or(&found.name);
-        let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
         let mut candidate = Candidate::new(what, spot, rest.to_owned());
         candidate.owners = rest.split('/').map(str::to_owned).collect();
         candidate.time = found.time;

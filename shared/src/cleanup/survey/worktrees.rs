@@ -7,12 +7,12 @@ use std::{
     thread,
 };
 
-use super::{Ground, sessions::ELSEWHERE};
+use super::{CleanupFacts, sessions::ELSEWHERE};
 use crate::{
-    cleanup::{Active, Candidate, Content, Rules, Spot, What},
-    git::{Dirt, GitError, GoingOn, Repository, Worktree, find_repository},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
+    git::{GitError, GoingOn, Repository, UncommittedPath, Worktree, find_repository},
     name::BranchName,
-    worktree::{Place, PlaceKind, Pool},
+    worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
 /// So many worktrees are looked into side by side.
@@ -27,12 +27,12 @@ pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf,
     worktrees.iter().filter_map(look).collect()
 }
 
-impl Ground<'_> {
+impl CleanupFacts<'_> {
     pub(super) fn worktrees(&self) -> Vec<Candidate> {
         self.places.iter().map(|place| self.place(place)).collect()
     }
 
-    fn place(&self, place: &Place) -> Candidate {
+    fn place(&self, place: &WorktreeRemains) -> Candidate {
         let what = match place.kind {
             PlaceKind::Trash => What::Trash,
             PlaceKind::Orphan => What::Folder,
@@ -62,7 +62,7 @@ impl Ground<'_> {
         candidate
     }
 
-    fn tell_ownership(&self, candidate: &mut Candidate, place: &Place) {
+    fn tell_ownership(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let lock = place.worktree.as_ref().and_then(|worktree| worktree.lock.clone());
         match (place.kind, lock) {
             (PlaceKind::Foreign, Some(reason)) => candidate.active.push(Active::Locked(reason)),
@@ -89,7 +89,7 @@ impl Ground<'_> {
         }
     }
 
-    fn tell_occupant(&self, candidate: &mut Candidate, place: &Place) {
+    fn tell_occupant(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let Some(pool) = &self.sweep.pool else { return };
         match pool.find_occupant(&place.path) {
             Ok(None) => {}
@@ -125,7 +125,7 @@ impl Ground<'_> {
     pub(super) fn look_into(&self, found: &mut [Candidate]) {
         let Some(pool) = &self.sweep.pool else { return };
         let rules = &self.sweep.options.rules;
-        let wanted: Vec<(usize, &Place)> = found
+        let wanted: Vec<(usize, &WorktreeRemains)> = found
             .iter()
             .enumerate()
             .filter(|(_, candidate)| is_open(candidate, rules))
@@ -156,45 +156,48 @@ impl Ground<'_> {
 }
 
 /// Whether it matters what lies in it.
-fn is_open(candidate: &Candidate, rules: &Rules) -> bool {
+fn is_open(candidate: &Candidate, rules: &CleanupRules) -> bool {
     let is_place = matches!(candidate.what, What::Worktree | What::Folder);
-    let is_scratch = matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+    let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
     let is_old =
         candidate.time.is_some_and(|time| rules.now.saturating_sub(time).max(0) >= rules.older_than.0);
     is_place && !is_scratch && is_old && candidate.active.is_empty() && candidate.unknown.is_empty()
 }
 
-fn spot_of(place: &Place) -> Spot {
+fn spot_of(place: &WorktreeRemains) -> CandidatePlace {
     match &place.worktree {
-        Some(worktree) => Spot::Worktree {
+        Some(worktree) => CandidatePlace::Worktree {
             path: place.path.clone(),
             branch: worktree.branch.clone(),
             head: worktree.head,
             is_scratch: place.kind == PlaceKind::Scratch,
             is_missing: place.is_missing,
         },
-        None => Spot::Path(place.path.clone()),
+        None => CandidatePlace::Path(place.path.clone()),
     }
 }
 
 /// What lies in a place that no commit holds, and what git ignores there.
-pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<(Content, Vec<String>), GitError> {
+pub(in crate::cleanup) fn content_of(
+    pool: &Pool,
+    place: &WorktreeRemains,
+) -> Result<(UncommittedContent, Vec<String>), GitError> {
     let alone = |content| Ok((content, Vec::new()));
     if place.worktree.is_none() {
         return alone(files_of(&place.path));
     }
     let Some(view) = pool.look_into(place) else {
-        return alone(Content::Stuck("its git directory is gone".into()));
+        return alone(UncommittedContent::Stuck("its git directory is gone".into()));
     };
     // Their commits may be nowhere else; 'worktree remove' brings them to safety.
     if view.git_dir.join("modules").is_dir() {
-        return alone(Content::Stuck("repositories of submodules are in it".into()));
+        return alone(UncommittedContent::Stuck("repositories of submodules are in it".into()));
     }
     if place.is_missing {
         return alone(staged_in(&view)?);
     }
     if place.path.join(".git").is_dir() {
-        return alone(Content::Stuck("a repository of its own is in it".into()));
+        return alone(UncommittedContent::Stuck("a repository of its own is in it".into()));
     }
     // What was never filled has no index, and nothing of anybody's in it unless somebody put it there.
     if !view.git_dir.join("index").exists() {
@@ -202,12 +205,12 @@ pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<(Cont
     }
     let dirt = view.dirt()?;
     let ignored = view.list_ignored()?;
-    let submodule = dirt.iter().find(|dirt| dirt.is_inside_submodule).map(Dirt::shown);
+    let submodule = dirt.iter().find(|dirt| dirt.is_inside_submodule).map(UncommittedPath::shown);
     let inner = || Repository::find_inner(&place.path, &dirt, &ignored).as_deref().map(shown);
     let content = match submodule.or_else(inner) {
-        Some(inner) => Content::Stuck(format!("a repository with work in it: {inner}")),
-        None if dirt.is_empty() => Content::Nothing,
-        None => Content::Unsaved(dirt.iter().map(Dirt::shown).collect()),
+        Some(inner) => UncommittedContent::Stuck(format!("a repository with work in it: {inner}")),
+        None if dirt.is_empty() => UncommittedContent::Nothing,
+        None => UncommittedContent::Unsaved(dirt.iter().map(UncommittedPath::shown).collect()),
     };
     Ok((content, ignored.iter().map(|path| shown(path)).collect()))
 }
@@ -217,18 +220,18 @@ fn shown(path: &Path) -> String {
 }
 
 /// Of a worktree whose folder is gone, what was staged is still there.
-fn staged_in(view: &Repository) -> Result<Content, GitError> {
+fn staged_in(view: &Repository) -> Result<UncommittedContent, GitError> {
     let Some(head) = view.head.commit.filter(|_| view.git_dir.join("index").exists()) else {
-        return Ok(Content::Nothing);
+        return Ok(UncommittedContent::Nothing);
     };
     let staged = view.staged_since(head)?;
     let shown: Vec<String> =
         staged.iter().map(|path| crate::message::visible(&String::from_utf8_lossy(path))).collect();
-    Ok(if shown.is_empty() { Content::Nothing } else { Content::Unsaved(shown) })
+    Ok(if shown.is_empty() { UncommittedContent::Nothing } else { UncommittedContent::Unsaved(shown) })
 }
 
 /// Everything in a folder but its link to a repository.
-fn files_of(folder: &Path) -> Content {
+fn files_of(folder: &Path) -> UncommittedContent {
     let mut paths: Vec<String> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -237,11 +240,11 @@ fn files_of(folder: &Path) -> Content {
         }
         if let Some(inner) = find_repository(&entry.path()) {
             let inner = shown(inner.strip_prefix(folder).unwrap_or(&inner));
-            return Content::Stuck(format!("a repository of its own is in it: {inner}"));
+            return UncommittedContent::Stuck(format!("a repository of its own is in it: {inner}"));
         }
         paths.push(crate::message::visible(&name.to_string_lossy()));
     }
     paths.sort();
     paths.truncate(MOST);
-    if paths.is_empty() { Content::Nothing } else { Content::Unsaved(paths) }
+    if paths.is_empty() { UncommittedContent::Nothing } else { UncommittedContent::Unsaved(paths) }
 }

@@ -9,10 +9,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::surface::{How, Item};
+use super::surface::{How, WatchedItem};
 use crate::{
     git::is_own_exclude,
-    safe_files::{self, Enclosure, Kind},
+    safe_files::{self, Enclosure, FileKind},
 };
 
 /// Larger files are only told by their size and time, and cannot be put back.
@@ -111,10 +111,10 @@ impl There {
     /// Whether what is at a path is as it was before, as far as one look tells. Whoever gets a no looks closely.
     fn is_as_before(path: &Path, how: How, before: &Self) -> bool {
         let Ok(found) = path.symlink_metadata() else { return is_same(how, before, &Self::Nothing) };
-        let after = match Kind::of(&found) {
-            Kind::Folder => Self::Folder,
+        let after = match FileKind::of(&found) {
+            FileKind::Folder => Self::Folder,
             // Of a file that git writes all the time, only that it is one matters.
-            Kind::File if how == How::Sort || matches!(before, Self::Large { .. }) => Self::large(&found),
+            FileKind::File if how == How::Sort || matches!(before, Self::Large { .. }) => Self::large(&found),
             _ => Self::known_or_read(path, &found, AtWork::Somebody),
         };
         is_same(how, before, &after)
@@ -123,10 +123,10 @@ impl There {
     fn look_at(path: &Path) -> Self {
         match safe_files::kind_of(path) {
             None => Self::Nothing,
-            Some(Kind::Folder) => Self::Folder,
-            Some(Kind::Special) => Self::Special,
-            Some(Kind::Link) => Self::Link(fs::read_link(path).unwrap_or_default()),
-            Some(Kind::File) => Self::file(path),
+            Some(FileKind::Folder) => Self::Folder,
+            Some(FileKind::Special) => Self::Special,
+            Some(FileKind::Link) => Self::Link(fs::read_link(path).unwrap_or_default()),
+            Some(FileKind::File) => Self::file(path),
         }
     }
 
@@ -158,13 +158,13 @@ impl There {
 }
 
 /// What was found at each path.
-pub(super) type Known = BTreeMap<PathBuf, (How, There)>;
+pub(super) type PathStates = BTreeMap<PathBuf, (How, There)>;
 
 /// Everything that is watched, as it was.
 #[derive(Debug)]
 pub(super) struct Copy {
-    items: Vec<Item>,
-    there: Known,
+    items: Vec<WatchedItem>,
+    there: PathStates,
     /// Where we may write: nothing outside of these is put back.
     inside: Vec<PathBuf>,
     /// Where a folder is moved to that took the place of something else.
@@ -172,7 +172,12 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn take(mut items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf, at_work: AtWork) -> Self {
+    pub(super) fn take(
+        mut items: Vec<WatchedItem>,
+        inside: Vec<PathBuf>,
+        aside: PathBuf,
+        at_work: AtWork,
+    ) -> Self {
         let mut there = look(&items, at_work);
         // What a link of the user's leads to is watched, too: a folder of hooks or a file of settings that several
         // repositories share. Each round finds the links in what the last one added.
@@ -188,7 +193,7 @@ impl Copy {
     }
 
     /// Takes what is outside from what was `known` of it before, or makes it known.
-    pub(super) fn keep_outside(&mut self, known: Option<Known>) -> Known {
+    pub(super) fn keep_outside(&mut self, known: Option<PathStates>) -> PathStates {
         let is_inside = |path: &Path| self.inside.iter().any(|folder| path.starts_with(folder));
         let outside = || {
             self.there
@@ -247,7 +252,7 @@ impl Copy {
         let Ok(entries) = safe_files::list_kinds(folder) else { return false };
         entries.iter().all(|entry| {
             self.there.contains_key(&entry.path)
-                && (entry.kind != Kind::Folder || self.has_nothing_new(&entry.path))
+                && (entry.kind != FileKind::Folder || self.has_nothing_new(&entry.path))
         })
     }
 
@@ -255,7 +260,7 @@ impl Copy {
     fn move_crowded(&self) -> Vec<String> {
         let folders = self.items.iter().filter(|item| item.how == How::Folder).map(|item| &item.path);
         let is_crowded = |folder: &&PathBuf| {
-            let mut now = Known::new();
+            let mut now = PathStates::new();
             self.count_in(folder) <= MOST && !look_into(folder, AtWork::Somebody, &mut now, Some(MOST))
         };
         folders
@@ -325,24 +330,24 @@ fn write(path: &Path, before: &There) -> io::Result<()> {
 }
 
 /// What links lead to that is not watched yet.
-fn targets_of(there: &Known, items: &[Item]) -> Vec<Item> {
+fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
     let is_closely = |how: How| matches!(how, How::Whole | How::Folder | How::Excludes);
     let links = there.iter().filter(|(_, (how, there))| is_closely(*how) && matches!(there, There::Link(_)));
-    let mut targets: Vec<Item> = Vec::new();
+    let mut targets: Vec<WatchedItem> = Vec::new();
     for (path, (how, _)) in links {
         let Ok(target) = path.canonicalize() else { continue };
         let how = if target.is_dir() { How::Folder } else { *how };
-        let is_known = |item: &Item| item.path == target;
+        let is_known = |item: &WatchedItem| item.path == target;
         if !there.contains_key(&target) && !items.iter().chain(&targets).any(is_known) {
-            targets.push(Item { path: target, how });
+            targets.push(WatchedItem { path: target, how });
         }
     }
     targets
 }
 
-fn look(items: &[Item], at_work: AtWork) -> Known {
+fn look(items: &[WatchedItem], at_work: AtWork) -> PathStates {
     let mut found = BTreeMap::new();
-    for Item { path, how } in items {
+    for WatchedItem { path, how } in items {
         let there = There::at(path, at_work);
         if *how == How::Folder && there == There::Folder {
             look_into(path, at_work, &mut found, None);
@@ -355,7 +360,7 @@ fn look(items: &[Item], at_work: AtWork) -> Known {
 }
 
 /// Looks at everything in a folder. False if there is more than `most`, and then the rest is left out.
-fn look_into(folder: &Path, at_work: AtWork, found: &mut Known, most: Option<usize>) -> bool {
+fn look_into(folder: &Path, at_work: AtWork, found: &mut PathStates, most: Option<usize>) -> bool {
     let mut open = vec![folder.to_owned()];
     let mut count = 0;
     while let Some(folder) = open.pop() {
@@ -367,12 +372,12 @@ fn look_into(folder: &Path, at_work: AtWork, found: &mut Known, most: Option<usi
             return false;
         }
         for entry in entries {
-            let there = if entry.kind == Kind::File && count > MOST {
+            let there = if entry.kind == FileKind::File && count > MOST {
                 entry.path.symlink_metadata().map_or(There::Nothing, |file| There::large(&file))
             } else {
                 There::at(&entry.path, at_work)
             };
-            if entry.kind == Kind::Folder {
+            if entry.kind == FileKind::Folder {
                 open.push(entry.path.clone());
             }
             found.insert(entry.path, (How::Whole, there));
@@ -423,7 +428,7 @@ fn is_lane_gone(path: &Path, after: &There) -> bool {
 
 /// git looks into no submodule that has no folder.
 fn is_submodule_gone(path: &Path) -> bool {
-    path.parent().is_none_or(|folder| safe_files::kind_of(folder) != Some(Kind::Folder))
+    path.parent().is_none_or(|folder| safe_files::kind_of(folder) != Some(FileKind::Folder))
 }
 
 #[cfg(test)]

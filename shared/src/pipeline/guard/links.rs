@@ -13,7 +13,7 @@ use super::surface;
 use crate::{
     git,
     message::visible,
-    safe_files::{self, ChangeStamp, Entry, Kind, StampedName},
+    safe_files::{self, ChangeStamp, FileKind, FolderEntry, StampedName},
 };
 
 /// What git reads and writes in a git directory, with everything below. What lies at its top is always looked at; other
@@ -153,12 +153,12 @@ impl Links {
         let listed = safe_files::list_stamps(objects).unwrap_or_default();
         for (name, kind, stamp) in &listed {
             let is_listed_always = name == "info" || name == "pack";
-            if *kind == Kind::Folder && !is_listed_always && seen.get(name) == Some(stamp) {
+            if *kind == FileKind::Folder && !is_listed_always && seen.get(name) == Some(stamp) {
                 continue;
             }
             // This is asked before the look: what comes after the look must have another time.
             let is_fresh = stamp.is_fresh();
-            for folder in found.take(vec![Entry { path: objects.join(name), kind: *kind }]) {
+            for folder in found.take(vec![FolderEntry { path: objects.join(name), kind: *kind }]) {
                 let before = found.odd.len();
                 if is_listed_always {
                     found.take_all(&folder);
@@ -179,22 +179,22 @@ impl Links {
 
 impl Found {
     /// Takes in what is in a folder, and gives the folders in it.
-    fn take(&mut self, entries: Vec<Entry>) -> Vec<PathBuf> {
+    fn take(&mut self, entries: Vec<FolderEntry>) -> Vec<PathBuf> {
         let mut folders = Vec::new();
-        for Entry { path, kind } in entries {
+        for FolderEntry { path, kind } in entries {
             let inner = path.strip_prefix(&self.git_dir).unwrap_or(&path);
             if git::is_misplaced(&self.git_dir, inner, kind) {
                 self.misplaced.push(path);
                 continue;
             }
             match kind {
-                Kind::Folder => folders.push(path),
-                Kind::Special if path.ends_with(LISTENER) => {}
-                Kind::Link | Kind::Special => self.odd.push(path),
-                Kind::File if is_cache(&path) => {
+                FileKind::Folder => folders.push(path),
+                FileKind::Special if path.ends_with(LISTENER) => {}
+                FileKind::Link | FileKind::Special => self.odd.push(path),
+                FileKind::File if is_cache(&path) => {
                     self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
                 }
-                Kind::File => {}
+                FileKind::File => {}
             }
         }
         folders
@@ -222,7 +222,7 @@ fn is_cache(path: &Path) -> bool {
     }
 }
 
-fn list(folder: &Path) -> Vec<Entry> {
+fn list(folder: &Path) -> Vec<FolderEntry> {
     safe_files::list_kinds(folder).unwrap_or_default()
 }
 

@@ -13,19 +13,19 @@ use std::{
     },
 };
 
-use copy::{AtWork, Copy, Known};
+use copy::{AtWork, Copy, PathStates};
 use links::Links;
-use surface::{How, Item};
+use surface::{How, WatchedItem};
 
 use crate::{
-    git::{Company, Freeze, HiddenMarks, HomeWatch, ObjectWatch, RefWatch, Repository},
+    git::{HiddenMarks, HomeWatch, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
     message::visible,
 };
 
 /// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
 /// it was before the first of them began, and every one that was at work has trespassed.
 #[derive(Debug, Clone, Default)]
-pub struct Sentry(Arc<Mutex<Post>>);
+pub struct ConfigGuard(Arc<Mutex<Post>>);
 
 /// How many agents, reviewers and tests are watched, in all repositories of this process.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
@@ -52,15 +52,15 @@ impl<'r> Neighbours<'r> {
 
     /// Who is at work now.
     #[must_use]
-    pub fn now(self) -> Company {
-        if self.at_work == 0 && !self.has_others { Company::Alone } else { Company::Others }
+    pub fn now(self) -> OtherWriters {
+        if self.at_work == 0 && !self.has_others { OtherWriters::Alone } else { OtherWriters::Others }
     }
 
     /// Who has been at work since, beside a child that `own` watches are for.
     #[must_use]
-    pub fn since(self, own: usize) -> Company {
+    pub fn since(self, own: usize) -> OtherWriters {
         let others = BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
-        if others || self.repository.has_other_runs() { Company::Others } else { self.now() }
+        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
     }
 }
 
@@ -70,7 +70,7 @@ struct Post {
     before: Option<Copy>,
     modules: Modules,
     /// What is watched and never put back, as it was before the first agent of all.
-    outside: Option<Known>,
+    outside: Option<PathStates>,
     /// Links and queues in the git directories, as they were before the first agent of all.
     links: Option<Links>,
     /// Everything that was put back since the first of them began.
@@ -79,8 +79,8 @@ struct Post {
 
 /// What is watched for one agent, until it is dropped.
 #[derive(Debug)]
-pub struct Watch {
-    sentry: Sentry,
+pub struct ConfigWatch {
+    sentry: ConfigGuard,
     /// How many changes were known when it began.
     known: usize,
     /// Whether another one was at work then.
@@ -108,10 +108,10 @@ struct Modules {
     known: Vec<PathBuf>,
 }
 
-impl Sentry {
+impl ConfigGuard {
     /// An agent begins to work in the worktree of `repository`.
     #[must_use]
-    pub fn watch(&self, repository: &Repository) -> Watch {
+    pub fn watch(&self, repository: &Repository) -> ConfigWatch {
         let mut post = self.post();
         BEGUN.fetch_add(1, Ordering::SeqCst);
         let at_work = match WATCHES.fetch_add(1, Ordering::SeqCst) {
@@ -131,7 +131,15 @@ impl Sentry {
         let place = PlaceWatch::begin(repository, at_work);
         let homes = repository.watch_homes(at_work == AtWork::Nobody);
         let objects = repository.watch_objects();
-        Watch { sentry: self.clone(), known, at_work, place, homes, objects, refs: repository.watch_refs() }
+        ConfigWatch {
+            sentry: self.clone(),
+            known,
+            at_work,
+            place,
+            homes,
+            objects,
+            refs: repository.watch_refs(),
+        }
     }
 
     /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
@@ -143,10 +151,10 @@ impl Sentry {
 
     /// The same for a child that runs in the first of several worktrees and has no business in the others.
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
-        let watches: Vec<Watch> = places.iter().map(|place| self.watch(place)).collect();
+        let watches: Vec<ConfigWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
         let mut found: Vec<String> = Vec::new();
-        for change in watches.iter().flat_map(Watch::end) {
+        for change in watches.iter().flat_map(ConfigWatch::end) {
             if !found.contains(&change) {
                 found.push(change);
             }
@@ -164,7 +172,7 @@ impl Sentry {
 fn own(repository: &Repository, at_work: AtWork) -> Copy {
     let mut items = surface::own(repository);
     let top = repository.worktree.clone();
-    items.extend(top.iter().map(|top| Item { path: top.join(".git"), how: How::Whole }));
+    items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), how: How::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
     Copy::take(items, inside, aside(&repository.git_dir), at_work)
 }
@@ -177,7 +185,7 @@ fn aside(git_dir: &Path) -> PathBuf {
 impl Post {
     fn begin(
         repository: &Repository,
-        (outside, links): (Option<Known>, Option<Links>),
+        (outside, links): (Option<PathStates>, Option<Links>),
         at_work: AtWork,
     ) -> Self {
         let common_dir = &repository.common_dir;
@@ -223,7 +231,7 @@ impl Modules {
     }
 }
 
-impl Watch {
+impl ConfigWatch {
     /// Another worktree that the same child can reach. Call this before the child begins, and end what is returned after
     /// this: what both worktrees share is looked at only once.
     #[must_use]
@@ -309,8 +317,8 @@ fn settle(repository: &Repository) {
 /// From here on git obeys only the settings that are there now. Where they cannot be read, git refuses to work.
 fn freeze(repository: &Repository, at_work: AtWork) {
     let freeze = match at_work {
-        AtWork::Nobody => Freeze::Anew,
-        AtWork::Somebody => Freeze::Once,
+        AtWork::Nobody => SettingsChange::Anew,
+        AtWork::Somebody => SettingsChange::Once,
     };
     let _ = repository.freeze_settings(freeze);
 }
@@ -320,7 +328,7 @@ pub(super) fn joined(trespasses: &[String]) -> Option<String> {
     (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
 
-impl Drop for Watch {
+impl Drop for ConfigWatch {
     fn drop(&mut self) {
         let mut post = self.sentry.post();
         post.at_work -= 1;

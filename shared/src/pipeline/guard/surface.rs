@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     git::{Config, Repository},
-    safe_files::{self, Kind},
+    safe_files::{self, FileKind},
 };
 
 /// How something is watched.
@@ -96,25 +96,25 @@ const DEPTH: usize = 6;
 
 /// One thing that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Item {
+pub(super) struct WatchedItem {
     pub(super) path: PathBuf,
     pub(super) how: How,
 }
 
 /// Files that the configuration of a repository names. Found once, before the first agent begins.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Named {
+pub(super) struct NamedFiles {
     /// Files of configuration, includes among them, and what they name.
     pub(super) files: Vec<PathBuf>,
     /// `core.hooksPath`, as it is written.
     pub(super) hooks: Option<PathBuf>,
 }
 
-impl Named {
+impl NamedFiles {
     /// What the configuration names. One that cannot be read names nothing; git itself refuses to work with it then.
     pub(super) fn find(repository: &Repository) -> Self {
         /// A run asks for each of its repositories once.
-        static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<Named>>>> = Mutex::new(None);
+        static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<NamedFiles>>>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         let found = known.entry(repository.common_dir.clone());
@@ -168,7 +168,7 @@ fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
 }
 
 /// What all agents of a repository share.
-pub(super) fn shared(repository: &Repository) -> Vec<Item> {
+pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
     let common = &repository.common_dir;
     let mut items = items(common, &SHARED);
     // Where refs are kept in files, nobody has reason to make tables of them.
@@ -176,13 +176,13 @@ pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     for module in modules(common) {
         items.extend(self::items(&module, &MODULE));
         let named = named_by_module(repository, &module).into_iter();
-        items.extend(named.map(|path| Item { path, how: How::Whole }));
+        items.extend(named.map(|path| WatchedItem { path, how: How::Whole }));
     }
-    let named = Named::find(repository);
-    items.extend(named.files.into_iter().map(|path| Item { path, how: How::Whole }));
+    let named = NamedFiles::find(repository);
+    items.extend(named.files.into_iter().map(|path| WatchedItem { path, how: How::Whole }));
     items.extend(named.hooks.filter(|path| path.is_absolute()).map(folder));
     let logs = log_folders(repository).into_iter();
-    items.extend(logs.map(|path| Item { path, how: How::Sort }));
+    items.extend(logs.map(|path| WatchedItem { path, how: How::Sort }));
     items
 }
 
@@ -196,29 +196,29 @@ pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
 }
 
 /// What is watched for one agent alone.
-pub(super) fn own(repository: &Repository) -> Vec<Item> {
+pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     let mut items = items(&repository.git_dir, &OWN);
     for module in modules(&repository.git_dir) {
         items.extend(self::items(&module, &MODULE));
     }
     items.extend(submodules(repository));
     let top = repository.worktree.iter();
-    let hooks = Named::find(repository).hooks.filter(|path| path.is_relative());
+    let hooks = NamedFiles::find(repository).hooks.filter(|path| path.is_relative());
     items.extend(top.zip(hooks).map(|(top, hooks)| folder(plain(&top.join(hooks)))));
     items
 }
 
 /// What leads from a worktree to the repositories of its submodules. A repository that is put there has settings of its own,
 /// and git obeys them as soon as it looks into the submodule.
-fn submodules(repository: &Repository) -> Vec<Item> {
+fn submodules(repository: &Repository) -> Vec<WatchedItem> {
     let Some(top) = &repository.worktree else { return Vec::new() };
     let mut items = Vec::new();
     for path in known_gitlinks(repository) {
         let path = top.join(OsStr::from_bytes(&path)).join(".git");
-        if safe_files::kind_of(&path) == Some(Kind::Folder) {
+        if safe_files::kind_of(&path) == Some(FileKind::Folder) {
             items.extend(self::items(&path, &MODULE));
         }
-        items.push(Item { path, how: How::Submodule });
+        items.push(WatchedItem { path, how: How::Submodule });
     }
     items
 }
@@ -253,17 +253,17 @@ pub(super) fn modules(common_dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn items(folder: &Path, list: &[(&str, How)]) -> Vec<Item> {
-    list.iter().map(|(name, how)| Item { path: folder.join(name), how: *how }).collect()
+fn items(folder: &Path, list: &[(&str, How)]) -> Vec<WatchedItem> {
+    list.iter().map(|(name, how)| WatchedItem { path: folder.join(name), how: *how }).collect()
 }
 
-fn folder(path: PathBuf) -> Item {
-    Item { path, how: How::Folder }
+fn folder(path: PathBuf) -> WatchedItem {
+    WatchedItem { path, how: How::Folder }
 }
 
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = safe_files::list(folder).unwrap_or_default();
-    entries.into_iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.path).collect()
+    entries.into_iter().filter(|entry| entry.kind == FileKind::Folder).map(|entry| entry.path).collect()
 }
 
 fn plain(path: &Path) -> PathBuf {

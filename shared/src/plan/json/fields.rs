@@ -13,7 +13,7 @@ use crate::{
     name::TaskId,
     plan::{
         Problem,
-        assemble::Place,
+        assemble::SourcePlace,
         text::{Offset, SpecFile},
     },
 };
@@ -22,7 +22,7 @@ use crate::{
 const SMALL: usize = 32;
 
 /// An id with the place where it is written.
-pub(super) type Placed = (TaskId, Place);
+pub(super) type PlacedId = (TaskId, SourcePlace);
 
 /// The keys that an object may have.
 pub(super) struct Keys {
@@ -57,15 +57,15 @@ impl<'a> Fields<'a> {
         Self { file, problems: Vec::new(), mistakes: Vec::new(), start }
     }
 
-    pub(super) fn place(&self, value: &impl Ranged) -> Place {
-        Place { file: 0, at: self.start + value.range().start }
+    pub(super) fn place(&self, value: &impl Ranged) -> SourcePlace {
+        SourcePlace { file: 0, at: self.start + value.range().start }
     }
 
-    pub(super) fn wrong(&mut self, place: Place, what: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn wrong(&mut self, place: SourcePlace, what: impl Into<String>, fix: impl Into<String>) {
         self.problems.push(self.file.problem(place.at, what, fix));
     }
 
-    pub(super) fn doubt(&mut self, place: Place, what: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn doubt(&mut self, place: SourcePlace, what: impl Into<String>, fix: impl Into<String>) {
         self.mistakes.push(self.file.problem(place.at, what, fix));
     }
 
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
 
     /// An object as key and value pairs; a key that stands twice is wrong.
     pub(super) fn pairs<'v>(&mut self, object: &'v Object<'a>) -> Vec<(&'v str, &'v Value<'a>)> {
-        let mut seen: HashMap<&str, Place> = HashMap::new();
+        let mut seen: HashMap<&str, SourcePlace> = HashMap::new();
         let is_small = object.properties.len() <= SMALL;
         let mut pairs: Vec<(&'v str, &'v Value<'a>)> = Vec::with_capacity(object.properties.len());
         for property in &object.properties {
@@ -175,7 +175,7 @@ impl<'a> Fields<'a> {
         read
     }
 
-    pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<Placed> {
+    pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<PlacedId> {
         let place = self.place(value);
         let Value::StringLit(text) = value else {
             self.mistyped(value, key, "a text");
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn ids(&mut self, key: &str, value: &Value<'a>) -> Vec<Placed> {
+    pub(super) fn ids(&mut self, key: &str, value: &Value<'a>) -> Vec<PlacedId> {
         self.list(key, value).iter().filter_map(|item| self.id(key, item)).collect()
     }
 

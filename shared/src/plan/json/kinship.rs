@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use super::{
-    fields::{Fields, Placed},
+    fields::{Fields, PlacedId},
     node::Node,
 };
 use crate::name::TaskId;
 
 /// Nodes by position in the file.
-pub(super) type Index = HashMap<TaskId, usize>;
+pub(super) type NodesByPosition = HashMap<TaskId, usize>;
 
 /// The children of each node and the roots, all by position.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Kinship {
 }
 
 /// Settles who belongs to whom, and notes every contradiction.
-pub(super) fn settle(fields: &mut Fields<'_>, nodes: &mut [Node], index: &Index) -> Kinship {
+pub(super) fn settle(fields: &mut Fields<'_>, nodes: &mut [Node], index: &NodesByPosition) -> Kinship {
     let mut children = vec![Vec::new(); nodes.len()];
     for at in 0..nodes.len() {
         for (child, place) in std::mem::take(&mut nodes[at].children) {
@@ -38,7 +38,7 @@ pub(super) fn settle(fields: &mut Fields<'_>, nodes: &mut [Node], index: &Index)
 }
 
 /// Lets a parent claim a child; false if the child has another parent, or this one already.
-fn claim(fields: &mut Fields<'_>, nodes: &mut [Node], child: usize, (parent, place): Placed) -> bool {
+fn claim(fields: &mut Fields<'_>, nodes: &mut [Node], child: usize, (parent, place): PlacedId) -> bool {
     let node = &mut nodes[child];
     let id = &node.task.id;
     let what = match &node.task.parent {
@@ -61,7 +61,7 @@ fn claim(fields: &mut Fields<'_>, nodes: &mut [Node], child: usize, (parent, pla
 fn children_that_only_say_so_themselves(
     fields: &mut Fields<'_>,
     nodes: &mut [Node],
-    index: &Index,
+    index: &NodesByPosition,
     children: &mut [Vec<usize>],
 ) {
     for at in 0..nodes.len() {
@@ -80,7 +80,7 @@ fn children_that_only_say_so_themselves(
     }
 }
 
-pub(super) fn unknown(fields: &mut Fields<'_>, key: &str, (id, place): &Placed) {
+pub(super) fn unknown(fields: &mut Fields<'_>, key: &str, (id, place): &PlacedId) {
     let what = format!("'{key}' names '{id}', which is not in the plan");
     fields.wrong(*place, what, format!("add the task '{id}' or drop it here"));
 }

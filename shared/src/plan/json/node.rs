@@ -2,10 +2,10 @@
 
 use jsonc_parser::ast::Value;
 
-use super::fields::{Fields, Keys, Placed};
+use super::fields::{Fields, Keys, PlacedId};
 use crate::{
     name::TaskId,
-    plan::{Mark, Source, Task, TestCommand, TestKind, assemble::Place},
+    plan::{Mark, Task, TaskSource, TestCommand, TestKind, assemble::SourcePlace},
 };
 
 const KEYS: Keys = Keys {
@@ -40,19 +40,23 @@ const TEST_KEYS: Keys =
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) task: Task,
-    pub(super) place: Place,
-    pub(super) parent: Option<Placed>,
-    pub(super) children: Vec<Placed>,
+    pub(super) place: SourcePlace,
+    pub(super) parent: Option<PlacedId>,
+    pub(super) children: Vec<PlacedId>,
     /// Whether the key `children` is there; if not, the children's own `parent` tells.
     pub(super) lists_children: bool,
     /// Whether a parent has listed it.
     pub(super) is_claimed: bool,
-    pub(super) needs: Vec<Placed>,
+    pub(super) needs: Vec<PlacedId>,
     source: (Option<String>, Option<u64>),
 }
 
 impl Node {
-    pub(super) fn read<'a>(fields: &mut Fields<'a>, (id, place): Placed, value: &Value<'a>) -> Option<Self> {
+    pub(super) fn read<'a>(
+        fields: &mut Fields<'a>,
+        (id, place): PlacedId,
+        value: &Value<'a>,
+    ) -> Option<Self> {
         let object = fields.object(id.as_str(), value)?;
         let task = Task::new(id, "");
         let mut node = Self {
@@ -111,7 +115,7 @@ impl Node {
         self.task.parent = self.parent.as_ref().map(|(id, _)| id.clone());
         if let (Some(file), line) = std::mem::take(&mut self.source) {
             let line = line.and_then(|line| usize::try_from(line).ok()).unwrap_or(1);
-            self.task.source = Some(Source { file, line, mark_at: None });
+            self.task.source = Some(TaskSource { file, line, mark_at: None });
         }
     }
 }

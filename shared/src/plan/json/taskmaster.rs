@@ -2,10 +2,10 @@
 
 use jsonc_parser::ast::{Object, Value};
 
-use super::fields::{Fields, Keys, Placed};
+use super::fields::{Fields, Keys, PlacedId};
 use crate::plan::{
-    Mark, Plan, PlanError, Source, Task,
-    assemble::{Draft, DraftNeed, Found, Place, assemble, wrong},
+    Mark, Plan, PlanError, Task, TaskSource,
+    assemble::{DraftNeed, DraftNode, PlanDraft, SourcePlace, assemble, wrong},
     text::{Offset, SpecFile},
 };
 
@@ -64,21 +64,21 @@ pub(super) fn read<'a>(file: SpecFile<'a>, list: &Value<'a>, start: Offset) -> R
     if !problems.is_empty() {
         return Err(wrong(&files, problems, Vec::new()));
     }
-    let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;
+    let mut plan = assemble(&files, PlanDraft { drafts, ..PlanDraft::default() })?;
     plan.mistakes = mistakes;
     Ok(plan)
 }
 
 struct Reader<'a> {
     fields: Fields<'a>,
-    drafts: Vec<Draft>,
+    drafts: Vec<DraftNode>,
 }
 
 /// What one task says, before its id is known to be one.
 #[derive(Default)]
 struct Item<'v, 'a> {
-    id: Option<Placed>,
-    needs: Vec<Placed>,
+    id: Option<PlacedId>,
+    needs: Vec<PlacedId>,
     subtasks: &'v [Value<'a>],
 }
 
@@ -103,8 +103,8 @@ impl<'a> Reader<'a> {
         }
         task.parent = parent.map(|parent| parent.id.clone());
         let line = self.fields.file.line_of(place.at);
-        task.source = Some(Source { file: self.fields.file.label.to_owned(), line, mark_at: None });
-        self.drafts.push(Draft {
+        task.source = Some(TaskSource { file: self.fields.file.label.to_owned(), line, mark_at: None });
+        self.drafts.push(DraftNode {
             task: task.clone(),
             place,
             needs: item.needs.into_iter().map(DraftNeed::stated).collect(),
@@ -139,8 +139,8 @@ impl<'a> Reader<'a> {
     }
 
     /// An id: a number, or a text; within subtasks a bare number means a sibling.
-    fn number(&mut self, value: &Value<'_>, prefix: &str) -> Option<Placed> {
-        let place: Place = self.fields.place(value);
+    fn number(&mut self, value: &Value<'_>, prefix: &str) -> Option<PlacedId> {
+        let place: SourcePlace = self.fields.place(value);
         let text = match value {
             Value::NumberLit(number) => number.value.to_owned(),
             _ => self.fields.text("id", value)?,

@@ -4,13 +4,13 @@ use jsonc_parser::ast::{Object, Value};
 use serde_json::Map;
 
 use super::{
-    fields::{Fields, Keys, Placed},
-    kinship::{self, Index, Kinship},
+    fields::{Fields, Keys, PlacedId},
+    kinship::{self, Kinship, NodesByPosition},
     node::Node,
 };
 use crate::plan::{
     Mark, Plan, PlanError,
-    assemble::{Draft, DraftNeed, Found, assemble, wrong},
+    assemble::{DraftNeed, DraftNode, PlanDraft, assemble, wrong},
     text::{Offset, SpecFile},
 };
 
@@ -20,8 +20,8 @@ const KEYS: Keys = Keys { known: &["nodes", "root_ids", "execution_order", "spec
 #[derive(Default)]
 struct Frame {
     nodes: Vec<Node>,
-    roots: Option<Vec<Placed>>,
-    order: Vec<Placed>,
+    roots: Option<Vec<PlacedId>>,
+    order: Vec<PlacedId>,
     spec_files: Option<Vec<String>>,
     extra: Map<String, serde_json::Value>,
 }
@@ -43,7 +43,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
         return Err(wrong(&files, problems, Vec::new()));
     }
     let drafts = drafts(frame.nodes, &order);
-    let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;
+    let mut plan = assemble(&files, PlanDraft { drafts, ..PlanDraft::default() })?;
     plan.extra = frame.extra;
     plan.mistakes = mistakes;
     plan.spec_files = frame.spec_files.unwrap_or_default();
@@ -87,8 +87,8 @@ fn nodes<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Vec<Node> {
     nodes
 }
 
-fn index_of(fields: &mut Fields<'_>, nodes: &[Node]) -> Index {
-    let mut index = Index::with_capacity(nodes.len());
+fn index_of(fields: &mut Fields<'_>, nodes: &[Node]) -> NodesByPosition {
+    let mut index = NodesByPosition::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
         if let Some(first) = index.insert(node.task.id.clone(), at) {
             let line = fields.file.line_of(nodes[first].place.at);
@@ -99,7 +99,7 @@ fn index_of(fields: &mut Fields<'_>, nodes: &[Node]) -> Index {
     index
 }
 
-fn check_ids(fields: &mut Fields<'_>, frame: &Frame, index: &Index) {
+fn check_ids(fields: &mut Fields<'_>, frame: &Frame, index: &NodesByPosition) {
     let roots = frame.roots.iter().flatten().map(|placed| ("root_ids", placed));
     let order = frame.order.iter().map(|placed| ("execution_order", placed));
     for (key, placed) in roots.chain(order).filter(|(_, (id, _))| !index.contains_key(id)) {
@@ -108,7 +108,7 @@ fn check_ids(fields: &mut Fields<'_>, frame: &Frame, index: &Index) {
 }
 
 /// `root_ids` gives the roots their order, and must be exactly the nodes without a parent.
-fn check_roots(fields: &mut Fields<'_>, frame: &Frame, (index, kinship): (&Index, &mut Kinship)) {
+fn check_roots(fields: &mut Fields<'_>, frame: &Frame, (index, kinship): (&NodesByPosition, &mut Kinship)) {
     let Some(listed) = &frame.roots else { return };
     let mut roots = Vec::with_capacity(listed.len());
     let mut is_listed = vec![false; frame.nodes.len()];
@@ -151,7 +151,7 @@ fn walk(fields: &mut Fields<'_>, nodes: &[Node], kinship: &Kinship) -> Vec<usize
 }
 
 /// In order of the tree. A phase that is skipped is skipped with all that belongs to it.
-fn drafts(nodes: Vec<Node>, order: &[usize]) -> Vec<Draft> {
+fn drafts(nodes: Vec<Node>, order: &[usize]) -> Vec<DraftNode> {
     let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     let mut skipped = std::collections::HashSet::new();
     let mut drafts = Vec::with_capacity(order.len());
@@ -162,7 +162,7 @@ fn drafts(nodes: Vec<Node>, order: &[usize]) -> Vec<Draft> {
         if task.mark == Mark::Skipped {
             skipped.insert(task.id.clone());
         }
-        drafts.push(Draft { task, place, needs: needs.into_iter().map(DraftNeed::stated).collect() });
+        drafts.push(DraftNode { task, place, needs: needs.into_iter().map(DraftNeed::stated).collect() });
     }
     drafts
 }

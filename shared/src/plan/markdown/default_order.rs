@@ -15,7 +15,7 @@ use super::{
 };
 use crate::plan::{
     Basis,
-    assemble::{Draft, DraftNeed},
+    assemble::{DraftNeed, DraftNode},
 };
 
 /// A barrier of more tasks than this is closed by its last task, so that two long lists of parallel tasks cost no
@@ -26,14 +26,17 @@ const WIDEST: usize = 64;
 const MOST_PARTS: usize = 50_000;
 
 /// Who belongs to whom, by position.
-pub(super) struct Family {
+pub(super) struct NodeParents {
     pub(super) parents: Vec<Option<usize>>,
     pub(super) children: Vec<Vec<usize>>,
     pub(super) roots: Vec<usize>,
 }
 
-impl Family {
-    pub(super) fn new(drafts: &[Draft], position: impl Fn(&crate::name::TaskId) -> Option<usize>) -> Self {
+impl NodeParents {
+    pub(super) fn new(
+        drafts: &[DraftNode],
+        position: impl Fn(&crate::name::TaskId) -> Option<usize>,
+    ) -> Self {
         let parents: Vec<Option<usize>> =
             drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(&position)).collect();
         let mut children = vec![Vec::new(); drafts.len()];
@@ -61,7 +64,12 @@ impl Family {
 }
 
 /// Adds the implied edges to drafts whose `needs` hold the stated ones.
-pub(super) fn add_implied(drafts: &mut [Draft], roles: &[Role], family: &Family, stated: &mut Stated) {
+pub(super) fn add_implied(
+    drafts: &mut [DraftNode],
+    roles: &[Role],
+    family: &NodeParents,
+    stated: &mut Stated,
+) {
     let mut order = Order {
         drafts,
         roles,
@@ -102,7 +110,7 @@ pub(super) fn add_implied(drafts: &mut [Draft], roles: &[Role], family: &Family,
 
 /// Lets tasks that are said to run at any time leave their phases: what such a phase waits for, its other parts wait for
 /// instead.
-pub(super) fn release(drafts: &mut [Draft], family: &Family, any_time: &HashSet<usize>) {
+pub(super) fn release(drafts: &mut [DraftNode], family: &NodeParents, any_time: &HashSet<usize>) {
     /// More edges than this are not made; waiting is the safe answer.
     const MOST: usize = 50_000;
     let phases: BTreeSet<usize> = any_time.iter().flat_map(|at| family.chain(*at).skip(1)).collect();
@@ -123,9 +131,9 @@ pub(super) fn release(drafts: &mut [Draft], family: &Family, any_time: &HashSet<
 }
 
 struct Order<'o> {
-    drafts: &'o mut [Draft],
+    drafts: &'o mut [DraftNode],
     roles: &'o [Role],
-    family: &'o Family,
+    family: &'o NodeParents,
     stated: &'o mut Stated,
     /// Where each node stands among its siblings.
     rank: Vec<usize>,

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    Line, Offset,
-    lines::Kind,
-    mentions::{Mentions, Placed},
+    Offset, PlanLine,
+    lines::LineKind,
+    mentions::{Mentions, PlacedName},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
     wires::{self, Canvas, Span},
@@ -20,8 +20,8 @@ pub(super) struct DrawingReader<'d> {
 }
 
 /// Whether a fence holds a Mermaid flowchart.
-pub(super) fn is_mermaid(lines: &[Line<'_>]) -> bool {
-    let is_start = |line: &Line<'_>| {
+pub(super) fn is_mermaid(lines: &[PlanLine<'_>]) -> bool {
+    let is_start = |line: &PlanLine<'_>| {
         let text = line.text.trim().trim_start_matches(['`', '~']).trim_start();
         text.starts_with("mermaid") || text.starts_with("graph ") || text.starts_with("flowchart ")
     };
@@ -33,7 +33,7 @@ pub(super) fn is_mermaid(lines: &[Line<'_>]) -> bool {
 struct DrawnName<'a> {
     /// The column where it begins.
     column: usize,
-    names: Vec<Placed<'a>>,
+    names: Vec<PlacedName<'a>>,
     /// Whether an arrow leads to it on its own line. Such chains are read as sentences.
     is_chained: bool,
     /// Whether a wire leads to it, so that its place in the tree tells nothing more.
@@ -62,12 +62,12 @@ struct Row<'a> {
 struct Path<'a> {
     rows: Vec<Vec<DrawnName<'a>>>,
     /// Everything that was named since the tree began.
-    all: Vec<Vec<Placed<'a>>>,
+    all: Vec<Vec<PlacedName<'a>>>,
 }
 
 impl<'a> Path<'a> {
     /// The name that a branch hangs from: in the last line that begins left of it, the last name that does.
-    fn parent(&mut self, branch: usize) -> Option<Vec<Placed<'a>>> {
+    fn parent(&mut self, branch: usize) -> Option<Vec<PlacedName<'a>>> {
         self.rows.retain(|row| row.first().is_some_and(|name| name.column <= branch));
         let name = self.rows.last()?.iter().rev().find(|name| name.column <= branch)?;
         Some(name.names.clone())
@@ -78,8 +78,8 @@ impl<'a> Path<'a> {
 #[derive(Default)]
 struct Joint<'a> {
     column: Option<usize>,
-    left: Vec<Placed<'a>>,
-    right: Vec<Placed<'a>>,
+    left: Vec<PlacedName<'a>>,
+    right: Vec<PlacedName<'a>>,
 }
 
 impl<'a> Joint<'a> {
@@ -113,7 +113,7 @@ impl<'a> Joint<'a> {
 }
 
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
-fn follow_wires<'a>(lines: &[Line<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
+fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
     if !lines.iter().any(|line| line.text.contains(wires::is_line)) {
         return;
     }
@@ -126,7 +126,7 @@ fn follow_wires<'a>(lines: &[Line<'a>], rows: &mut [Row<'a>], claims: &mut Vec<A
     };
     let spans: Vec<Span> = places.iter().enumerate().map(span).collect();
     for wire in Canvas::new(canvas, &spans).wires() {
-        let names = |numbers: &[usize]| -> Vec<Placed<'a>> {
+        let names = |numbers: &[usize]| -> Vec<PlacedName<'a>> {
             numbers
                 .iter()
                 .flat_map(|name| rows[places[*name].0].names[places[*name].1].names.clone())
@@ -159,7 +159,7 @@ fn joint_behind(text: &str, name: usize) -> Option<usize> {
 
 impl<'d> DrawingReader<'d> {
     /// Which names stand above which in a tree: the upper ones come first.
-    pub(super) fn tree<'a>(&self, lines: &[Line<'a>]) -> Vec<ArrowClaim<'a>> {
+    pub(super) fn tree<'a>(&self, lines: &[PlanLine<'a>]) -> Vec<ArrowClaim<'a>> {
         let mut claims = Vec::new();
         let mut path = Path::default();
         let mut leads_down = false;
@@ -177,7 +177,7 @@ impl<'d> DrawingReader<'d> {
                 }
                 continue;
             }
-            let right: Vec<Placed<'a>> = row
+            let right: Vec<PlacedName<'a>> = row
                 .names
                 .iter()
                 .filter(|name| !name.is_chained && !name.is_wired)
@@ -209,7 +209,7 @@ impl<'d> DrawingReader<'d> {
         claims
     }
 
-    fn row<'a>(&self, line: &Line<'a>) -> Row<'a> {
+    fn row<'a>(&self, line: &PlanLine<'a>) -> Row<'a> {
         let text = line.text;
         let names = self.names_of(text, line);
         let start = names.first().map_or(text.chars().count(), |name| name.column);
@@ -236,7 +236,7 @@ impl<'d> DrawingReader<'d> {
     }
 
     /// The names of a line. "Phase 3: US1 Browse" is one name; an arrow or a wide gap parts two.
-    fn names_of<'a>(&self, text: &'a str, line: &Line<'a>) -> Vec<DrawnName<'a>> {
+    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<DrawnName<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.at, &mut tokens);
         let mut found: Vec<DrawnName<'a>> = Vec::new();
@@ -266,8 +266,8 @@ impl<'d> DrawingReader<'d> {
     }
 
     /// The arrows of a Mermaid flowchart.
-    pub(super) fn mermaid<'a>(&self, lines: &[Line<'a>]) -> Vec<ArrowClaim<'a>> {
-        let mut nodes: HashMap<&'a str, Vec<Placed<'a>>> = HashMap::new();
+    pub(super) fn mermaid<'a>(&self, lines: &[PlanLine<'a>]) -> Vec<ArrowClaim<'a>> {
+        let mut nodes: HashMap<&'a str, Vec<PlacedName<'a>>> = HashMap::new();
         let mut links: Vec<(Vec<&'a str>, Vec<&'a str>)> = Vec::new();
         for line in lines {
             let mut left: Option<Vec<&'a str>> = None;
@@ -279,7 +279,7 @@ impl<'d> DrawingReader<'d> {
                 }
             }
         }
-        let names = |group: &[&'a str]| -> Vec<Placed<'a>> {
+        let names = |group: &[&'a str]| -> Vec<PlacedName<'a>> {
             group.iter().flat_map(|node| nodes.get(node).cloned().unwrap_or_default()).collect()
         };
         let claims = links.iter().map(|(left, right)| ArrowClaim { left: names(left), right: names(right) });
@@ -290,8 +290,8 @@ impl<'d> DrawingReader<'d> {
     fn node<'a>(
         &self,
         text: &'a str,
-        line: &Line<'a>,
-        nodes: &mut HashMap<&'a str, Vec<Placed<'a>>>,
+        line: &PlanLine<'a>,
+        nodes: &mut HashMap<&'a str, Vec<PlacedName<'a>>>,
     ) -> Option<&'a str> {
         let text = text.trim().trim_end_matches(';');
         let len = text.find(['[', '(', '{', ':', ' ']).unwrap_or(text.len());
@@ -308,7 +308,7 @@ impl<'d> DrawingReader<'d> {
         Some(name)
     }
 
-    fn first_name<'a>(&self, text: &'a str, line: &Line<'a>) -> Vec<Placed<'a>> {
+    fn first_name<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<PlacedName<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.offset_of(text), &mut tokens);
         let first = (0..tokens.len()).find_map(|at| self.mentions.list_at(&tokens, at));
@@ -342,10 +342,10 @@ pub(super) type Wave = Vec<(String, Offset)>;
 
 /// The waves that a fence holds, in their order, as Kiro writes them: `{"waves": [{"id": 0, "tasks": ["1.1"]}, …]}`. `None`
 /// if it holds something else.
-pub(super) fn waves(lines: &[Line<'_>]) -> Option<Vec<Wave>> {
+pub(super) fn waves(lines: &[PlanLine<'_>]) -> Option<Vec<Wave>> {
     let is_body =
-        |line: &&Line<'_>| line.kind == Kind::Code && !line.text.trim_start().starts_with(['`', '~']);
-    let body: Vec<&Line<'_>> = lines.iter().filter(is_body).collect();
+        |line: &&PlanLine<'_>| line.kind == LineKind::Code && !line.text.trim_start().starts_with(['`', '~']);
+    let body: Vec<&PlanLine<'_>> = lines.iter().filter(is_body).collect();
     // Other code is not looked at twice.
     if !body.iter().take(3).any(|line| line.text.contains("\"waves\"")) {
         return None;
@@ -372,7 +372,7 @@ fn id(value: &Value) -> Option<String> {
 }
 
 /// The line of each text in quotes.
-fn places<'a>(lines: &[&Line<'a>]) -> HashMap<&'a str, Offset> {
+fn places<'a>(lines: &[&PlanLine<'a>]) -> HashMap<&'a str, Offset> {
     let mut places = HashMap::new();
     for line in lines {
         for text in line.text.split('"').skip(1).step_by(2) {

@@ -3,7 +3,7 @@
 
 use super::{
     Offset,
-    head::{Checkbox, Head},
+    head::{Checkbox, TaskLine},
     naming::virtual_id,
     outline::Builder,
     prose::{ProseTask, tick_at},
@@ -28,7 +28,7 @@ pub(super) enum Form {
 
 /// A task as it stands in a file.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     pub(super) form: Form,
     pub(super) id: TaskId,
     pub(super) at: Offset,
@@ -60,8 +60,8 @@ pub(super) enum Lead {
     Checks,
 }
 
-impl Entry {
-    pub(super) fn new(form: Form, id: TaskId, head: Head<'_>, at: Offset) -> Self {
+impl TaskEntry {
+    pub(super) fn new(form: Form, id: TaskId, head: TaskLine<'_>, at: Offset) -> Self {
         Self {
             form,
             id,
@@ -163,7 +163,7 @@ pub(super) const TICKS: [char; 5] = ['✅', '✔', '✓', '☑', '🗹'];
 
 impl<'a> Builder<'_, 'a> {
     /// An item without a box that begins with an id: a task only in files that have nothing else.
-    pub(super) fn bullet(&mut self, at: usize, head: Head<'a>) {
+    pub(super) fn bullet(&mut self, at: usize, head: TaskLine<'a>) {
         let (line, id) = (self.lines[at], head.id.to_owned());
         self.outline.unread.push((line.at, Some(id), Why::NoBox));
         let is_ticked = line.content().starts_with(TICKS);
@@ -213,9 +213,9 @@ impl<'a> Builder<'_, 'a> {
 
     fn plain_box(&mut self, at: usize, (mark, rest): (&'a str, &'a str), column: usize) {
         let line = self.lines[at];
-        let head = Head::plain(rest);
+        let head = TaskLine::plain(rest);
         let Some(id) = self.virtual_names.name(&virtual_id(&head.title)) else { return self.prose(at) };
-        let mut entry = Entry::new(Form::Plain, id, head, line.offset_of(line.content()));
+        let mut entry = TaskEntry::new(Form::Plain, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);
         self.outline.entries.push(entry);
         let entry = self.outline.entries.len() - 1;
@@ -230,7 +230,7 @@ impl<'a> Builder<'_, 'a> {
         self.leave();
         let text = tick_at(line.content()).map_or(line.content(), |(_, rest)| rest);
         let form = if task.number.is_some() { Form::Bullet } else { Form::Plain };
-        if let Some(entry) = self.prose_entry(form, at, Head::plain(text), task) {
+        if let Some(entry) = self.prose_entry(form, at, TaskLine::plain(text), task) {
             self.open.push((column, entry));
             self.owner = Some(entry);
         } else {
@@ -244,16 +244,16 @@ impl<'a> Builder<'_, 'a> {
         if is_ticked {
             task.mark = Mark::Done;
         }
-        self.prose_entry(Form::Heading, at, Head::plain(title), &task)
+        self.prose_entry(Form::Heading, at, TaskLine::plain(title), &task)
     }
 
-    fn prose_entry(&mut self, form: Form, at: usize, head: Head<'a>, task: &ProseTask) -> Option<usize> {
+    fn prose_entry(&mut self, form: Form, at: usize, head: TaskLine<'a>, task: &ProseTask) -> Option<usize> {
         let line = self.lines[at];
         let id = match &task.number {
             Some(number) => number.parse().ok()?,
             None => self.virtual_names.name(&virtual_id(&head.title))?,
         };
-        let mut entry = Entry::new(form, id, head, line.offset_of(line.content()));
+        let mut entry = TaskEntry::new(form, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section) = (at..at + 1, self.section);
         if entry.mark != Mark::Skipped {
             entry.mark = task.mark;
@@ -262,7 +262,7 @@ impl<'a> Builder<'_, 'a> {
         Some(self.outline.entries.len() - 1)
     }
 
-    pub(super) fn row(&mut self, at: usize, row: table::Row<'a>) {
+    pub(super) fn row(&mut self, at: usize, row: table::TaskRow<'a>) {
         let (id, place) = (row.head.id.to_owned(), row.at);
         self.outline.unread.push((place, Some(id), Why::Row));
         if let Some(entry) = self.entry(Form::Row, at, row.head) {
@@ -273,7 +273,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    pub(super) fn entry(&mut self, form: Form, at: usize, head: Head<'_>) -> Option<usize> {
+    pub(super) fn entry(&mut self, form: Form, at: usize, head: TaskLine<'_>) -> Option<usize> {
         let line = self.lines[at];
         let id = match head.id.parse() {
             Ok(id) => id,
@@ -284,7 +284,7 @@ impl<'a> Builder<'_, 'a> {
             }
         };
         self.lead = Lead::None;
-        let mut entry = Entry::new(form, id, head, line.offset_of(line.content()));
+        let mut entry = TaskEntry::new(form, id, head, line.offset_of(line.content()));
         entry.lines = at..at + 1;
         entry.section = self.section;
         self.outline.entries.push(entry);

@@ -13,7 +13,7 @@ pub(super) enum Checkbox<'a> {
 
 /// What the first line of a task says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Head<'a> {
+pub(super) struct TaskLine<'a> {
     pub(super) id: &'a str,
     pub(super) tags: Vec<String>,
     pub(super) is_parallel: bool,
@@ -46,7 +46,7 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
     (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
 }
 
-impl<'a> Head<'a> {
+impl<'a> TaskLine<'a> {
     /// Reads what stands behind the box, if it has an id.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         Self::parse_with(text, id_at)
@@ -243,7 +243,7 @@ mod tests {
             (" T001 [US1][P] x", "T001", &["P", "US1"], "x"),
             (" T001 [P][US1] x", "T001", &["P", "US1"], "x"),
         ] {
-            let head = Head::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let head = TaskLine::parse(text).unwrap_or_else(|| panic!("{text}"));
             let parallel = head.is_parallel.then(|| "P".to_owned());
             let found: Vec<String> = parallel.into_iter().chain(head.tags).collect();
             assert_eq!(
@@ -269,7 +269,7 @@ mod tests {
             "T-shirt x",
             "**T001** – **T003**",
         ] {
-            assert_eq!(Head::parse(text), None, "{text}");
+            assert_eq!(TaskLine::parse(text), None, "{text}");
         }
     }
 

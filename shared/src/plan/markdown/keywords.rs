@@ -4,7 +4,7 @@ use super::tokens::{Piece, Token};
 
 /// Where a sentence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum ClauseVoice {
     /// In a task, about itself.
     Task,
     /// In the heading of a phase or right below it, about that phase.
@@ -13,7 +13,7 @@ pub(super) enum Voice {
     Section,
 }
 
-impl Voice {
+impl ClauseVoice {
     /// Whether a sentence without a subject is about what it stands in.
     pub(super) fn is_own(self) -> bool {
         self != Self::Section
@@ -39,7 +39,7 @@ pub(super) enum Sense {
 
 /// How far behind a keyword its object may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ObjectReach {
     Near,
     Far,
 }
@@ -48,7 +48,7 @@ pub(super) enum Reach {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keyword {
     pub(super) sense: Sense,
-    pub(super) reach: Reach,
+    pub(super) reach: ObjectReach,
     /// Where it ends.
     pub(super) end: usize,
     /// Whether a sentence with it surely speaks of order, also where its object cannot be read.
@@ -59,7 +59,7 @@ pub(super) struct Keyword {
 const LONGEST: usize = 22;
 
 /// The keyword at a position.
-pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<Keyword> {
+pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> Option<Keyword> {
     let Piece::Word(word) = clause[at].what else { return None };
     if word.len() > LONGEST {
         return None;
@@ -82,14 +82,14 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Optio
 /// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
 fn words(
     word: &str,
-    voice: Voice,
+    voice: ClauseVoice,
     follows: &dyn Fn(&[&str]) -> bool,
     is_label: bool,
-) -> Option<(Sense, Reach, usize, bool)> {
-    use Reach::{Far, Near};
+) -> Option<(Sense, ObjectReach, usize, bool)> {
+    use ObjectReach::{Far, Near};
     use Sense::{Blocks, Postfix, PostfixBlocks, Then, Unrelated, Waits};
     // A task's own text says "after" and "needs" about much else; a dependency section does not.
-    let is_section = voice == Voice::Section;
+    let is_section = voice == ClauseVoice::Section;
     let reach = if is_section { Far } else { Near };
     Some(match word {
         "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),

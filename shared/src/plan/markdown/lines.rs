@@ -11,7 +11,7 @@ pub(super) fn marker_number(text: &str) -> Option<u32> {
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Blank,
     /// A heading of this level.
     Heading(usize),
@@ -31,22 +31,22 @@ pub(super) enum Kind {
 
 /// A line without its line end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct PlanLine<'a> {
     /// Where it begins in the file.
     pub(super) at: Offset,
     pub(super) text: &'a str,
     /// Columns of white space before the content.
     pub(super) indent: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
 }
 
-impl<'a> Line<'a> {
+impl<'a> PlanLine<'a> {
     /// The content: behind white space, `#`s or list marker.
     pub(super) fn content(&self) -> &'a str {
         let text = self.text.trim_start_matches([' ', '\t', '\u{feff}']);
         match self.kind {
-            Kind::Heading(_) => heading_text(text),
-            Kind::Item(_) => text[marker_len(text).unwrap_or(0)..].trim_start(),
+            LineKind::Heading(_) => heading_text(text),
+            LineKind::Item(_) => text[marker_len(text).unwrap_or(0)..].trim_start(),
             _ => text,
         }
         .trim_end()
@@ -84,7 +84,7 @@ struct Scanner {
 }
 
 /// All lines of `text` from `start` on, and the block that swallows the rest of the file, if one does.
-pub(super) fn scan(text: &str, start: Offset) -> (Vec<Line<'_>>, Option<Unclosed>) {
+pub(super) fn scan(text: &str, start: Offset) -> (Vec<PlanLine<'_>>, Option<Unclosed>) {
     let mut scanner = Scanner::default();
     let mut matter = front_matter_lines(&text[start..]);
     let mut lines = Vec::new();
@@ -93,30 +93,30 @@ pub(super) fn scan(text: &str, start: Offset) -> (Vec<Line<'_>>, Option<Unclosed
         let text = raw.strip_suffix('\n').unwrap_or(raw);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let indent = columns(text);
-        let kind = if matter > 0 { Kind::FrontMatter } else { scanner.classify(at, text, indent) };
+        let kind = if matter > 0 { LineKind::FrontMatter } else { scanner.classify(at, text, indent) };
         matter = matter.saturating_sub(1);
         underline(&mut lines, text, kind);
-        lines.push(Line { at, text, indent, kind });
+        lines.push(PlanLine { at, text, indent, kind });
         at += raw.len();
     }
     (lines, scanner.unclosed())
 }
 
 /// A line of `=` or `-` makes a heading of a paragraph that is the one line above it.
-fn underline(lines: &mut [Line<'_>], text: &str, kind: Kind) {
+fn underline(lines: &mut [PlanLine<'_>], text: &str, kind: LineKind) {
     let is_run_of = |mark: char| text.len() > 1 && text.trim_end().chars().all(|c| c == mark);
     let level = match kind {
-        Kind::Text if is_run_of('=') => 1,
-        Kind::Rule if is_run_of('-') => 2,
+        LineKind::Text if is_run_of('=') => 1,
+        LineKind::Rule if is_run_of('-') => 2,
         _ => return,
     };
-    let is_alone = |before: Option<&Line<'_>>| before.is_none_or(|line| line.kind == Kind::Blank);
+    let is_alone = |before: Option<&PlanLine<'_>>| before.is_none_or(|line| line.kind == LineKind::Blank);
     if let Some((last, before)) = lines.split_last_mut()
-        && last.kind == Kind::Text
+        && last.kind == LineKind::Text
         && last.indent < 4
         && is_alone(before.last())
     {
-        last.kind = Kind::Heading(level);
+        last.kind = LineKind::Heading(level);
     }
 }
 
@@ -126,45 +126,45 @@ impl Scanner {
         fence.or_else(|| self.comment.map(|at| Unclosed { at, what: "comment" }))
     }
 
-    fn classify(&mut self, at: Offset, text: &str, indent: usize) -> Kind {
+    fn classify(&mut self, at: Offset, text: &str, indent: usize) -> LineKind {
         let content = text.trim_start();
         if self.comment.is_some() {
             if content.contains("-->") {
                 self.comment = None;
             }
-            return Kind::Comment;
+            return LineKind::Comment;
         }
         if let Some(fence) = self.fence {
             if content.is_empty() || indent >= fence.container {
                 if closes(fence, content) {
                     self.fence = None;
                 }
-                return Kind::Code;
+                return LineKind::Code;
             }
             self.fence = None;
         }
         if content.is_empty() {
-            return Kind::Blank;
+            return LineKind::Blank;
         }
         self.open(at, content, indent)
     }
 
     /// A line outside of fences and comments.
-    fn open(&mut self, at: Offset, content: &str, indent: usize) -> Kind {
+    fn open(&mut self, at: Offset, content: &str, indent: usize) -> LineKind {
         while self.items.last().is_some_and(|column| *column > indent) {
             self.items.pop();
         }
         let container = self.items.last().copied().unwrap_or(0);
         if let Some((mark, len)) = opens(content).filter(|_| indent - container < 4) {
             self.fence = Some(Fence { at, mark, len, container });
-            return Kind::Code;
+            return LineKind::Code;
         }
         if let Some(rest) = content.strip_prefix("<!--") {
             self.comment = (!rest.contains("-->")).then_some(at);
-            return Kind::Comment;
+            return LineKind::Comment;
         }
         let kind = block_kind(content, indent);
-        if let Kind::Item(column) = kind {
+        if let LineKind::Item(column) = kind {
             self.items.push(column);
         }
         kind
@@ -177,20 +177,20 @@ fn closes(fence: Fence, content: &str) -> bool {
 }
 
 /// What a line outside of fences and comments is, by its first characters.
-fn block_kind(content: &str, indent: usize) -> Kind {
+fn block_kind(content: &str, indent: usize) -> LineKind {
     if let Some(level) = heading_level(content) {
-        return Kind::Heading(level);
+        return LineKind::Heading(level);
     }
     if is_rule(content) {
-        return Kind::Rule;
+        return LineKind::Rule;
     }
     if let Some(len) = marker_len(content) {
-        return Kind::Item(indent + len + 1);
+        return LineKind::Item(indent + len + 1);
     }
     match content.as_bytes()[0] {
-        b'|' => Kind::Row,
-        b'>' => Kind::Quote,
-        _ => Kind::Text,
+        b'|' => LineKind::Row,
+        b'>' => LineKind::Quote,
+        _ => LineKind::Text,
     }
 }
 
@@ -270,13 +270,13 @@ fn front_matter_lines(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<LineKind> {
         scan(text, 0).0.iter().map(|line| line.kind).collect()
     }
 
     #[test]
     fn fences_end_as_commonmark_says() {
-        use Kind::{Code, Item, Text};
+        use LineKind::{Code, Item, Text};
         for (text, wanted) in [
             ("```\n- a\n```\n- b", vec![Code, Code, Code, Item(2)]),
             ("~~~\n```\n~~~\na", vec![Code, Code, Code, Text]),
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_comment_counts_only_where_it_begins_a_block() {
-        use Kind::{Comment, Item};
+        use LineKind::{Comment, Item};
         assert_eq!(kinds("<!-- a\n- b\n-->\n- c"), [Comment, Comment, Comment, Item(2)]);
         assert_eq!(kinds("- [ ] T001 strip `<!--`\n- b"), [Item(2), Item(2)]);
         assert_eq!(kinds("<!-- a -->\n- c"), [Comment, Item(2)]);
@@ -300,13 +300,13 @@ mod tests {
 
     #[test]
     fn front_matter_is_left_alone_and_a_rule_is_no_front_matter() {
-        assert_eq!(kinds("---\na: 1\n---\nb")[..3], [Kind::FrontMatter; 3]);
-        assert_eq!(kinds("---\nsome words\n---\n")[0], Kind::Rule);
+        assert_eq!(kinds("---\na: 1\n---\nb")[..3], [LineKind::FrontMatter; 3]);
+        assert_eq!(kinds("---\nsome words\n---\n")[0], LineKind::Rule);
     }
 
     #[test]
     fn an_underlined_line_is_a_heading_and_a_rule_below_a_list_is_none() {
-        use Kind::{Blank, Heading, Item, Rule, Text};
+        use LineKind::{Blank, Heading, Item, Rule, Text};
         assert_eq!(kinds("A\n---\n\nB\n==\n"), [Heading(2), Rule, Blank, Heading(1), Text]);
         assert_eq!(kinds("- a\n---\nb\nc\n---"), [Item(2), Rule, Text, Text, Rule]);
     }

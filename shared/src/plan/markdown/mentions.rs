@@ -2,7 +2,7 @@
 
 use super::{
     Offset,
-    keywords::{Voice, keyword_at},
+    keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
     tokens::{Piece, Token},
 };
@@ -39,12 +39,12 @@ pub(super) enum Name<'a> {
 }
 
 /// A name with its place.
-pub(super) type Placed<'a> = (Name<'a>, Offset);
+pub(super) type PlacedName<'a> = (Name<'a>, Offset);
 
 /// A list of tasks and phases.
 #[derive(Debug, Clone)]
 pub(super) struct List<'a> {
-    pub(super) members: Vec<Placed<'a>>,
+    pub(super) members: Vec<PlacedName<'a>>,
     /// Where its last member begins.
     pub(super) last: usize,
     pub(super) end: usize,
@@ -56,12 +56,12 @@ pub(super) struct List<'a> {
 
 impl<'a> List<'a> {
     /// A list that is one member, or that is put together from others.
-    pub(super) fn new(members: Vec<Placed<'a>>, last: usize, end: usize) -> Self {
+    pub(super) fn new(members: Vec<PlacedName<'a>>, last: usize, end: usize) -> Self {
         Self { members, last, end, is_comma_list: false, groups: Vec::new() }
     }
 
     /// The groups of a list that has some of more than one member.
-    pub(super) fn grouped(&self) -> Option<Vec<Vec<Placed<'a>>>> {
+    pub(super) fn grouped(&self) -> Option<Vec<Vec<PlacedName<'a>>>> {
         const MOST: usize = 16;
         let is_grouped = (1..MOST).contains(&self.groups.len()) && self.members.len() > self.groups.len() + 1;
         let starts = std::iter::once(0).chain(self.groups.iter().copied());
@@ -112,8 +112,8 @@ impl Mentions<'_> {
         &self,
         clause: &[Token<'a>],
         start: usize,
-        (member, end): (Placed<'a>, usize),
-    ) -> (Vec<Placed<'a>>, usize) {
+        (member, end): (PlacedName<'a>, usize),
+    ) -> (Vec<PlacedName<'a>>, usize) {
         if let Some(tasks) = self.narrowed(clause, start, end) {
             return (tasks, end);
         }
@@ -124,13 +124,13 @@ impl Mentions<'_> {
     }
 
     /// "US1's request parser (T012)" speaks of T012, not of the whole story.
-    fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<Placed<'a>>, usize)> {
+    fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 8;
         const MOST_PLAIN: usize = 3;
         let is_word = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
         let is_owned = is_possessive(clause, at);
         // "US1 backend (T017–T028)": a few words that say nothing about order, too.
-        let is_plain = |at: usize| is_word(at) && keyword_at(clause, at, Voice::Section).is_none();
+        let is_plain = |at: usize| is_word(at) && keyword_at(clause, at, ClauseVoice::Section).is_none();
         if !is_owned && !is_plain(at) {
             return None;
         }
@@ -141,19 +141,19 @@ impl Mentions<'_> {
             return None;
         }
         let list = self.list_at(&clause[..end], open + 1)?;
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         list.members.iter().all(is_task).then_some((list.members, end))
     }
 
     /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
-    fn narrowed<'a>(&self, clause: &[Token<'a>], start: usize, end: usize) -> Option<Vec<Placed<'a>>> {
+    fn narrowed<'a>(&self, clause: &[Token<'a>], start: usize, end: usize) -> Option<Vec<PlacedName<'a>>> {
         let open = start + clause[start..end].iter().position(|token| token.what == Piece::Open)?;
         let Piece::Word(word) = clause.get(open + 1)?.what else { return None };
         if !matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just") {
             return None;
         }
         let list = self.list_at(&clause[..end], open + 2)?;
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         list.members.iter().all(is_task).then_some(list.members)
     }
 
@@ -163,7 +163,7 @@ impl Mentions<'_> {
         clause: &[Token<'a>],
         at: usize,
         before: Option<&Name<'a>>,
-    ) -> Option<(Placed<'a>, usize)> {
+    ) -> Option<(PlacedName<'a>, usize)> {
         let token = clause.get(at)?;
         let place = token.at;
         let (name, end) = match token.what {
@@ -191,7 +191,12 @@ impl Mentions<'_> {
     }
 
     /// "all user stories", "all previous phases", "User Story 2", or the title of a phase.
-    fn words_at<'a>(&self, clause: &[Token<'a>], at: usize, word: &'a str) -> Option<(Placed<'a>, usize)> {
+    fn words_at<'a>(
+        &self,
+        clause: &[Token<'a>],
+        at: usize,
+        word: &'a str,
+    ) -> Option<(PlacedName<'a>, usize)> {
         let place = clause[at].at;
         let next = |offset: usize| clause.get(at + offset).map(|token| token.what);
         let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
@@ -278,7 +283,7 @@ impl Mentions<'_> {
     }
 
     /// Every task and phase that is named, wherever it stands.
-    pub(super) fn names<'a>(&self, tokens: &[Token<'a>]) -> Vec<Placed<'a>> {
+    pub(super) fn names<'a>(&self, tokens: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         self.lists(tokens).into_iter().flat_map(|list| list.members).collect()
     }
 }

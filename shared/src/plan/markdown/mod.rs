@@ -38,18 +38,18 @@ pub use entry::Why;
 pub use naming::plan_ids;
 
 use self::{
-    default_order::Family,
-    entry::Entry,
-    lines::{Line, Unclosed},
+    default_order::NodeParents,
+    entry::TaskEntry,
+    lines::{PlanLine, Unclosed},
     naming::Names,
     node_index::NodeIndex,
     outline::Outline,
-    settle::Standing,
+    settle::CanonicalEntry,
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
     Mark, Problem, RedProposal,
-    assemble::Found,
+    assemble::PlanDraft,
     text::{Offset, SpecFile},
 };
 use crate::name::TaskId;
@@ -68,17 +68,17 @@ pub struct Unread {
 /// A file with all that was read from it.
 struct Page<'f, 'a> {
     file: (usize, &'f SpecFile<'a>),
-    lines: Vec<Line<'a>>,
+    lines: Vec<PlanLine<'a>>,
     outline: Outline<'a>,
-    standing: Standing,
+    standing: CanonicalEntry,
     ids: Vec<Option<TaskId>>,
     /// For each section, its node by position.
     sections: Vec<Option<usize>>,
 }
 
 /// Reads files as parts of one plan, in their order.
-pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec<RedProposal>) {
-    let mut found = Found::default();
+pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>, Vec<RedProposal>) {
+    let mut found = PlanDraft::default();
     let mut pages: Vec<Page<'_, '_>> = files.iter().map(|file| page(*file, &mut found.warnings)).collect();
     let mut names = Names::default();
     names.reserve(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
@@ -95,7 +95,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec
         found.warnings.append(&mut page.outline.warnings);
     }
     let mut known = NodeIndex::new(&found.drafts, &roles);
-    let family = Family::new(&found.drafts, |id| known.position(id));
+    let family = NodeParents::new(&found.drafts, |id| known.position(id));
     let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
     default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
     default_order::release(&mut found.drafts, &family, &stated.any_time);
@@ -160,7 +160,7 @@ fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
 }
 
 /// The heading of tests that must fail first, if the task stands below one and writes tests.
-fn section_asks(page: &Page<'_, '_>, entry: &Entry) -> Option<usize> {
+fn section_asks(page: &Page<'_, '_>, entry: &TaskEntry) -> Option<usize> {
     let section = &page.outline.sections[entry.section?];
     let writes_tests = entry.text.to_lowercase().contains("test");
     let is_about_tests = section.title.to_lowercase().contains("test");

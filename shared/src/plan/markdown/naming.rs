@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Line,
-    entry::{Entry, Form},
-    head::{Head, checkbox},
+    PlanLine,
+    entry::{Form, TaskEntry},
+    head::{TaskLine, checkbox},
     ids,
-    lines::{self, Kind},
+    lines::{self, LineKind},
     outline,
     section::slug,
     settle,
@@ -68,7 +68,7 @@ pub(super) fn slug_label(label: &str) -> String {
 }
 
 /// The first paragraph on one line, cut at a word where it gets long.
-pub(super) fn name_of(entry: &Entry) -> String {
+pub(super) fn name_of(entry: &TaskEntry) -> String {
     const LONGEST: usize = 120;
     let ends = |line: &&str| !(line.is_empty() || line.starts_with(['-', '*', '+', '|', '>', '`', '#']));
     let mut lines = entry.text.lines().skip_while(|line| line.is_empty());
@@ -82,7 +82,7 @@ pub(super) fn name_of(entry: &Entry) -> String {
 
 /// The level of headings that are numbered through all sections, "### 1. …" to "### 17. …", below headings that speak of
 /// tasks. Where numbers start again in each section, or in a text about something else, they only count its parts.
-pub(super) fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
+pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
     const FEWEST: usize = 3;
     let speaks_of_tasks = |title: &str| {
         let lower = title.to_lowercase();
@@ -94,7 +94,7 @@ pub(super) fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
         let (mut count, mut parents, mut is_about_tasks) = (0, HashSet::new(), false);
         let mut parent = 0;
         for (at, line) in lines.iter().enumerate() {
-            let Kind::Heading(own) = line.kind else { continue };
+            let LineKind::Heading(own) = line.kind else { continue };
             if own < *level {
                 parent = at;
                 is_about_tasks |= speaks_of_tasks(line.content());
@@ -113,14 +113,14 @@ pub(super) fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
 }
 
 /// Whether at least half of the boxes of a file begin with ids such as `A1` or `DB-1`, each with another.
-pub(super) fn reads_families(lines: &[Line<'_>]) -> bool {
+pub(super) fn reads_families(lines: &[PlanLine<'_>]) -> bool {
     const FEWEST: usize = 2;
-    let is_outer = |line: &&Line<'_>| matches!(line.kind, Kind::Item(_)) && line.indent == 0;
+    let is_outer = |line: &&PlanLine<'_>| matches!(line.kind, LineKind::Item(_)) && line.indent == 0;
     let boxes = lines.iter().filter(is_outer).filter_map(|line| checkbox(line.content()));
     let (mut count, mut with_ids, mut ids) = (0, 0, HashSet::new());
     for (_, rest) in boxes {
         count += 1;
-        if let Some(head) = Head::parse_family(rest).filter(|_| Head::parse(rest).is_none()) {
+        if let Some(head) = TaskLine::parse_family(rest).filter(|_| TaskLine::parse(rest).is_none()) {
             with_ids += 1;
             ids.insert(head.id);
         }
@@ -152,7 +152,7 @@ pub fn plan_ids(label: &str, bytes: &[u8]) -> Result<Vec<Edit>, PlanError> {
     Ok(edits)
 }
 
-fn edit(file: &SpecFile<'_>, line: &Line<'_>, id: &str) -> Option<Edit> {
+fn edit(file: &SpecFile<'_>, line: &PlanLine<'_>, id: &str) -> Option<Edit> {
     let (_, rest) = checkbox(line.content())?;
     let at = line.offset_of(rest.trim_start());
     let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };

@@ -8,13 +8,13 @@ use std::{
 use super::{
     Offset,
     ids::{SortKey, sort_key},
-    mentions::{Name, Placed},
+    mentions::{Name, PlacedName},
     tokens::{Piece, Token},
     tree::{NodeKind, Role},
 };
 use crate::{
     name::TaskId,
-    plan::assemble::{Draft, unknown_fix},
+    plan::assemble::{DraftNode, unknown_fix},
 };
 
 /// How many words the name of a group of tasks has at most.
@@ -56,17 +56,17 @@ pub(super) struct NodeIndex {
 }
 
 /// Nodes by position, each with the place where it is named.
-pub(super) type Named = Vec<(usize, Offset)>;
+pub(super) type NamedNodes = Vec<(usize, Offset)>;
 
 /// An id that is not in the plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Missing<'a> {
+pub(super) enum UnknownId<'a> {
     Task(&'a str),
     EndOfRange(&'a str),
 }
 
 impl NodeIndex {
-    pub(super) fn new(drafts: &[Draft], roles: &[Role]) -> Self {
+    pub(super) fn new(drafts: &[DraftNode], roles: &[Role]) -> Self {
         let is_task = roles.iter().map(|role| role.kind == NodeKind::Task).collect();
         let ids = drafts.iter().map(|draft| draft.task.id.clone()).collect();
         let mut known = Self { is_task, ids, ..Self::default() };
@@ -212,7 +212,7 @@ impl NodeIndex {
     }
 
     /// The nodes that a name stands for, and what it names that is not there. A range takes what there is.
-    fn resolve<'n>(&self, name: &Name<'n>, subject: Option<usize>) -> (Vec<usize>, Option<Missing<'n>>) {
+    fn resolve<'n>(&self, name: &Name<'n>, subject: Option<usize>) -> (Vec<usize>, Option<UnknownId<'n>>) {
         let found = match name {
             Name::Node(node) => vec![*node],
             Name::Part(word, label) => self.part(word, label).into_iter().collect(),
@@ -239,13 +239,13 @@ impl NodeIndex {
                 let found = self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id));
                 match found.or_else(|| self.group(id)) {
                     Some(found) => found,
-                    None => return (Vec::new(), Some(Missing::Task(id))),
+                    None => return (Vec::new(), Some(UnknownId::Task(id))),
                 }
             }
             Name::Range(first, last) => {
                 let is_there = |id: &str| self.find(id).is_some() || self.group(id).is_some();
                 let missing = [first, last].into_iter().find(|id| !is_there(id));
-                return (self.range(first, last), missing.map(|id| Missing::EndOfRange(id)));
+                return (self.range(first, last), missing.map(|id| UnknownId::EndOfRange(id)));
             }
         };
         (found, None)
@@ -396,16 +396,16 @@ impl NodeIndex {
     }
 
     /// The nodes that some names stand for.
-    pub(super) fn nodes<'n>(&self, names: &[Placed<'n>]) -> Vec<usize> {
+    pub(super) fn nodes<'n>(&self, names: &[PlacedName<'n>]) -> Vec<usize> {
         names.iter().flat_map(|(name, _)| self.resolve(name, None).0).collect()
     }
 
     /// All of these names, and those that are not there.
     pub(super) fn resolve_all<'n>(
         &self,
-        names: &[Placed<'n>],
+        names: &[PlacedName<'n>],
         subject: Option<usize>,
-    ) -> (Named, Vec<(Missing<'n>, Offset)>) {
+    ) -> (NamedNodes, Vec<(UnknownId<'n>, Offset)>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for (name, place) in names {
             let (nodes, lacking) = self.resolve(name, subject);

@@ -3,15 +3,15 @@
 use std::{collections::HashMap, ops::Range};
 
 use super::{
-    Line, Offset,
+    Offset, PlanLine,
     asides::{is_check_list, is_history, leads_to_checks},
-    entry::{Entry, Form, Lead, TICKS, Why},
-    head::{Checkbox, Head, checkbox},
+    entry::{Form, Lead, TICKS, TaskEntry, Why},
+    head::{Checkbox, TaskLine, checkbox},
     ids,
-    lines::Kind,
+    lines::LineKind,
     naming::{Names, counted_level, reads_families},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
-    section::{Section, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
+    section::{HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table,
 };
 use crate::{
@@ -25,14 +25,14 @@ const BOLD_LEVEL: usize = 7;
 /// What a file holds, in its order.
 #[derive(Debug, Default)]
 pub(super) struct Outline<'a> {
-    pub(super) sections: Vec<Section>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) sections: Vec<HeadingSection>,
+    pub(super) entries: Vec<TaskEntry>,
     /// Paragraphs, items and fences in sections that list dependencies.
     pub(super) dependencies: Vec<Block<'a>>,
     /// Lines of sections that tell what can run at once.
-    pub(super) parallel_lines: Vec<Line<'a>>,
+    pub(super) parallel_lines: Vec<PlanLine<'a>>,
     /// Headings, and lines below them that say what their section waits for.
-    pub(super) phase_lines: Vec<(usize, Line<'a>)>,
+    pub(super) phase_lines: Vec<(usize, PlanLine<'a>)>,
     /// Cells that name what a task or phase waits for.
     pub(super) cells: Vec<Cell<'a>>,
     /// Ids that two tasks have, with the line of the second.
@@ -58,7 +58,7 @@ pub(super) struct Checks {
 pub(super) struct Block<'a> {
     pub(super) section: Option<usize>,
     /// At least one line.
-    pub(super) lines: Vec<Line<'a>>,
+    pub(super) lines: Vec<PlanLine<'a>>,
 }
 
 /// A cell of a table that names dependencies.
@@ -75,7 +75,7 @@ pub(super) struct Cell<'a> {
 /// Goes through the lines from top to bottom.
 pub(super) struct Builder<'f, 'a> {
     pub(super) file: &'f SpecFile<'a>,
-    pub(super) lines: &'f [Line<'a>],
+    pub(super) lines: &'f [PlanLine<'a>],
     pub(super) outline: Outline<'a>,
     pub(super) section: Option<usize>,
     /// Open list items that are tasks, outermost first: the column of their content, and the task.
@@ -93,9 +93,9 @@ pub(super) struct Builder<'f, 'a> {
 }
 
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
-pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
+pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outline<'a> {
     let outline = outline_with(file, lines, Reading::default());
-    let is_check = |entry: &Entry| {
+    let is_check = |entry: &TaskEntry| {
         let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
         entry.form == Form::Plain
             && (entry.lead == Lead::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
@@ -140,7 +140,7 @@ struct Reading {
     prose: ProseTasks,
 }
 
-fn outline_with<'a>(file: &SpecFile<'a>, lines: &[Line<'a>], reading: Reading) -> Outline<'a> {
+fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], reading: Reading) -> Outline<'a> {
     let mut builder = Builder {
         file,
         lines,
@@ -167,18 +167,18 @@ impl<'a> Builder<'_, 'a> {
     fn line(&mut self, at: usize) -> usize {
         let line = self.lines[at];
         match line.kind {
-            Kind::FrontMatter => {}
-            Kind::Blank => self.blank(at),
-            Kind::Heading(level) => self.heading(at, level, line.content()),
-            Kind::Item(column) => self.item(at, column),
-            Kind::Row => return self.table(at),
-            Kind::Rule => self.leave(),
-            Kind::Quote => self.aside(at, Why::Quoted),
-            Kind::Code => self.aside(at, Why::InCode),
-            Kind::Comment => self.look(at, Why::InComment),
-            Kind::Text => self.text(at),
+            LineKind::FrontMatter => {}
+            LineKind::Blank => self.blank(at),
+            LineKind::Heading(level) => self.heading(at, level, line.content()),
+            LineKind::Item(column) => self.item(at, column),
+            LineKind::Row => return self.table(at),
+            LineKind::Rule => self.leave(),
+            LineKind::Quote => self.aside(at, Why::Quoted),
+            LineKind::Code => self.aside(at, Why::InCode),
+            LineKind::Comment => self.look(at, Why::InComment),
+            LineKind::Text => self.text(at),
         }
-        self.is_after_blank = line.kind == Kind::Blank;
+        self.is_after_blank = line.kind == LineKind::Blank;
         at + 1
     }
 
@@ -210,7 +210,7 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         let lists_dependencies = self.is_in_dependencies() || is_dependencies(title);
         let lists_parallel = self.is_in_parallel() || is_about_parallel(title);
-        self.outline.sections.push(Section {
+        self.outline.sections.push(HeadingSection {
             level,
             title: title.to_owned(),
             at: line.at,
@@ -248,9 +248,9 @@ impl<'a> Builder<'_, 'a> {
             _ => (None, content),
         };
         let is_counted =
-            self.reading.counted_level.is_some_and(|level| self.lines[at].kind == Kind::Heading(level));
-        let is_id = |head: &Head<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
-        let head = Head::parse(rest).filter(is_id)?;
+            self.reading.counted_level.is_some_and(|level| self.lines[at].kind == LineKind::Heading(level));
+        let is_id = |head: &TaskLine<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
+        let head = TaskLine::parse(rest).filter(is_id)?;
         // "### 3. Add the table ✅" is done as well.
         let is_ticked = rest.trim_start().starts_with(TICKS) || rest.trim_end().ends_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
@@ -264,8 +264,8 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// What stands behind a box, if it has an id.
-    pub(super) fn head(&self, rest: &'a str) -> Option<Head<'a>> {
-        Head::parse(rest).or_else(|| Head::parse_family(rest).filter(|_| self.reads_families))
+    pub(super) fn head(&self, rest: &'a str) -> Option<TaskLine<'a>> {
+        TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| self.reads_families))
     }
 
     /// Whether an id tells a task without a box or a word before it.
@@ -288,7 +288,7 @@ impl<'a> Builder<'_, 'a> {
             return self.say(at, line.text.trim_end());
         }
         self.leave();
-        match Head::parse(content).filter(|head| self.is_bare_id(head.id)) {
+        match TaskLine::parse(content).filter(|head| self.is_bare_id(head.id)) {
             Some(head) if self.owner.is_none() && !self.is_in_dependencies() => {
                 // "- T002+T003, T004+T005: pairs in parallel" begins as a task does.
                 if self.is_in_parallel() {
@@ -333,7 +333,7 @@ impl<'a> Builder<'_, 'a> {
             && ids::numeric(content).is_some()
         {
             // A paragraph "1.2 **Add the table**".
-            if let Some(head) = Head::parse(content).filter(|head| self.is_bare_id(head.id)) {
+            if let Some(head) = TaskLine::parse(content).filter(|head| self.is_bare_id(head.id)) {
                 self.leave();
                 return self.bullet(at, head);
             }
@@ -362,14 +362,14 @@ impl<'a> Builder<'_, 'a> {
     fn look(&mut self, at: usize, why: Why) {
         let line = self.lines[at];
         let content = line.text.trim_start_matches([' ', '\t', '>', '-', '*', '+']);
-        let head = checkbox(content).and_then(|(_, rest)| Head::parse(rest));
+        let head = checkbox(content).and_then(|(_, rest)| TaskLine::parse(rest));
         if let Some(head) = head.filter(|head| ids::lettered(head.id).is_some()) {
             self.outline.unread.push((line.at, Some(head.id.to_owned()), why));
         }
     }
 
     fn table(&mut self, at: usize) -> usize {
-        let is_row = |line: &Line<'_>| line.kind == Kind::Row;
+        let is_row = |line: &PlanLine<'_>| line.kind == LineKind::Row;
         let end = at + self.lines[at..].iter().take_while(|line| is_row(line)).count();
         let table = table::rows(&self.lines[at..end]);
         let is_history =
@@ -394,7 +394,7 @@ impl<'a> Builder<'_, 'a> {
         section.task?;
         let title = self.file.line_text(section.at).trim_start_matches(['#', ' ']);
         let title = checkbox(title).map_or(title, |(_, rest)| rest);
-        Some((Head::parse(title)?.id, section.at))
+        Some((TaskLine::parse(title)?.id, section.at))
     }
 
     /// A line that belongs to the open task.
@@ -415,7 +415,7 @@ impl<'a> Builder<'_, 'a> {
         // Rows are no sentences of a list of dependencies, but may tell what can run at once.
         if self.is_in_parallel()
             && self.owner.is_none()
-            && (!self.is_in_dependencies() || line.kind == Kind::Row)
+            && (!self.is_in_dependencies() || line.kind == LineKind::Row)
         {
             self.outline.parallel_lines.push(line);
         }
@@ -423,8 +423,8 @@ impl<'a> Builder<'_, 'a> {
             return self.say(at, line.text.trim_end());
         }
         self.lead = match line.kind {
-            Kind::Text | Kind::Quote if leads_to_checks(line.content()) => Lead::Checks,
-            Kind::Text if self.lead == Lead::None => Lead::Text,
+            LineKind::Text | LineKind::Quote if leads_to_checks(line.content()) => Lead::Checks,
+            LineKind::Text if self.lead == Lead::None => Lead::Text,
             _ => self.lead,
         };
         if let Some(section) = self.section {
@@ -465,19 +465,19 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A line of a section that lists dependencies; plain text goes on with what stands before it.
-    fn dependency(&mut self, line: Line<'a>) {
-        if line.kind == Kind::Row {
+    fn dependency(&mut self, line: PlanLine<'a>) {
+        if line.kind == LineKind::Row {
             return;
         }
-        let goes_on = line.kind == Kind::Text && !self.is_after_blank && !line.text.starts_with("**");
-        let is_code = |block: &Block<'_>| block.lines.last().is_some_and(|last| last.kind == Kind::Code);
+        let goes_on = line.kind == LineKind::Text && !self.is_after_blank && !line.text.starts_with("**");
+        let is_code = |block: &Block<'_>| block.lines.last().is_some_and(|last| last.kind == LineKind::Code);
         match self.outline.dependencies.last_mut() {
             Some(block) if block.section == self.section && goes_on && !is_code(block) => {
                 block.lines.push(line);
             }
             Some(block)
                 if block.section == self.section
-                    && line.kind == Kind::Code
+                    && line.kind == LineKind::Code
                     && is_code(block)
                     && !opens_fence(&line) =>
             {
@@ -489,7 +489,7 @@ impl<'a> Builder<'_, 'a> {
 }
 
 /// The first line of a fence, which may also be the last of the one before.
-fn opens_fence(line: &Line<'_>) -> bool {
+fn opens_fence(line: &PlanLine<'_>) -> bool {
     let text = line.text.trim();
     text.len() > 3 && (text.starts_with("```") || text.starts_with("~~~"))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Line, lines::Kind, section::without_brackets, tree::TreeBuilder};
+use super::{PlanLine, lines::LineKind, section::without_brackets, tree::TreeBuilder};
 use crate::name::TaskId;
 
 impl TreeBuilder<'_, '_> {
@@ -44,14 +44,14 @@ impl TreeBuilder<'_, '_> {
         apart
     }
 
-    fn lines_about_order(&self) -> impl Iterator<Item = &Line<'_>> {
+    fn lines_about_order(&self) -> impl Iterator<Item = &PlanLine<'_>> {
         let blocks = self.outline.dependencies.iter().flat_map(|block| &block.lines);
         blocks.chain(&self.outline.parallel_lines)
     }
 }
 
 /// The words before "in parallel", where a line says that of things that it names; `None` for a line about marks or ids.
-fn named_in_parallel(line: &Line<'_>) -> Option<Vec<String>> {
+fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
     let (before, _) = line.text.split_once("in parallel")?;
     let is_about_marks =
         before.contains("[P]") || before.contains("marked") || before.contains(|c: char| c.is_ascii_digit());
@@ -59,7 +59,7 @@ fn named_in_parallel(line: &Line<'_>) -> Option<Vec<String>> {
     let mut words = telling_words(before);
     words.sort();
     words.dedup();
-    (is_list && !is_about_marks && line.kind != Kind::Code && words.len() > 1).then_some(words)
+    (is_list && !is_about_marks && line.kind != LineKind::Code && words.len() > 1).then_some(words)
 }
 
 /// The words of a text that tell one section from another, in lower case and in the singular.

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    Line,
+    PlanLine,
     asides::{has_word, is_check_list, is_history, is_summary},
     entry::TICKS,
-    head::{Head, checkbox},
-    lines::{Kind, marker_number},
+    head::{TaskLine, checkbox},
+    lines::{LineKind, marker_number},
     section::{counted_label, is_step, phase_label, without_brackets},
 };
 use crate::plan::Mark;
@@ -67,7 +67,7 @@ struct Heading {
 }
 
 /// The tasks of a file that has neither boxes nor ids. Empty if nothing in it is surely a list of tasks.
-pub(super) fn prose_tasks(label: &str, lines: &[Line<'_>]) -> ProseTasks {
+pub(super) fn prose_tasks(label: &str, lines: &[PlanLine<'_>]) -> ProseTasks {
     let (headings, items) = survey(lines);
     let is_list =
         is_called(label, lines, &["todo", "to do", "to-do", "todos", "tasks", "task list", "待办", "任务"]);
@@ -86,10 +86,11 @@ pub(super) fn prose_tasks(label: &str, lines: &[Line<'_>]) -> ProseTasks {
 
 /// The items of a numbered list whose boxes all stand below them and have no ids: these are steps of the items. Empty if
 /// a file has any other box.
-pub(super) fn steps_with_boxes(lines: &[Line<'_>]) -> ProseTasks {
-    let boxes = lines.iter().filter(|line| matches!(line.kind, Kind::Item(_) | Kind::Text));
+pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
+    let boxes = lines.iter().filter(|line| matches!(line.kind, LineKind::Item(_) | LineKind::Text));
     let mut boxes = boxes.filter_map(|line| Some((line, checkbox(line.content())?.1))).peekable();
-    if boxes.peek().is_none() || !boxes.all(|(line, rest)| line.indent > 1 && Head::parse(rest).is_none()) {
+    if boxes.peek().is_none() || !boxes.all(|(line, rest)| line.indent > 1 && TaskLine::parse(rest).is_none())
+    {
         return ProseTasks::new();
     }
     let (_, items) = survey(lines);
@@ -124,7 +125,7 @@ fn tick_behind(text: &str) -> Option<Mark> {
 }
 
 /// Goes through a file once and notes its headings and outer list items.
-fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
+fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
     let mut headings: Vec<Heading> = Vec::new();
     let mut items: Vec<Item> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -132,7 +133,7 @@ fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
     let mut column: Option<usize> = None;
     for (at, line) in lines.iter().enumerate() {
         match line.kind {
-            Kind::Heading(level) => {
+            LineKind::Heading(level) => {
                 open.retain(|own| headings[*own].level < level);
                 let around = open.iter().rev().copied().collect();
                 headings.push(Heading {
@@ -145,15 +146,15 @@ fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
                 open.push(headings.len() - 1);
                 (label, column) = (None, None);
             }
-            Kind::Item(content) if column.is_none_or(|column| line.indent < column) => {
+            LineKind::Item(content) if column.is_none_or(|column| line.indent < column) => {
                 items.push(item(at, line, (&headings, &open), label));
                 column = Some(content);
             }
             // A line that begins with a tick is an item, with or without a bullet.
-            Kind::Text if line.indent < 4 && tick_at(line.content()).is_some() => {
+            LineKind::Text if line.indent < 4 && tick_at(line.content()).is_some() => {
                 items.push(item(at, line, (&headings, &open), label));
             }
-            Kind::Text if column.is_none_or(|column| line.indent < column) => {
+            LineKind::Text if column.is_none_or(|column| line.indent < column) => {
                 if let Some(own) =
                     open.last().filter(|own| items.last().is_none_or(|item| item.heading != Some(**own)))
                 {
@@ -168,12 +169,17 @@ fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
     (headings, items)
 }
 
-fn item(at: usize, line: &Line<'_>, (headings, open): (&[Heading], &[usize]), label: Option<Title>) -> Item {
+fn item(
+    at: usize,
+    line: &PlanLine<'_>,
+    (headings, open): (&[Heading], &[usize]),
+    label: Option<Title>,
+) -> Item {
     let around = open.iter().rev().map(|own| headings[*own].title);
     let mut titles = label.into_iter().chain(around);
     Item {
         line: at,
-        number: marker_number(line.text.trim_start()).filter(|_| matches!(line.kind, Kind::Item(_))),
+        number: marker_number(line.text.trim_start()).filter(|_| matches!(line.kind, LineKind::Item(_))),
         tick: tick_at(line.content()).map(|(mark, _)| mark).or_else(|| tick_behind(line.content())),
         heading: open.last().copied(),
         title: titles.find(|title| *title != Title::Other).unwrap_or(Title::Other),
@@ -313,10 +319,10 @@ fn label_of(content: &str) -> Option<Title> {
 }
 
 /// Whether the name of a file or its first heading has one of some words.
-fn is_called(label: &str, lines: &[Line<'_>], names: &[&str]) -> bool {
+fn is_called(label: &str, lines: &[PlanLine<'_>], names: &[&str]) -> bool {
     let name = label.rsplit(['/', '\\']).next().unwrap_or(label);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).replace(['_', '-'], " ");
-    let first = lines.iter().find(|line| matches!(line.kind, Kind::Heading(1)));
+    let first = lines.iter().find(|line| matches!(line.kind, LineKind::Heading(1)));
     has_word(&stem, names) || first.is_some_and(|line| has_word(line.content(), names))
 }
 
@@ -337,7 +343,7 @@ fn ticked(items: &[Item]) -> ProseTasks {
 }
 
 /// Headings "Step 1 …", unless a list of tasks stands below them.
-fn steps(lines: &[Line<'_>], headings: &[Heading], items: &[Item]) -> ProseTasks {
+fn steps(lines: &[PlanLine<'_>], headings: &[Heading], items: &[Item]) -> ProseTasks {
     let is_within = |item: &Item| {
         let own = item.heading.into_iter();
         let mut around = own.flat_map(|own| std::iter::once(own).chain(headings[own].around.iter().copied()));
@@ -412,7 +418,7 @@ fn listed(headings: &[Heading], items: &[Item]) -> ProseTasks {
 }
 
 /// "## 1. Create the table", "## 2. Fill it".
-fn numbered_headings(lines: &[Line<'_>], headings: &[Heading]) -> ProseTasks {
+fn numbered_headings(lines: &[PlanLine<'_>], headings: &[Heading]) -> ProseTasks {
     const FEWEST: usize = 3;
     let numbered = headings.iter().filter(|heading| heading.level > 1 && heading.title != Title::Aside);
     let number = |heading: &Heading| {

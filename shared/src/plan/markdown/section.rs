@@ -4,7 +4,7 @@ use super::Offset;
 
 /// A heading and what stands below it, up to the next heading of its level.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(super) struct HeadingSection {
     pub(super) level: usize,
     pub(super) title: String,
     pub(super) at: Offset,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
-    entry::{Entry, Form, Lead, Why},
+    entry::{Form, Lead, TaskEntry, Why},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
-    section::{Section, counted_label, phase_label},
+    section::{HeadingSection, counted_label, phase_label},
     table::status_mark,
 };
 use crate::{
@@ -16,15 +16,15 @@ use crate::{
 };
 
 /// For each entry, the entry that stands for its task; `None` if it is no task.
-pub(super) type Standing = Vec<Option<usize>>;
+pub(super) type CanonicalEntry = Vec<Option<usize>>;
 
 /// Decides which entries are tasks, gives every task an id of its own, and drops from the unread lines what only
 /// repeats a task.
-pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing {
+pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
     let form = main_form(outline);
     let mut is_task = main_entries(file, outline, form);
     name_equal_boxes(outline, &is_task);
-    let mut standing: Standing = vec![None; outline.entries.len()];
+    let mut standing: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut names = Names::default();
     names.reserve(outline.entries.iter().map(|entry| &entry.id));
@@ -71,12 +71,12 @@ fn main_form(outline: &Outline<'_>) -> Form {
 
 /// Which entries are tasks by their form. Notes the others as numbers or checks.
 fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
-    let is_main = |entry: &Entry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
+    let is_main = |entry: &TaskEntry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
     let has_letters = outline
         .entries
         .iter()
         .any(|entry| is_main(entry) && entry.form != Form::Plain && !entry.is_numeric());
-    let is_number = |entry: &Entry| has_letters && entry.form != Form::Plain && entry.is_numeric();
+    let is_number = |entry: &TaskEntry| has_letters && entry.form != Form::Plain && entry.is_numeric();
     let mut is_task: Vec<bool> =
         outline.entries.iter().map(|entry| is_main(entry) && !is_number(entry)).collect();
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
@@ -92,7 +92,7 @@ fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     if form != Form::Box {
         return;
     }
-    let of = |entry: &Entry| entry.section.filter(|_| entry.form == Form::Bullet);
+    let of = |entry: &TaskEntry| entry.section.filter(|_| entry.form == Form::Bullet);
     let with_boxes: HashSet<Option<usize>> = outline
         .entries
         .iter()
@@ -106,7 +106,7 @@ fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
         .filter(|(_, is_task)| **is_task)
         .map(|(entry, _)| entry.id.folded())
         .collect();
-    let is_meant = |entry: &Entry| {
+    let is_meant = |entry: &TaskEntry| {
         let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
         let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
         of(entry).is_some()
@@ -155,14 +155,14 @@ struct PlainBoxes<'o, 'a> {
 }
 
 impl PlainBoxes<'_, '_> {
-    fn chain(&self, section: Option<usize>) -> impl Iterator<Item = &Section> {
+    fn chain(&self, section: Option<usize>) -> impl Iterator<Item = &HeadingSection> {
         let chain = std::iter::successors(section, |at| self.outline.sections[*at].parent);
         chain.map(|at| &self.outline.sections[at]).filter(|section| section.level > 1)
     }
 
     /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, it is a task in their
     /// list, in a phase of its own, and in any other section that is not about something else.
-    fn meaning(&self, entry: &Entry) -> Meaning {
+    fn meaning(&self, entry: &TaskEntry) -> Meaning {
         let is_check =
             entry.lead == Lead::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
         match self.form {
@@ -190,12 +190,12 @@ impl PlainBoxes<'_, '_> {
     }
 
     /// A legend names at least two states.
-    fn is_of_legend(&self, entry: &Entry) -> bool {
+    fn is_of_legend(&self, entry: &TaskEntry) -> bool {
         is_of_legend(&entry.text) && self.legends.contains(&entry.section)
     }
 
-    fn beside_ids(&self, entry: &Entry) -> Meaning {
-        let is_aside = |section: &Section| {
+    fn beside_ids(&self, entry: &TaskEntry) -> Meaning {
+        let is_aside = |section: &HeadingSection| {
             is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
         };
         if self.with_ids.contains(&entry.section) {
@@ -290,15 +290,15 @@ fn note_check(outline: &mut Outline<'_>, at: usize) {
 /// edited, and with it all that was done for it.
 fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
     let mut numbers: HashMap<TaskId, usize> = HashMap::new();
-    let is_number = |entry: &Entry| entry.form == Form::Box && entry.is_numeric();
+    let is_number = |entry: &TaskEntry| entry.form == Form::Box && entry.is_numeric();
     for (entry, _) in
         outline.entries.iter().zip(is_task).filter(|(entry, is_task)| **is_task && is_number(entry))
     {
         *numbers.entry(entry.id.clone()).or_default() += 1;
     }
     let is_repeated =
-        |entry: &Entry| is_number(entry) && numbers.get(&entry.id).is_some_and(|count| *count > 1);
-    let wanted = |entry: &Entry| {
+        |entry: &TaskEntry| is_number(entry) && numbers.get(&entry.id).is_some_and(|count| *count > 1);
+    let wanted = |entry: &TaskEntry| {
         let is_named_by_text = entry.form == Form::Plain || is_repeated(entry);
         is_named_by_text.then(|| virtual_id(entry.text.lines().next().unwrap_or_default()))
     };
@@ -336,7 +336,7 @@ fn is_reference(outline: &Outline<'_>, first: usize, other: usize) -> bool {
     let (one, two) = (&outline.entries[first], &outline.entries[other]);
     let sections = std::iter::successors(two.section, |at| outline.sections[*at].parent);
     let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
-    let words = |entry: &Entry| entry.text.lines().next().unwrap_or_default().trim().to_lowercase();
+    let words = |entry: &TaskEntry| entry.text.lines().next().unwrap_or_default().trim().to_lowercase();
     one.id == two.id
         && (one.form != two.form
             || titles.any(|section| is_summary(&section.title))
@@ -389,7 +389,7 @@ fn forget_repetitions(outline: &mut Outline<'_>, form: Form, ids: &HashSet<TaskI
 }
 
 /// A heading has no box: a line "Status: ✅ DONE" or its boxes without ids tell how far it is.
-fn mark_by_text(entry: &mut Entry) {
+fn mark_by_text(entry: &mut TaskEntry) {
     if entry.form != Form::Heading || entry.mark_at.is_some() || entry.mark != Mark::Todo {
         return;
     }

@@ -1,8 +1,8 @@
 //! Tables of tasks: a row for each, the columns known by their headings.
 
 use super::{
-    Line, Offset,
-    head::{Checkbox, Head, checkbox},
+    Offset, PlanLine,
+    head::{Checkbox, TaskLine, checkbox},
     ids,
     outline::Cell,
 };
@@ -10,8 +10,8 @@ use crate::plan::Mark;
 
 /// A row whose first or second cell is an id.
 #[derive(Debug)]
-pub(super) struct Row<'a> {
-    pub(super) head: Head<'a>,
+pub(super) struct TaskRow<'a> {
+    pub(super) head: TaskLine<'a>,
     pub(super) at: Offset,
     pub(super) mark: Mark,
     pub(super) mark_at: Option<Offset>,
@@ -21,8 +21,8 @@ pub(super) struct Row<'a> {
 
 /// A table: the rows that are tasks, and the cells that name dependencies.
 #[derive(Debug, Default)]
-pub(super) struct Table<'a> {
-    pub(super) rows: Vec<Row<'a>>,
+pub(super) struct TaskTable<'a> {
+    pub(super) rows: Vec<TaskRow<'a>>,
     pub(super) cells: Vec<Cell<'a>>,
 }
 
@@ -38,16 +38,16 @@ enum Column {
 }
 
 /// Reads a table. `lines` are all of it, its heading first.
-pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Table<'a> {
-    let [heading, rule, body @ ..] = lines else { return Table::default() };
+pub(super) fn rows<'a>(lines: &[PlanLine<'a>]) -> TaskTable<'a> {
+    let [heading, rule, body @ ..] = lines else { return TaskTable::default() };
     if !is_rule(rule.text) {
-        return Table::default();
+        return TaskTable::default();
     }
     let titles = cells(heading.text);
     let columns: Vec<Column> = titles.iter().map(|title| column(title)).collect();
     let says_tasks = columns.iter().any(|column| matches!(column, Column::Needs | Column::Status));
     let is_counted = says_tasks && titles.first().is_some_and(|title| is_number_column(title));
-    Table {
+    TaskTable {
         rows: body.iter().filter_map(|line| row(line, &titles, is_counted)).collect(),
         cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
@@ -70,7 +70,7 @@ fn is_wave_column(title: &str) -> bool {
 }
 
 /// The cells of a row that name dependencies. The first cell says whose.
-fn needs<'a>(line: &Line<'a>, columns: &[Column], titles: &[&str]) -> Vec<Cell<'a>> {
+fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Cell<'a>> {
     let cells = cells(line.text);
     let is_wave = titles.first().is_some_and(|title| is_wave_column(title));
     let is_number = cells.first().is_some_and(|cell| cell.bytes().all(|byte| byte.is_ascii_digit()));
@@ -93,8 +93,8 @@ fn needs<'a>(line: &Line<'a>, columns: &[Column], titles: &[&str]) -> Vec<Cell<'
 }
 
 /// The dependencies in a table of properties below a heading that is a task: `| Depends on | T002 |`.
-pub(super) fn properties<'a>(lines: &[Line<'a>], (who, who_at): (&'a str, Offset)) -> Vec<Cell<'a>> {
-    let property = |line: &Line<'a>| {
+pub(super) fn properties<'a>(lines: &[PlanLine<'a>], (who, who_at): (&'a str, Offset)) -> Vec<Cell<'a>> {
+    let property = |line: &PlanLine<'a>| {
         let cells = cells(line.text);
         let [label, needs] = cells[..] else { return None };
         let kind = column(label);
@@ -170,14 +170,14 @@ fn column(title: &str) -> Column {
     }
 }
 
-fn row<'a>(line: &Line<'a>, titles: &[&str], is_counted: bool) -> Option<Row<'a>> {
+fn row<'a>(line: &PlanLine<'a>, titles: &[&str], is_counted: bool) -> Option<TaskRow<'a>> {
     let cells = cells(line.text);
     let number =
         cells.first().and_then(|cell| ids::numeric(cell).filter(|id| is_counted && id.len() == cell.len()));
     let id_at = (0..cells.len().min(2)).find(|at| id_cell(cells[*at]).is_some()).or(number.map(|_| 0))?;
-    let counted = number.map(|id| (Head { id, ..Head::default() }, None));
+    let counted = number.map(|id| (TaskLine { id, ..TaskLine::default() }, None));
     let (head, boxed) = id_cell(cells[id_at]).or(counted)?;
-    let mut row = Row {
+    let mut row = TaskRow {
         at: line.offset_of(cells[id_at]),
         mark: boxed.and_then(read_box).unwrap_or_default(),
         mark_at: boxed.map(|mark| line.offset_of(mark)),
@@ -195,16 +195,16 @@ fn read_box(mark: &str) -> Option<Mark> {
 }
 
 /// A cell that is an id and nothing else, with its box if it has one.
-fn id_cell(cell: &str) -> Option<(Head<'_>, Option<&str>)> {
+fn id_cell(cell: &str) -> Option<(TaskLine<'_>, Option<&str>)> {
     let (boxed, rest) = match checkbox(cell) {
         Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
         _ => (None, cell),
     };
-    Head::parse(rest).filter(|head| head.title.is_empty()).map(|head| (head, boxed))
+    TaskLine::parse(rest).filter(|head| head.title.is_empty()).map(|head| (head, boxed))
 }
 
-impl<'a> Row<'a> {
-    fn take(&mut self, title: &str, cell: &'a str, line: &Line<'a>) {
+impl<'a> TaskRow<'a> {
+    fn take(&mut self, title: &str, cell: &'a str, line: &PlanLine<'a>) {
         match column(title) {
             Column::Status => self.take_status(cell, line),
             Column::Parallel => self.head.is_parallel |= !is_no(cell),
@@ -217,7 +217,7 @@ impl<'a> Row<'a> {
         self.text.push_str(&format!("{title}: {cell}"));
     }
 
-    fn take_status(&mut self, cell: &'a str, line: &Line<'a>) {
+    fn take_status(&mut self, cell: &'a str, line: &PlanLine<'a>) {
         if let Some((Checkbox::Marked(mark), _)) = checkbox(cell) {
             self.mark = read_box(mark).unwrap_or_default();
             self.mark_at = Some(line.offset_of(mark));
@@ -260,7 +260,7 @@ mod tests {
         let text = "| ID | Task | Depends on | Status | Parallel | Path |\n|---|:-:|---|---|---|---|\n\
                     | **T001** | do \\| it `a|b` | - | done | yes | src/a.rs |\n| x | y | z |\n";
         let (lines, _) = scan(text, 0);
-        let Table { rows, cells } = rows(&lines);
+        let TaskTable { rows, cells } = rows(&lines);
         assert_eq!(rows.len(), 1);
         assert_eq!((cells[0].who, cells[0].needs), ("**T001**", "-"));
         let row = &rows[0];

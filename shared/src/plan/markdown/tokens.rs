@@ -1,6 +1,6 @@
 //! Prose as tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
 
-use super::{Line, Offset, ids, lines::Kind};
+use super::{Offset, PlanLine, ids, lines::LineKind};
 
 /// Words that go before the label of a phase.
 const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza"];
@@ -126,14 +126,14 @@ impl Tokenizer<'_> {
     /// The tokens of some lines; each list item begins a clause.
     pub(super) fn lines<'l, 'a: 'l>(
         &self,
-        lines: impl Iterator<Item = &'l Line<'a>>,
+        lines: impl Iterator<Item = &'l PlanLine<'a>>,
         tokens: &mut Vec<Token<'a>>,
     ) {
         for line in lines {
-            if matches!(line.kind, Kind::Item(_) | Kind::Blank | Kind::Heading(_)) {
+            if matches!(line.kind, LineKind::Item(_) | LineKind::Blank | LineKind::Heading(_)) {
                 tokens.push(Token { at: line.at, what: Piece::Stop });
             }
-            if !matches!(line.kind, Kind::Comment | Kind::FrontMatter) {
+            if !matches!(line.kind, LineKind::Comment | LineKind::FrontMatter) {
                 self.text(line.content(), line.offset_of(line.content()), tokens);
             }
         }

@@ -3,24 +3,24 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Line,
-    entry::{Entry, Form},
-    lines::Kind,
+    PlanLine,
+    entry::{Form, TaskEntry},
+    lines::LineKind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
     section::{
-        Purpose, Section, begins_with, begins_with_story, counted_label, counted_part, is_step, phase_label,
-        priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told, story_numbers,
-        title_words, without_brackets,
+        HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part, is_step,
+        phase_label, priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told,
+        story_numbers, title_words, without_brackets,
     },
-    settle::Standing,
+    settle::CanonicalEntry,
 };
 use crate::{
     name::TaskId,
     plan::{
-        Source, Task,
-        assemble::{Draft, Place},
+        Task, TaskSource,
+        assemble::{DraftNode, SourcePlace},
         text::SpecFile,
     },
 };
@@ -79,7 +79,7 @@ pub(super) struct Subsection {
 /// The nodes of one file, in its order, and for each entry the node that it is.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    pub(super) drafts: Vec<Draft>,
+    pub(super) drafts: Vec<DraftNode>,
     pub(super) roles: Vec<Role>,
     /// For each entry, the id of its task.
     pub(super) ids: Vec<Option<TaskId>>,
@@ -107,11 +107,11 @@ fn keep_one_phase_per_story(nodes: &mut Nodes) {
     }
 }
 
-fn is_about_tests(section: &Section) -> bool {
+fn is_about_tests(section: &HeadingSection) -> bool {
     begins_with(&section.title, &["tests", "测试", "測試", "テスト"])
 }
 
-fn is_about_implementation(section: &Section) -> bool {
+fn is_about_implementation(section: &HeadingSection) -> bool {
     begins_with(&section.title, &["implementation", "实现", "實現", "実装"])
 }
 
@@ -119,7 +119,7 @@ fn is_about_implementation(section: &Section) -> bool {
 pub(super) struct TreeBuilder<'t, 'a> {
     pub(super) file: (usize, &'t SpecFile<'a>),
     pub(super) outline: &'t Outline<'a>,
-    pub(super) standing: &'t Standing,
+    pub(super) standing: &'t CanonicalEntry,
 }
 
 impl TreeBuilder<'_, '_> {
@@ -151,7 +151,7 @@ impl TreeBuilder<'_, '_> {
     }
 
     /// The entries that are tasks, in the order of the file.
-    fn tasks(&self) -> impl Iterator<Item = (usize, &Entry)> {
+    fn tasks(&self) -> impl Iterator<Item = (usize, &TaskEntry)> {
         let stands = |at: &usize| self.standing[*at] == Some(*at);
         (0..self.outline.entries.len()).filter(stands).map(|at| (at, &self.outline.entries[at]))
     }
@@ -203,7 +203,7 @@ impl TreeBuilder<'_, '_> {
                 && section.task.is_none()
                 && section.parent.is_some_and(|up| is_node[up] && sections[up].task.is_none())
         };
-        let states = |line: &Line<'_>| line.kind != Kind::Heading(1) && states_needs(line.content());
+        let states = |line: &PlanLine<'_>| line.kind != LineKind::Heading(1) && states_needs(line.content());
         let stating = self
             .outline
             .phase_lines
@@ -293,13 +293,13 @@ impl TreeBuilder<'_, '_> {
         (self.outline.entries[at].section == section).then(|| self.outline.entries[at].id.clone())
     }
 
-    fn section(&self, (at, id): (usize, &TaskId), section_ids: &[Option<TaskId>]) -> Draft {
+    fn section(&self, (at, id): (usize, &TaskId), section_ids: &[Option<TaskId>]) -> DraftNode {
         let section = &self.outline.sections[at];
         let mut task = Task::new(id.clone(), section.title.trim_matches(['*', ' ']));
         task.description = section.text.trim().to_owned();
         task.parent = self.container(None, section.parent, (usize::MAX, section_ids), None);
         task.source = Some(self.source(section.at, None));
-        Draft { task, place: Place { file: self.file.0, at: section.at }, needs: Vec::new() }
+        DraftNode { task, place: SourcePlace { file: self.file.0, at: section.at }, needs: Vec::new() }
     }
 
     /// A phase is a story only if it has the number of one: in its title, or as the one tag of all its tasks.
@@ -367,7 +367,7 @@ impl TreeBuilder<'_, '_> {
     fn subsection(
         &self,
         own: usize,
-        entry: &Entry,
+        entry: &TaskEntry,
         (section_ids, apart): (&[Option<TaskId>], &HashSet<usize>),
     ) -> Subsection {
         let is_own = |at: &usize| self.outline.sections[*at].task == Some(own);
@@ -384,11 +384,11 @@ impl TreeBuilder<'_, '_> {
         }
     }
 
-    fn source(&self, at: usize, mark_at: Option<usize>) -> Source {
-        Source { file: self.file.1.label.to_owned(), line: self.file.1.line_of(at), mark_at }
+    fn source(&self, at: usize, mark_at: Option<usize>) -> TaskSource {
+        TaskSource { file: self.file.1.label.to_owned(), line: self.file.1.line_of(at), mark_at }
     }
 
-    fn task(&self, entry: &Entry, parent: Option<TaskId>) -> Draft {
+    fn task(&self, entry: &TaskEntry, parent: Option<TaskId>) -> DraftNode {
         let mut task = Task::new(entry.id.clone(), name_of(entry));
         task.description = entry.text.trim().to_owned();
         task.parent = parent;
@@ -403,6 +403,6 @@ impl TreeBuilder<'_, '_> {
         }
         task.files = paths(&entry.text);
         task.source = Some(self.source(entry.at, entry.mark_at));
-        Draft { task, place: Place { file: self.file.0, at: entry.at }, needs: Vec::new() }
+        DraftNode { task, place: SourcePlace { file: self.file.0, at: entry.at }, needs: Vec::new() }
     }
 }

@@ -4,22 +4,22 @@ use super::{Drain, RedTarget};
 use crate::{
     name::TaskId,
     queue::{
-        Asking, Failing, Gate, Ground, Merged, Outcome, Published, QueueError, Standing, Step, Ticket,
-        Verdict,
+        Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, Ticket,
+        TicketOutcome, TicketState,
     },
 };
 
-impl<G: Ground> Drain<'_, G> {
+impl<G: QueueBackend> Drain<'_, G> {
     /// A ticket is red alone, on top of what has landed. If it is green without what landed of its batch, the two do
     /// not go together, and neither is bad.
-    pub(super) fn blame(&mut self, step: &Step, failing: Failing) -> Result<(), QueueError> {
+    pub(super) fn blame(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
         let ticket = &step.ticket;
         let landed = self.batch.landed.clone();
         let builds_on = ticket.needs.iter().any(|need| landed.contains(need));
         let mut with = Vec::new();
         if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
             && let Merged::Clean(alone) = self.ground.merge(base, ticket)?
-            && self.ask(alone.commit, &alone.gates, Asking::Once)? == Verdict::Green
+            && self.ask(alone.commit, &alone.gates, Asking::Once)? == GateVerdict::Green
         {
             with = landed;
         }
@@ -37,7 +37,7 @@ impl<G: Ground> Drain<'_, G> {
             } else if self.rules.red_target == RedTarget::Hold {
                 // What is red in another repository keeps nobody back who has changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
-                self.set_aside(&ticket, Outcome::RedBefore { failing });
+                self.set_aside(&ticket, TicketOutcome::RedBefore { failing });
             } else {
                 self.land_all_the_same(&ticket)?;
             }
@@ -53,7 +53,7 @@ impl<G: Ground> Drain<'_, G> {
             return Ok(false);
         };
         let verdict = self.ask(base, &[failing.gate.earlier()], Asking::Once)?;
-        Ok(matches!(verdict, Verdict::Red(_)))
+        Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
     /// Whether that is known without asking. Then it need not be asked twice whose fault it is.
@@ -72,7 +72,11 @@ impl<G: Ground> Drain<'_, G> {
 
     /// The second that is red alone where nothing was green makes one look at the target first. One bad ticket of a batch
     /// never does.
-    pub(super) fn is_suspected(&mut self, stack: &[Step], failing: &Failing) -> Result<bool, QueueError> {
+    pub(super) fn is_suspected(
+        &mut self,
+        stack: &[LandingStep],
+        failing: &Failing,
+    ) -> Result<bool, QueueError> {
         let is_second = stack.len() == 1 && !self.batch.reds.is_empty();
         Ok(is_second && self.was_red_before(failing)?)
     }
@@ -82,7 +86,7 @@ impl<G: Ground> Drain<'_, G> {
             return self.forget_resolution(ticket, &failing);
         }
         self.ground.note(ticket, red(&failing, &with))?;
-        self.set_aside(ticket, Outcome::Red { failing, with });
+        self.set_aside(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
 
@@ -96,15 +100,15 @@ impl<G: Ground> Drain<'_, G> {
         let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
         while !step.gates.is_empty() && !self.ground.is_cancelled() {
             match self.judge_all_the_same(&step)? {
-                Verdict::Green => break,
-                Verdict::Red(failing)
+                GateVerdict::Green => break,
+                GateVerdict::Red(failing)
                     if !excused.iter().any(|gate| gate.is_same(&failing.gate))
                         && self.was_red_before(&failing)? =>
                 {
                     excused.push(failing.gate);
                 }
-                Verdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
-                Verdict::Broken(failing) => return self.break_off(&[step], &failing),
+                GateVerdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
+                GateVerdict::Broken(failing) => return self.break_off(&[step], &failing),
             }
             step = self.ground.excuse(base, &whole, &excused)?;
         }
@@ -112,15 +116,18 @@ impl<G: Ground> Drain<'_, G> {
             return Ok(());
         }
         if self.publish(base, &[step])? == Published::Moved {
-            self.set_aside(ticket, Outcome::Waiting { reason: "its target, which has just moved".into() });
+            self.set_aside(
+                ticket,
+                TicketOutcome::Waiting { reason: "its target, which has just moved".into() },
+            );
         }
         Ok(())
     }
 
     /// What was green before is asked once more before it is called red.
-    fn judge_all_the_same(&mut self, step: &Step) -> Result<Verdict, QueueError> {
+    fn judge_all_the_same(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
         match self.ask(step.commit, &step.gates, Asking::Once)? {
-            Verdict::Red(failing) if !self.was_red_before(&failing)? => {
+            GateVerdict::Red(failing) if !self.was_red_before(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }
             verdict => Ok(verdict),
@@ -135,14 +142,14 @@ impl<G: Ground> Drain<'_, G> {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
         }
-        self.ground.note(&ticket, Standing::Waiting)?;
+        self.ground.note(&ticket, TicketState::Waiting)?;
         self.aside.remove(&ticket.task);
         Ok(())
     }
 }
 
-fn red(failing: &Failing, with: &[TaskId]) -> Standing {
-    Standing::Red {
+fn red(failing: &Failing, with: &[TaskId]) -> TicketState {
+    TicketState::Red {
         gate: failing.gate.name.clone(),
         commit: failing.commit,
         log: failing.log.clone(),

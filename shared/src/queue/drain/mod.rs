@@ -9,17 +9,18 @@ pub use rest::waits_for;
 use std::collections::HashSet;
 
 use super::{
-    Asking, Batch, Closing, Failing, FanIn, Gate, Ground, Merged, News, Outcome, Published, QueueError,
-    Report, Setback, Standing, Step, Ticket, Turn, Verdict, arrange,
+    Asking, Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
+    QueueBackend, QueueError, QueueEvent, QueueReport, StackSetback, Ticket, TicketOutcome, TicketState,
+    arrange,
 };
 use crate::{
-    git::Conflict,
+    git::MergeConflict,
     name::{Oid, TaskId},
 };
 
 /// What holds for a drain.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct DrainRules {
     /// How many are tested at once.
     pub batch: Batch,
     /// Whether what is red on the target too may land.
@@ -46,10 +47,10 @@ pub enum RedTarget {
 const PATIENCE: usize = 10;
 
 /// A drain that is going on.
-pub struct Drain<'a, G: Ground> {
+pub struct Drain<'a, G: QueueBackend> {
     ground: &'a mut G,
-    rules: Rules,
-    report: Report,
+    rules: DrainRules,
+    report: QueueReport,
     /// Settled in this drain, not to be tried again.
     aside: HashSet<TaskId>,
     landed: HashSet<TaskId>,
@@ -76,13 +77,13 @@ enum Part {
     Half,
 }
 
-impl<'a, G: Ground> Drain<'a, G> {
+impl<'a, G: QueueBackend> Drain<'a, G> {
     /// A drain of what `ground` holds.
-    pub fn new(ground: &'a mut G, rules: Rules) -> Self {
+    pub fn new(ground: &'a mut G, rules: DrainRules) -> Self {
         Self {
             ground,
             rules,
-            report: Report::default(),
+            report: QueueReport::default(),
             aside: HashSet::new(),
             landed: HashSet::new(),
             seen: None,
@@ -92,7 +93,7 @@ impl<'a, G: Ground> Drain<'a, G> {
     }
 
     /// Lands what can be landed.
-    pub fn run(mut self) -> Result<Report, QueueError> {
+    pub fn run(mut self) -> Result<QueueReport, QueueError> {
         loop {
             while let Some(batch) = self.next_batch()? {
                 self.settle(&batch)?;
@@ -112,11 +113,11 @@ impl<'a, G: Ground> Drain<'a, G> {
         }
         let view = self.ground.view()?;
         for (ticket, commit) in &view.done {
-            self.put(ticket, Outcome::Landed { commit: *commit });
+            self.put(ticket, TicketOutcome::Landed { commit: *commit });
         }
         let now = self.ground.now();
         let is_open = |ticket: &Ticket| {
-            let is_new = ticket.standing == Standing::Waiting && !self.aside.contains(&ticket.task);
+            let is_new = ticket.standing == TicketState::Waiting && !self.aside.contains(&ticket.task);
             is_new && self.is_wanted(ticket)
         };
         let line = arrange(&view.tickets, is_open, &view.landed, now);
@@ -124,12 +125,12 @@ impl<'a, G: Ground> Drain<'a, G> {
         let size = if view.is_gated { self.rules.batch.size(tries, reds) } else { usize::MAX };
         let has_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
         let has_landed = has_landed.max(self.count_landed());
-        let Turn::Try(size) = self.rules.fan_in.turn(has_landed, size) else {
+        let NextLanding::Try(size) = self.rules.fan_in.turn(has_landed, size) else {
             line.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
             return Ok(None);
         };
         let batch: Vec<Ticket> = line.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
-        if self.rules.fan_in.setback() == Setback::Refuse && self.is_blocked(&view, &batch) {
+        if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
             self.refuse(&batch, "not all of them can be merged")?;
             return Ok(None);
         }
@@ -155,38 +156,38 @@ impl<'a, G: Ground> Drain<'a, G> {
                 return Ok(());
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
-            if self.rules.fan_in.setback() == Setback::Refuse && self.lacks_one(tickets, is_there) {
+            if self.rules.fan_in.setback() == StackSetback::Refuse && self.lacks_one(tickets, is_there) {
                 return self.refuse(tickets, "not all of them can be merged");
             }
             match self.judge(top.commit, &stack, part)? {
-                Verdict::Green if self.ground.is_cancelled() => return Ok(()),
-                Verdict::Green => match self.publish(base, &stack)? {
+                GateVerdict::Green if self.ground.is_cancelled() => return Ok(()),
+                GateVerdict::Green => match self.publish(base, &stack)? {
                     Published::Moved => {}
                     _ => return Ok(()),
                 },
-                Verdict::Red(failing) if self.is_held_by(&failing)? => {
+                GateVerdict::Red(failing) if self.is_held_by(&failing)? => {
                     self.is_over = true;
                     for step in &stack {
-                        self.set_aside(&step.ticket, Outcome::RedBefore { failing: failing.clone() });
+                        self.set_aside(&step.ticket, TicketOutcome::RedBefore { failing: failing.clone() });
                     }
                     return Ok(());
                 }
-                Verdict::Red(failing) if self.rules.fan_in.setback() == Setback::Refuse => {
+                GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                     let why = format!("together they are red: {}, see {}", failing.why, failing.log);
                     return self.refuse(tickets, &why);
                 }
-                Verdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
-                Verdict::Red(_) => {
+                GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
+                GateVerdict::Red(_) => {
                     let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
                     let (first, second) = tickets.split_at(tickets.len() / 2);
                     self.settle_part(first, Part::Half)?;
                     return self.settle_part(second, Part::Half);
                 }
-                Verdict::Broken(failing) => return self.break_off(&stack, &failing),
+                GateVerdict::Broken(failing) => return self.break_off(&stack, &failing),
             }
         }
         for ticket in tickets {
-            self.set_aside(ticket, Outcome::Waiting { reason: "its target moves all the time".into() });
+            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target moves all the time".into() });
         }
         Ok(())
     }
@@ -204,8 +205,8 @@ impl<'a, G: Ground> Drain<'a, G> {
 
     /// The merge commits of these tickets, one on top of the other. What conflicts with another of the stack is left
     /// for the next round; only what conflicts with the target itself is in conflict.
-    fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<Step>, QueueError> {
-        let mut stack: Vec<Step> = Vec::new();
+    fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<LandingStep>, QueueError> {
+        let mut stack: Vec<LandingStep> = Vec::new();
         for ticket in tickets {
             let is_there = |need: &TaskId| {
                 self.landed.contains(need) || stack.iter().any(|step| step.ticket.task == *need)
@@ -218,7 +219,7 @@ impl<'a, G: Ground> Drain<'a, G> {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
                     self.ground.close(ticket, Closing::NoChange)?;
-                    self.set_aside(ticket, Outcome::NoChange);
+                    self.set_aside(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
                 Merged::Conflict(conflicts) => self.step_aside(ticket, base, conflicts)?,
@@ -227,15 +228,20 @@ impl<'a, G: Ground> Drain<'a, G> {
         Ok(stack)
     }
 
-    fn step_aside(&mut self, ticket: &Ticket, onto: Oid, conflicts: Vec<Conflict>) -> Result<(), QueueError> {
-        let standing = Standing::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
+    fn step_aside(
+        &mut self,
+        ticket: &Ticket,
+        onto: Oid,
+        conflicts: Vec<MergeConflict>,
+    ) -> Result<(), QueueError> {
+        let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
         self.ground.note(ticket, standing)?;
-        self.set_aside(ticket, Outcome::Conflict { conflicts, escalated: false });
+        self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }
 
     /// A red gate is asked once more about a whole batch, and about a ticket that stands alone.
-    fn judge(&mut self, commit: Oid, stack: &[Step], part: Part) -> Result<Verdict, QueueError> {
+    fn judge(&mut self, commit: Oid, stack: &[LandingStep], part: Part) -> Result<GateVerdict, QueueError> {
         let mut gates: Vec<Gate> = Vec::new();
         for gate in stack.iter().flat_map(|step| &step.gates) {
             if !gates.contains(gate) {
@@ -243,7 +249,7 @@ impl<'a, G: Ground> Drain<'a, G> {
             }
         }
         let verdict = self.ask(commit, &gates, Asking::Once)?;
-        let Verdict::Red(failing) = &verdict else {
+        let GateVerdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
         let is_no_end = part == Part::Half && stack.len() > 1;
@@ -254,30 +260,30 @@ impl<'a, G: Ground> Drain<'a, G> {
     }
 
     /// Asks once more what was red. If it is green now, it is flaky, and said to be.
-    fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<Verdict, QueueError> {
+    fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
         let again = self.ask(commit, gates, Asking::Again)?;
-        if again == Verdict::Green {
+        if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words =
                 format!("the gate '{}' is flaky: red, then green, on the same commit", failing.gate.name);
-            self.ground.tell(News::Note { words });
+            self.ground.tell(QueueEvent::Note { words });
         }
         Ok(again)
     }
 
-    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<Verdict, QueueError> {
+    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<GateVerdict, QueueError> {
         let (verdict, runs) = self.ground.ask(commit, gates, asking)?;
         self.report.gate_runs += runs;
         Ok(verdict)
     }
 
-    fn publish(&mut self, base: Oid, stack: &[Step]) -> Result<Published, QueueError> {
+    fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
         let published = self.ground.publish(base, stack)?;
         if published == Published::Moved {
             return Ok(published);
         }
         self.seen = stack.last().map(|step| step.commit);
-        for Step { ticket, commit, gates } in stack {
+        for LandingStep { ticket, commit, gates } in stack {
             self.batch.passed.extend_from_slice(gates);
             self.landed.insert(ticket.task.clone());
             self.batch.landed.push(ticket.task.clone());
@@ -285,8 +291,8 @@ impl<'a, G: Ground> Drain<'a, G> {
             self.set_aside(
                 ticket,
                 match &published {
-                    Published::Parked(_) => Outcome::Parked { commit },
-                    _ => Outcome::Landed { commit },
+                    Published::Parked(_) => TicketOutcome::Parked { commit },
+                    _ => TicketOutcome::Landed { commit },
                 },
             );
         }
@@ -297,22 +303,24 @@ impl<'a, G: Ground> Drain<'a, G> {
         Ok(published)
     }
 
-    fn break_off(&mut self, stack: &[Step], failing: &Failing) -> Result<(), QueueError> {
+    fn break_off(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            self.set_aside(&step.ticket, Outcome::Broken { failing: failing.clone() });
+            self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
     }
 
-    fn set_aside(&mut self, ticket: &Ticket, outcome: Outcome) {
+    fn set_aside(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
         self.aside.insert(ticket.task.clone());
         self.put(ticket, outcome);
     }
 
-    fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
-        self.ground
-            .tell(News::Settled { ticket: Box::new(ticket.clone()), outcome: Box::new(outcome.clone()) });
+    fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
+        self.ground.tell(QueueEvent::Settled {
+            ticket: Box::new(ticket.clone()),
+            outcome: Box::new(outcome.clone()),
+        });
         self.report.put(ticket, outcome);
     }
 }

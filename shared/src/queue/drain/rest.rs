@@ -3,14 +3,14 @@
 use super::Drain;
 use crate::{
     name::TaskId,
-    queue::{Ground, Outcome, QueueError, Resolution, Standing, Ticket, arrange},
+    queue::{QueueBackend, QueueError, Resolution, Ticket, TicketOutcome, TicketState, arrange},
 };
 
-impl<G: Ground> Drain<'_, G> {
+impl<G: QueueBackend> Drain<'_, G> {
     /// Lets somebody resolve the next conflict. Tells whether there is something to try again.
     pub(super) fn resolve_next(&mut self) -> Result<bool, QueueError> {
         for ticket in self.ground.view()?.tickets {
-            if !matches!(ticket.standing, Standing::Conflict { escalated: false, .. }) {
+            if !matches!(ticket.standing, TicketState::Conflict { escalated: false, .. }) {
                 continue;
             }
             if self.ground.is_cancelled() {
@@ -27,7 +27,7 @@ impl<G: Ground> Drain<'_, G> {
                     return Ok(true);
                 }
                 Resolution::Failed(_) => return Ok(true),
-                Resolution::Withdrawn => self.set_aside(&ticket, Outcome::Withdrawn),
+                Resolution::Withdrawn => self.set_aside(&ticket, TicketOutcome::Withdrawn),
             }
         }
         Ok(false)
@@ -35,12 +35,12 @@ impl<G: Ground> Drain<'_, G> {
 
     /// A person is asked for, once.
     fn escalate(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        let Standing::Conflict { onto, conflicts, .. } = ticket.standing.clone() else {
+        let TicketState::Conflict { onto, conflicts, .. } = ticket.standing.clone() else {
             return Ok(());
         };
-        let standing = Standing::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
+        let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
         self.ground.note(ticket, standing)?;
-        self.set_aside(ticket, Outcome::Conflict { conflicts, escalated: true });
+        self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl<G: Ground> Drain<'_, G> {
     pub(super) fn tell_of_the_rest(&mut self) -> Result<(), QueueError> {
         let view = self.ground.view()?;
         let now = self.ground.now();
-        let is_waiting = |ticket: &Ticket| ticket.standing == Standing::Waiting;
+        let is_waiting = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
         let line = arrange(&view.tickets, is_waiting, &view.landed, now);
         for (at, ticket) in view.tickets.iter().enumerate() {
             if self.report.find(&ticket.task).is_none() {
@@ -71,20 +71,20 @@ pub fn waits_for(needs: &[TaskId], tickets: &[Ticket]) -> String {
     needs.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn outcome_of(ticket: &Ticket, needs: &str) -> Outcome {
+fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
     match &ticket.standing {
-        Standing::Parked { commit } => Outcome::Parked { commit: *commit },
-        Standing::Conflict { conflicts, escalated, .. } => {
-            Outcome::Conflict { conflicts: conflicts.clone(), escalated: *escalated }
+        TicketState::Parked { commit } => TicketOutcome::Parked { commit: *commit },
+        TicketState::Conflict { conflicts, escalated, .. } => {
+            TicketOutcome::Conflict { conflicts: conflicts.clone(), escalated: *escalated }
         }
-        Standing::Waiting if needs.is_empty() => Outcome::Waiting { reason: "its turn".into() },
-        Standing::Waiting => Outcome::Waiting { reason: needs.to_owned() },
-        Standing::Red { gate, with, .. } if with.is_empty() => {
-            Outcome::Waiting { reason: format!("a change: the gate '{gate}' was red") }
+        TicketState::Waiting if needs.is_empty() => TicketOutcome::Waiting { reason: "its turn".into() },
+        TicketState::Waiting => TicketOutcome::Waiting { reason: needs.to_owned() },
+        TicketState::Red { gate, with, .. } if with.is_empty() => {
+            TicketOutcome::Waiting { reason: format!("a change: the gate '{gate}' was red") }
         }
-        Standing::Red { gate, .. } => {
-            Outcome::Waiting { reason: format!("a change: the gate '{gate}' was red together with others") }
-        }
-        Standing::Withheld { why } => Outcome::Waiting { reason: why.clone() },
+        TicketState::Red { gate, .. } => TicketOutcome::Waiting {
+            reason: format!("a change: the gate '{gate}' was red together with others"),
+        },
+        TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
     }
 }

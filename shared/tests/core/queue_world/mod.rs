@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arborist_core::{
-    git::{Conflict, ConflictKind},
+    git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Asking, Batch, Closing, Drain, Failing, Gate, Ground, Merged, News, Parking, Published, QueueError,
-        RedTarget, Report, Resolution, Rules, Standing, Step, Ticket, Verdict, View,
+        Asking, Batch, Closing, Drain, DrainRules, Failing, Gate, GateVerdict, LandingStep, Merged, Parking,
+        Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget, Resolution,
+        Ticket, TicketState,
     },
     settings::Origin,
 };
@@ -38,7 +39,7 @@ pub(crate) struct World {
     pub(crate) parked: Option<Oid>,
     pub(crate) tickets: BTreeMap<TaskId, Ticket>,
     pub(crate) landed_log: Vec<TaskId>,
-    pub(crate) said: HashMap<BTreeSet<TaskId>, Verdict>,
+    pub(crate) said: HashMap<BTreeSet<TaskId>, GateVerdict>,
     pub(crate) tested: HashSet<Oid>,
     pub(crate) asked: HashSet<usize>,
     pub(crate) is_in_the_way: bool,
@@ -164,18 +165,18 @@ impl World {
         self.tickets.insert(id, ticket);
     }
 
-    pub(crate) fn drain(&mut self) -> Result<Report, QueueError> {
+    pub(crate) fn drain(&mut self) -> Result<QueueReport, QueueError> {
         self.said.clear();
         if !self.is_in_the_way
             && let Some(parked) = self.parked.take()
         {
             self.branch = parked;
         }
-        let rules = Rules {
+        let rules = DrainRules {
             batch: Batch::Auto,
             red_target: RedTarget::Hold,
             resolve_attempts: 2,
-            ..Rules::default()
+            ..DrainRules::default()
         };
         Drain::new(self, rules).run()
     }
@@ -194,13 +195,13 @@ impl World {
     }
 }
 
-impl Ground for World {
-    fn view(&mut self) -> Result<View, QueueError> {
+impl QueueBackend for World {
+    fn view(&mut self) -> Result<QueueView, QueueError> {
         self.effect()?;
         if self.parked.is_some_and(|parked| !self.follows(parked, self.branch)) {
             self.parked = None;
         }
-        let mut view = View::default();
+        let mut view = QueueView::default();
         for (id, ticket) in self.tickets.clone() {
             if let Some(commit) = self.find(self.branch, &id) {
                 self.effect()?;
@@ -211,8 +212,8 @@ impl Ground for World {
             }
             let parked = self.parked.and_then(|parked| self.find(parked, &id));
             let standing = match (parked, &ticket.standing) {
-                (Some(commit), _) => Standing::Parked { commit },
-                (None, Standing::Parked { .. }) => Standing::Waiting,
+                (Some(commit), _) => TicketState::Parked { commit },
+                (None, TicketState::Parked { .. }) => TicketState::Waiting,
                 (None, other) => other.clone(),
             };
             let ticket = Ticket { standing, ..ticket };
@@ -233,7 +234,7 @@ impl Ground for World {
         self.effect()?;
         let clash = self.natures[number(&ticket.task)].clashes_with.map(task);
         if ticket.resolved.is_none() && clash.is_some_and(|clash| self.find(onto, &clash).is_some()) {
-            let conflict = Conflict {
+            let conflict = MergeConflict {
                 kind: ConflictKind::Content,
                 paths: vec!["a".into()],
                 message: String::new(),
@@ -244,15 +245,20 @@ impl Ground for World {
             return Ok(Merged::Conflict(vec![conflict]));
         }
         let commit = self.commit(onto, Some(ticket.task.clone()));
-        Ok(Merged::Clean(Box::new(Step { ticket: ticket.clone(), commit, gates: vec![gate()] })))
+        Ok(Merged::Clean(Box::new(LandingStep { ticket: ticket.clone(), commit, gates: vec![gate()] })))
     }
 
-    fn excuse(&mut self, onto: Oid, step: &Step, red: &[Gate]) -> Result<Step, QueueError> {
+    fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError> {
         let gates = step.gates.iter().filter(|gate| !red.contains(gate)).cloned().collect();
-        Ok(Step { commit: self.commit(onto, Some(step.ticket.task.clone())), gates, ..step.clone() })
+        Ok(LandingStep { commit: self.commit(onto, Some(step.ticket.task.clone())), gates, ..step.clone() })
     }
 
-    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError> {
+    fn ask(
+        &mut self,
+        commit: Oid,
+        gates: &[Gate],
+        asking: Asking,
+    ) -> Result<(GateVerdict, usize), QueueError> {
         assert!(!gates.is_empty());
         self.is_stopped |= self.is_stopped_when_asked;
         let tasks = self.tasks(commit);
@@ -260,7 +266,7 @@ impl Ground for World {
         let failing =
             || Failing { gate: gate(), commit, why: String::new(), log: String::new(), tail: String::new() };
         let known = self.said.get(&tree).cloned();
-        let known = known.filter(|said| *said == Verdict::Green || asking == Asking::Once);
+        let known = known.filter(|said| *said == GateVerdict::Green || asking == Asking::Once);
         let runs = usize::from(known.is_none());
         let verdict = match known {
             Some(verdict) => verdict,
@@ -273,13 +279,13 @@ impl Ground for World {
                     .collect();
                 self.asked.extend(&flaky);
                 match (self.is_broken, self.is_red(&tasks) || !flaky.is_empty()) {
-                    (true, _) => Verdict::Broken(failing()),
-                    (false, true) => Verdict::Red(failing()),
-                    (false, false) => Verdict::Green,
+                    (true, _) => GateVerdict::Broken(failing()),
+                    (false, true) => GateVerdict::Red(failing()),
+                    (false, false) => GateVerdict::Green,
                 }
             }
         };
-        if verdict == Verdict::Green {
+        if verdict == GateVerdict::Green {
             self.tested.insert(commit);
         }
         self.said.insert(tree, verdict.clone());
@@ -288,10 +294,10 @@ impl Ground for World {
 
     fn is_known_red(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
         let tree: BTreeSet<TaskId> = self.tasks(commit).into_iter().collect();
-        Ok(matches!(self.said.get(&tree), Some(Verdict::Red(_))))
+        Ok(matches!(self.said.get(&tree), Some(GateVerdict::Red(_))))
     }
 
-    fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
+    fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
         self.effect()?;
         if std::mem::take(&mut self.is_about_to_move) {
             self.branch = self.commit(self.branch, None);
@@ -305,7 +311,7 @@ impl Ground for World {
             self.parked = Some(last);
             self.effect()?;
             for step in steps {
-                self.note(&step.ticket, Standing::Parked { commit: step.commit })?;
+                self.note(&step.ticket, TicketState::Parked { commit: step.commit })?;
             }
             return Ok(Published::Parked(Parking { why: String::new(), command: String::new() }));
         }
@@ -319,7 +325,7 @@ impl Ground for World {
         Ok(Published::Landed)
     }
 
-    fn note(&mut self, ticket: &Ticket, standing: Standing) -> Result<(), QueueError> {
+    fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
         self.effect()?;
         self.tickets.insert(ticket.task.clone(), Ticket { standing, ..ticket.clone() });
         Ok(())
@@ -339,12 +345,12 @@ impl Ground for World {
             return Ok(Resolution::Failed(Box::new(tried)));
         }
         tried.resolved = Some(ticket.source);
-        tried.standing = Standing::Waiting;
-        self.note(&tried, Standing::Waiting)?;
+        tried.standing = TicketState::Waiting;
+        self.note(&tried, TicketState::Waiting)?;
         Ok(Resolution::Resolved(Box::new(tried)))
     }
 
-    fn tell(&mut self, _: News) {}
+    fn tell(&mut self, _: QueueEvent) {}
 
     fn is_cancelled(&self) -> bool {
         self.is_stopped

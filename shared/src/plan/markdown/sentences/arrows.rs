@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Sense, keyword_at},
-        mentions::{List, Placed},
+        mentions::{List, PlacedName},
         tokens::Piece,
     },
     ArrowClaim, ClauseReader,
@@ -66,7 +66,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "T001 → T002, T003 → T004" is two pairs: the list between the arrows is cut in two.
-    pub(super) fn split_pairs(&self, mut right: List<'a>) -> (Vec<Placed<'a>>, List<'a>) {
+    pub(super) fn split_pairs(&self, mut right: List<'a>) -> (Vec<PlacedName<'a>>, List<'a>) {
         let goes_on = self.is_arrow(self.behind_words(right.end));
         let is_grouped = right.last > 1
             && right.members.len() > 1

@@ -3,8 +3,8 @@
 
 use super::{
     super::{
-        keywords::{Keyword, Sense, Voice},
-        mentions::{List, Placed},
+        keywords::{ClauseVoice, Keyword, Sense},
+        mentions::{List, PlacedName},
         tokens::Piece,
     },
     ClauseReader,
@@ -25,7 +25,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US3: independent — may start the US3 dialog after US2", "US5: independent but needs US1 data": what the item is about
     /// does not wait as a whole.
-    pub(super) fn is_of_a_thing(&self, at: usize, topic: Option<&[Placed<'a>]>) -> bool {
+    pub(super) fn is_of_a_thing(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
         const NEEDS: [&str; 4] = ["needs", "need", "requires", "require"];
         const WHOLE: [&str; 10] =
             ["implementation", "work", "story", "phase", "tasks", "starts", "start", "begins", "runs", "is"];
@@ -58,7 +58,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
             return false;
         }
-        if self.voice != Voice::Task {
+        if self.voice != ClauseVoice::Task {
             return true;
         }
         is(&["depends"]) && !self.is_about_a_thing(at)
@@ -99,7 +99,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
         let is_once = matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("once"));
-        self.voice == Voice::Task
+        self.voice == ClauseVoice::Task
             && !keyword.is_certain
             && keyword.sense == Sense::Waits
             && !begins

@@ -3,8 +3,8 @@
 
 use super::{
     super::{
-        keywords::{Sense, Voice, is_denied, keyword_at},
-        mentions::Placed,
+        keywords::{ClauseVoice, Sense, is_denied, keyword_at},
+        mentions::PlacedName,
         tokens::Piece,
     },
     ClauseReader,
@@ -12,8 +12,8 @@ use super::{
 
 impl<'a> ClauseReader<'_, 'a> {
     /// "Setup (Phase 1): no dependencies", "can start immediately".
-    pub(super) fn note_freedom(&mut self, topic: Option<&[Placed<'a>]>) {
-        if self.voice == Voice::Task || self.is_remark {
+    pub(super) fn note_freedom(&mut self, topic: Option<&[PlacedName<'a>]>) {
+        if self.voice == ClauseVoice::Task || self.is_remark {
             return;
         }
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
@@ -41,7 +41,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.said.is_free = true;
         // What the clause itself names goes before what the item is about.
-        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == Voice::Section);
+        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
         let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
         if self.any_time().is_some() {
             self.said.any_time.extend(names.iter().cloned());
@@ -81,7 +81,7 @@ impl<'a> ClauseReader<'_, 'a> {
             "time",
             "proceed",
         ];
-        let Some((at, end)) = self.any_time().filter(|_| self.voice == Voice::Task) else { return };
+        let Some((at, end)) = self.any_time().filter(|_| self.voice == ClauseVoice::Task) else { return };
         let word = |at: usize| match self.clause[at].what {
             Piece::Word(word) => Some(word),
             _ => None,

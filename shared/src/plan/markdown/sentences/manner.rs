@@ -2,11 +2,11 @@
 
 use super::{
     super::{
-        keywords::{Voice, is_denied, keyword_at},
-        mentions::{List, Name, Placed, behind_parenthesis},
+        keywords::{ClauseVoice, is_denied, keyword_at},
+        mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_cjk},
     },
-    Claim, ClauseReader, Force,
+    ClauseReader, Force, OrderClaim,
 };
 
 /// Whether a line heads a list that only recommends a way to go: "Sequential Implementation (for a solo developer):",
@@ -56,7 +56,7 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if MODALS.iter().any(|modal| word.eq_ignore_ascii_case(modal)));
     let is_plain = |at: usize| {
         matches!(between[at].what, Piece::Word(_))
-            && keyword_at(between, at, Voice::Section).is_none()
+            && keyword_at(between, at, ClauseVoice::Section).is_none()
             && !is_denied(between, at + 1)
     };
     let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
@@ -164,7 +164,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let has = |words: &[&str]| {
             (0..self.clause.len()).any(|at| words.iter().any(|known| word(at).eq_ignore_ascii_case(known)))
         };
-        if self.voice != Voice::Section
+        if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
             || has(&["or", "parallel", "can", "may", "could", "if", "either", "should"])
         {
@@ -178,24 +178,24 @@ impl<'a> ClauseReader<'_, 'a> {
                 matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Arrow(false)));
             if is_arrow && is_priority(word(at)) && is_priority(word(at + 2)) {
                 let name = |at: usize| vec![(Name::Priority(word(at)), self.clause[at].at)];
-                let claim = Claim { who: name(at + 2), on: name(at), force: Force::Firm };
+                let claim = OrderClaim { who: name(at + 2), on: name(at), force: Force::Firm };
                 self.said.claims.push(claim);
             }
         }
     }
 
     /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
-    fn bracketed_tasks(&self, open: usize) -> Option<Vec<Placed<'a>>> {
+    fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
         let end = behind_parenthesis(self.clause, open);
         let list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         (list.end + 1 == end && list.members.iter().all(is_task)).then_some(list.members)
     }
 
     /// Whether "parallel" at a position is said of all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
-        self.voice == Voice::Section
+        self.voice == ClauseVoice::Section
             && self.last.is_none()
             && is(at, &["parallel"])
             && at > 0
@@ -208,7 +208,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_bars(&mut self) {
         const MOST: usize = 16;
         let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
-        if self.voice != Voice::Section || !self.clause.iter().any(is_bars) {
+        if self.voice != ClauseVoice::Section || !self.clause.iter().any(is_bars) {
             return;
         }
         let is_arrow = |token: &Token<'_>| matches!(token.what, Piece::Arrow(_));
@@ -234,7 +234,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// Groups of which none waits for a member of another.
-    pub(super) fn abreast_groups(&mut self, groups: &[Vec<Placed<'a>>]) {
+    pub(super) fn abreast_groups(&mut self, groups: &[Vec<PlacedName<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
             for other in &groups[at + 1..] {
                 self.said.unrelated.push((group.clone(), other.clone()));
@@ -247,8 +247,8 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        if self.voice != Voice::Section
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        if self.voice != ClauseVoice::Section
             || list.members.len() < 2
             || !is_close(list.end - 1)
             || !list.members.iter().all(is_task)
@@ -342,7 +342,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unrelated.push((list.members.clone(), first));
             return;
         }
-        let is_range = |(name, _): &Placed<'a>| matches!(name, Name::Range(..));
+        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
         let is_of_ranges = list.members.len() > 1 && list.members.iter().all(is_range);
         let names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
         let is_of_named_ranges =

@@ -12,17 +12,17 @@ pub(super) use self::manner::heads_advice;
 use self::manner::{is_advice, is_permission};
 use super::{
     Offset,
-    keywords::{Keyword, Sense, Voice, is_denied, is_of_some_part, is_wish, keyword_at},
-    mentions::{List, Mentions, Name, Placed, behind_parenthesis},
+    keywords::{ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_wish, keyword_at},
+    mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
     tokens::{Piece, Token},
 };
 
 /// That some wait for others.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Claim<'a> {
+pub(super) struct OrderClaim<'a> {
     /// Empty for the task that the sentence stands in.
-    pub(super) who: Vec<Placed<'a>>,
-    pub(super) on: Vec<Placed<'a>>,
+    pub(super) who: Vec<PlacedName<'a>>,
+    pub(super) on: Vec<PlacedName<'a>>,
     pub(super) force: Force,
 }
 
@@ -40,42 +40,42 @@ pub(super) enum Force {
 /// Left and right of an arrow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ArrowClaim<'a> {
-    pub(super) left: Vec<Placed<'a>>,
-    pub(super) right: Vec<Placed<'a>>,
+    pub(super) left: Vec<PlacedName<'a>>,
+    pub(super) right: Vec<PlacedName<'a>>,
 }
 
 /// What tokens say about order.
 #[derive(Debug, Default)]
-pub(super) struct Said<'a> {
-    pub(super) claims: Vec<Claim<'a>>,
+pub(super) struct SaidOrder<'a> {
+    pub(super) claims: Vec<OrderClaim<'a>>,
     pub(super) arrows: Vec<ArrowClaim<'a>>,
     /// What is said to run in parallel with others, or to be independent of them.
-    pub(super) unrelated: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
+    pub(super) unrelated: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Lists of tasks that are said to run one behind the other, in the order of the file.
-    pub(super) chains: Vec<Vec<Placed<'a>>>,
+    pub(super) chains: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which each member is said to run beside the others.
-    pub(super) abreast: Vec<Vec<Placed<'a>>>,
+    pub(super) abreast: Vec<Vec<PlacedName<'a>>>,
     /// Names of what is said to wait for nothing.
-    pub(super) free: Vec<Placed<'a>>,
+    pub(super) free: Vec<PlacedName<'a>>,
     /// Whether anything is.
     pub(super) is_free: bool,
     /// Names of what is said to run at any time.
-    pub(super) any_time: Vec<Placed<'a>>,
+    pub(super) any_time: Vec<PlacedName<'a>>,
     /// Whether what the sentence stands in is.
     pub(super) is_any_time: bool,
     /// What is said to wait for some others only.
-    pub(super) only: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
+    pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
 }
 
 /// Reads the sentences of one paragraph, item or task.
-pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Voice) -> Said<'a> {
-    let mut said = Said::default();
-    let mut topic: Option<Vec<Placed<'a>>> = None;
-    let mut before: Option<Vec<Placed<'a>>> = None;
+pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: ClauseVoice) -> SaidOrder<'a> {
+    let mut said = SaidOrder::default();
+    let mut topic: Option<Vec<PlacedName<'a>>> = None;
+    let mut before: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
-        if voice == Voice::Section && is_advice(clause) {
+        if voice == ClauseVoice::Section && is_advice(clause) {
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
@@ -96,17 +96,17 @@ fn goes_on(clause: &[Token<'_>]) -> bool {
 struct ClauseReader<'c, 'a> {
     mentions: &'c Mentions<'c>,
     clause: &'c [Token<'a>],
-    voice: Voice,
-    said: &'c mut Said<'a>,
-    subject: Option<Vec<Placed<'a>>>,
+    voice: ClauseVoice,
+    said: &'c mut SaidOrder<'a>,
+    subject: Option<Vec<PlacedName<'a>>>,
     /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
     last_but_one: Option<List<'a>>,
     /// Lists in brackets behind names, as in "Models (T001-T003) and pages (T004)".
-    named: Vec<Vec<Placed<'a>>>,
+    named: Vec<Vec<PlacedName<'a>>>,
     /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword stands
     /// if a sentence with it surely speaks of order.
-    waited_for: Option<(Vec<Placed<'a>>, usize, Option<Offset>)>,
+    waited_for: Option<(Vec<PlacedName<'a>>, usize, Option<Offset>)>,
     /// Whether the clause stands in brackets.
     is_remark: bool,
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
@@ -119,8 +119,8 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
     fn new(
         mentions: &'c Mentions<'c>,
         clause: &'c [Token<'a>],
-        (voice, is_remark): (Voice, bool),
-        said: &'c mut Said<'a>,
+        (voice, is_remark): (ClauseVoice, bool),
+        said: &'c mut SaidOrder<'a>,
     ) -> Self {
         const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
         let has = |words: &[&str]| {
@@ -148,7 +148,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
 }
 
 impl<'a> ClauseReader<'_, 'a> {
-    fn read(&mut self, topic: Option<&[Placed<'a>]>) {
+    fn read(&mut self, topic: Option<&[PlacedName<'a>]>) {
         self.note_freedom(topic);
         self.note_any_time();
         self.note_priorities();
@@ -165,14 +165,14 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "**US3 (P1)**: Foundation + US2 - Progress": behind the name, nothing but what it waits for.
-    fn note_bare_needs(&mut self, topic: Option<&[Placed<'a>]>) {
+    fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
         let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
         let (Some(topic), Some(colon)) = (topic, colon) else { return };
-        if self.voice != Voice::Section || self.is_remark {
+        if self.voice != ClauseVoice::Section || self.is_remark {
             return;
         }
         let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
-        let is_phase = |(name, _): &Placed<'a>| !matches!(name, Name::Task(_) | Name::Range(..));
+        let is_phase = |(name, _): &PlacedName<'a>| !matches!(name, Name::Task(_) | Name::Range(..));
         let rest = &self.clause[list.end..];
         let ends = match rest.first().map(|token| token.what) {
             None | Some(Piece::Dash | Piece::Pause) => true,
@@ -181,12 +181,12 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if ends && topic.iter().all(is_phase) && list.members.iter().all(is_phase) {
             let (who, on) = (topic.to_vec(), list.members);
-            self.said.claims.push(Claim { who, on, force: Force::Firm });
+            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
     }
 
     /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
-    fn topic(&self, topic: &mut Option<Vec<Placed<'a>>>) {
+    fn topic(&self, topic: &mut Option<Vec<PlacedName<'a>>>) {
         if topic.is_some() || self.voice.is_own() {
             return;
         }
@@ -202,7 +202,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// The one phase whose title has all the words of a head outside of brackets.
-    fn title_of(&self, head: &[Token<'a>]) -> Option<Placed<'a>> {
+    fn title_of(&self, head: &[Token<'a>]) -> Option<PlacedName<'a>> {
         const MOST_WORDS: usize = 6;
         const LONG: usize = 4;
         let outside = head.iter().take_while(|token| !matches!(token.what, Piece::Open | Piece::OpenSquare));
@@ -218,11 +218,11 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// Takes what stands at a position, and gives the next position.
-    fn step(&mut self, at: usize, topic: Option<&[Placed<'a>]>) -> usize {
+    fn step(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
             Piece::Word("with") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
-            Piece::OpenSquare if self.voice == Voice::Section => {
+            Piece::OpenSquare if self.voice == ClauseVoice::Section => {
                 return behind_parenthesis(self.clause, at).max(at + 1);
             }
             _ => {}
@@ -248,15 +248,15 @@ impl<'a> ClauseReader<'_, 'a> {
         // In "after foundational setup" the second title goes on with the first; it is no subject.
         if let Some((on, ..)) = self.waited_for.take_if(|(_, end, _)| *end < at) {
             let force = self.force();
-            self.said.claims.push(Claim { who: list.members.clone(), on, force });
+            self.said.claims.push(OrderClaim { who: list.members.clone(), on, force });
         }
         // "US1's build (T005) depends on …" is about T005, not about the story.
         let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
-        if self.subject.is_none() && self.voice == Voice::Section && !is_owner {
+        if self.subject.is_none() && self.voice == ClauseVoice::Section && !is_owner {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;
-        if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
+        if self.voice == ClauseVoice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
         self.named.clear();
@@ -268,11 +268,11 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks stand.
     fn is_place(&self, at: usize, list: &List<'a>) -> bool {
         const BEFORE: [&str; 4] = ["in", "within", "of", "from"];
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let of_tasks =
             |last: &List<'a>| last.members.iter().all(is_task) && last.end + 1 == at && is_before(last.end);
-        self.voice == Voice::Section
+        self.voice == ClauseVoice::Section
             && self.last.as_ref().is_some_and(of_tasks)
             && !list.members.iter().any(is_task)
     }
@@ -281,11 +281,11 @@ impl<'a> ClauseReader<'_, 'a> {
     fn is_parallel_mark(&self, at: usize) -> bool {
         let mark = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare, Piece::Word("with")];
         let tokens = at.checked_sub(3).map(|start| &self.clause[start..=at]);
-        self.voice == Voice::Section
+        self.voice == ClauseVoice::Section
             && tokens.is_some_and(|tokens| tokens.iter().map(|token| token.what).eq(mark))
     }
 
-    fn parallel_with(&mut self, at: usize, topic: Option<&[Placed<'a>]>) -> usize {
+    fn parallel_with(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         let Some(list) = self.mentions.list_at(self.clause, at + 1) else { return at + 1 };
         let who = self.subject_of(at, Sense::Unrelated, topic);
         self.said.unrelated.push((list.members.clone(), who.clone()));
@@ -317,7 +317,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return end;
         }
         if let Some(list) = self.mentions.list_at(inner, 0) {
-            let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+            let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
             let is_whole = list.end == inner.len();
             let is_first = self.subject.is_none();
             // "Tests (T004-T007) before implementation", "Registry/Docs (Phase 7): …".
@@ -336,7 +336,7 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
-    fn keyword(&mut self, at: usize, keyword: Keyword, topic: Option<&[Placed<'a>]>) -> usize {
+    fn keyword(&mut self, at: usize, keyword: Keyword, topic: Option<&[PlacedName<'a>]>) -> usize {
         match keyword.sense {
             Sense::Postfix => return self.postfix(at, keyword),
             Sense::PostfixBlocks => return self.postfix_blocks(at, keyword),
@@ -347,7 +347,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else { return keyword.end };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
-            if (self.voice != Voice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
+            if (self.voice != ClauseVoice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
                 // "parallel with all" means those behind it too.
                 object
@@ -363,16 +363,16 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
         let is_of_part = !has_name && is_of_some_part(self.clause, at);
-        if keyword.sense == Sense::Waits && self.voice == Voice::Section && is_of_part {
+        if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
-        if self.voice == Voice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
+        if self.voice == ClauseVoice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
             return object.map_or(keyword.end, |(_, end)| end);
         }
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_task));
-        if self.voice == Voice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
+        if self.voice == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
@@ -402,10 +402,10 @@ impl<'a> ClauseReader<'_, 'a> {
             // "Tests (T001, T003) before their paired implementation (T002, T004)": each waits for its own.
             if who.len() > 1 && who.len() == on.len() && self.has_each {
                 let pairs = who.into_iter().zip(on);
-                let claims = pairs.map(|(who, on)| Claim { who: vec![who], on: vec![on], force });
+                let claims = pairs.map(|(who, on)| OrderClaim { who: vec![who], on: vec![on], force });
                 self.said.claims.extend(claims);
             } else {
-                self.said.claims.push(Claim { who, on, force });
+                self.said.claims.push(OrderClaim { who, on, force });
             }
         } else if keyword.sense == Sense::Waits && !self.is_remark {
             let place = keyword.is_certain.then(|| self.clause[at].at);
@@ -421,7 +421,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// The list right before the keyword, else the subject of the clause, else what the item is about.
-    fn subject_of(&self, at: usize, sense: Sense, topic: Option<&[Placed<'a>]>) -> Vec<Placed<'a>> {
+    fn subject_of(&self, at: usize, sense: Sense, topic: Option<&[PlacedName<'a>]>) -> Vec<PlacedName<'a>> {
         let is_near = |list: &List<'a>| match sense {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
@@ -446,9 +446,9 @@ impl<'a> ClauseReader<'_, 'a> {
         let Some(object) = self.last.take().filter(is_near) else { return keyword.end };
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         match subject {
-            Some(who) => self.said.claims.push(Claim { who, on: object.members, force: Force::Firm }),
+            Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force: Force::Firm }),
             None if self.voice.is_own() => {
-                self.said.claims.push(Claim { who: Vec::new(), on: object.members, force: Force::Firm });
+                self.said.claims.push(OrderClaim { who: Vec::new(), on: object.members, force: Force::Firm });
             }
             None => {
                 self.subject = None;
@@ -465,14 +465,14 @@ impl<'a> ClauseReader<'_, 'a> {
         let who = self.last.take().filter(|list| at - list.end <= NEAR).map(|list| list.members);
         let on = self.subject.clone().filter(|subject| who.as_ref() != Some(subject));
         if let (Some(who), Some(on)) = (who, on) {
-            self.said.claims.push(Claim { who, on, force: Force::Blocking });
+            self.said.claims.push(OrderClaim { who, on, force: Force::Blocking });
         }
         keyword.end
     }
 
     /// What a bare number means: a phase where the sentence is about one.
-    fn kind_of_numbers(&self, topic: Option<&[Placed<'a>]>) -> Option<Name<'a>> {
-        if self.voice == Voice::Phase {
+    fn kind_of_numbers(&self, topic: Option<&[PlacedName<'a>]>) -> Option<Name<'a>> {
+        if self.voice == ClauseVoice::Phase {
             return Some(Name::Phase(""));
         }
         let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;

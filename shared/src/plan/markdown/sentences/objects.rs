@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, keyword_at},
-        mentions::{List, Name, Placed, behind_parenthesis},
+        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, is_denied, is_filler, keyword_at},
+        mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
     ClauseReader,
@@ -29,7 +29,7 @@ pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize>
 impl<'a> ClauseReader<'_, 'a> {
     /// The list at a position behind a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
     pub(super) fn object_list(&self, at: usize, kind: Option<&Name<'a>>) -> Option<List<'a>> {
-        if self.voice == Voice::Task
+        if self.voice == ClauseVoice::Task
             && let Some(end) = behind_all_above(self.clause, at)
         {
             let members = vec![(Name::AllBefore, self.clause[at].at)];
@@ -123,7 +123,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// Adds what "… + Recipe entity from US1" names behind a list.
-    fn add_origins(&self, members: &mut Vec<Placed<'a>>, end: &mut usize) {
+    fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         loop {
             let joint = self.behind_thing(self.behind_purpose(*end));
             let goes_on = match self.clause.get(joint).map(|token| token.what) {
@@ -144,7 +144,7 @@ impl<'a> ClauseReader<'_, 'a> {
         &self,
         keyword: Keyword,
         kind: Option<&Name<'a>>,
-    ) -> Option<(Vec<Placed<'a>>, usize)> {
+    ) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const SHORTLY: usize = 10;
         if keyword.sense != Sense::Waits || !keyword.is_certain {
             return None;
@@ -160,10 +160,10 @@ impl<'a> ClauseReader<'_, 'a> {
         &self,
         keyword: Keyword,
         kind: Option<&Name<'a>>,
-    ) -> Option<(Vec<Placed<'a>>, usize)> {
+    ) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const FAR: usize = 14;
         const NEAR: usize = 5;
-        let limit = if keyword.reach == Reach::Far { FAR } else { NEAR };
+        let limit = if keyword.reach == ObjectReach::Far { FAR } else { NEAR };
         let first = keyword.end;
         for start in first..self.clause.len().min(first + limit) {
             if let Some(list) = self.object_list(start, kind) {
@@ -172,7 +172,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 if is_bracketed {
                     self.add_bracketed(&mut members, &mut end);
                 }
-                if self.voice != Voice::Task && keyword.sense == Sense::Waits {
+                if self.voice != ClauseVoice::Task && keyword.sense == Sense::Waits {
                     self.add_origins(&mut members, &mut end);
                 }
                 return Some((members, end));
@@ -181,13 +181,13 @@ impl<'a> ClauseReader<'_, 'a> {
                 return None;
             }
             let may_stand_between = match self.clause[start].what {
-                Piece::Word(word) => keyword.reach == Reach::Far || is_filler(word),
+                Piece::Word(word) => keyword.reach == ObjectReach::Far || is_filler(word),
                 Piece::Colon | Piece::Other | Piece::Dash | Piece::Pause => true,
                 Piece::Arrow(_) => false,
-                _ => keyword.reach == Reach::Far,
+                _ => keyword.reach == ObjectReach::Far,
             };
             if !may_stand_between {
-                let origin = self.origin_at(start).filter(|_| self.voice != Voice::Task);
+                let origin = self.origin_at(start).filter(|_| self.voice != ClauseVoice::Task);
                 return origin.map(|list| (list.members, list.end));
             }
         }
@@ -195,7 +195,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets behind it.
-    pub(super) fn add_bracketed(&self, members: &mut Vec<Placed<'a>>, end: &mut usize) {
+    pub(super) fn add_bracketed(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         const MOST_WORDS: usize = 8;
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
         loop {
@@ -217,7 +217,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
-    pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<Placed<'a>>, usize) {
+    pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<PlacedName<'a>>, usize) {
         let goes_on = list.end < self.clause.len()
             && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
                 || self.is_arrow(list.end));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     super::{
-        mentions::{Name, Placed},
+        mentions::{Name, PlacedName},
         sentences::{ArrowClaim, Force},
     },
     MOST_PAIRS, Scope, Weight,
@@ -47,13 +47,13 @@ impl Reader<'_, '_, '_> {
     /// The pairs of one arrow. Where a side is "all" or "everything", the other side tells which ones are meant; such
     /// an arrow has no vote about the direction of others, and is taken at once.
     fn arrow_pairs(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>, pairs: &mut Vec<Pair>) {
-        let scope = |names: &[Placed<'_>]| {
+        let scope = |names: &[PlacedName<'_>]| {
             let is_range = names.iter().any(|(name, _)| matches!(name, Name::Range(..)));
             if is_range { Scope::Range } else { Scope::Few }
         };
         let scopes = (scope(left), scope(right));
         let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
-        let is_stories = |names: &[Placed<'_>]| names.iter().any(|(name, _)| *name == Name::AllStories);
+        let is_stories = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllStories);
         let is_general = is_all(&left) || is_all(&right) || is_stories(&right);
         let first = self.known.nodes(&right).into_iter().min();
         let left = self.nodes(&left, first, Force::Firm);
@@ -110,13 +110,13 @@ impl Reader<'_, '_, '_> {
 }
 
 /// The same names, with "all" and "everything" meant as `all`.
-fn with_all<'a>(names: &[Placed<'a>], all: &Name<'a>) -> Vec<Placed<'a>> {
+fn with_all<'a>(names: &[PlacedName<'a>], all: &Name<'a>) -> Vec<PlacedName<'a>> {
     let mut names = names.to_vec();
     let is_all = |name: &Name<'_>| matches!(name, Name::AllBefore | Name::AllAfter);
     names.iter_mut().filter(|(name, _)| is_all(name)).for_each(|(name, _)| *name = all.clone());
     names
 }
 
-fn is_all(names: &[Placed<'_>]) -> bool {
+fn is_all(names: &[PlacedName<'_>]) -> bool {
     names.iter().any(|(name, _)| matches!(name, Name::AllBefore | Name::AllAfter))
 }

@@ -5,9 +5,9 @@
 use super::{
     super::{
         Page,
-        keywords::{Voice, keyword_at},
-        lines::{Kind, Line},
-        mentions::{Mentions, Name, Placed},
+        keywords::{ClauseVoice, keyword_at},
+        lines::{LineKind, PlanLine},
+        mentions::{Mentions, Name, PlacedName},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
         tokens::{Piece, Token, Tokenizer},
     },
@@ -24,7 +24,7 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
         let tokenizer = Tokenizer { is_id: &is_id };
         let mentions = Mentions { known, reads_titles: false };
         let blocks = page.outline.dependencies.iter().flat_map(|block| &block.lines);
-        let lines = blocks.chain(&page.outline.parallel_lines).filter(|line| line.kind != Kind::Code);
+        let lines = blocks.chain(&page.outline.parallel_lines).filter(|line| line.kind != LineKind::Code);
         for line in lines.filter(|line| line.text.contains(['(', '（'])) {
             groups_of(line, &tokenizer, &mentions, &mut named);
             if named.len() > MOST {
@@ -37,7 +37,7 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
 
 /// The names in one line: some words at the start of a sentence, and tasks in brackets behind them.
 fn groups_of(
-    line: &Line<'_>,
+    line: &PlanLine<'_>,
     tokenizer: &Tokenizer<'_>,
     mentions: &Mentions<'_>,
     named: &mut Vec<(Vec<String>, Vec<usize>)>,
@@ -58,7 +58,7 @@ fn groups_of(
             || matches!(tokens[open - words.len() - 1].what, Piece::Stop | Piece::Colon | Piece::Other);
         // "depends on the controller (T013)" gives no name.
         let says_order =
-            (open - words.len()..open).any(|at| keyword_at(&tokens, at, Voice::Section).is_some());
+            (open - words.len()..open).any(|at| keyword_at(&tokens, at, ClauseVoice::Section).is_some());
         if says_order || !(2..=MOST_GROUP_WORDS).contains(&words.len()) || !is_start {
             continue;
         }
@@ -72,11 +72,11 @@ fn groups_of(
 }
 
 /// What one line of a batch names: one task, or several that belong together, as "T008+T009".
-type Group<'a> = Vec<Placed<'a>>;
+type Group<'a> = Vec<PlacedName<'a>>;
 
 impl<'a> Reader<'_, '_, 'a> {
     /// Notes the batches in some lines that follow each other.
-    pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l Line<'a>>)
+    pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
         'a: 'l,
     {
@@ -130,7 +130,7 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
     /// Whether commas part them is told too.
-    fn leading_group(&self, line: &Line<'a>) -> Option<(Group<'a>, bool)> {
+    fn leading_group(&self, line: &PlanLine<'a>) -> Option<(Group<'a>, bool)> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.lines(std::iter::once(line), &mut tokens);
         let is_lead = |token: &Token<'_>| match token.what {
@@ -139,12 +139,13 @@ impl<'a> Reader<'_, '_, 'a> {
         };
         let start = tokens.iter().position(|token| !is_lead(token))?;
         let list = self.mentions(false).list_at(&tokens, start)?;
-        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         if !list.members.iter().all(is_task) {
             return None;
         }
         let says_more = (list.end..tokens.len()).any(|at| {
-            matches!(tokens[at].what, Piece::Arrow(_)) || keyword_at(&tokens, at, Voice::Section).is_some()
+            matches!(tokens[at].what, Piece::Arrow(_))
+                || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
         let is_list = list.is_comma_list && list.members.len() > 1;
         Some(if says_more { (Vec::new(), false) } else { (list.members, is_list) })

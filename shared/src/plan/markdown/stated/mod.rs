@@ -12,14 +12,14 @@ use std::{
 use self::reader::Reader;
 use super::{
     Page,
-    default_order::Family,
+    default_order::NodeParents,
     node_index::NodeIndex,
     tokens::Tokenizer,
     tree::{NodeKind, Role},
 };
 use crate::plan::{
     Problem,
-    assemble::{DraftNeed, Found, Place},
+    assemble::{DraftNeed, PlanDraft, SourcePlace},
     precedence::Precedence,
 };
 
@@ -86,7 +86,7 @@ enum Scope {
 struct Edge {
     who: usize,
     on: usize,
-    place: Place,
+    place: SourcePlace,
     weight: Weight,
     scope: Scope,
     /// Whether an arrow or a drawing says it.
@@ -118,7 +118,7 @@ struct Statements {
     /// Tasks that stand in a list of waves, which tells all that they wait for.
     waved: HashSet<usize>,
     /// Drawings whose lines lead with the order of the file and against it: where each stands, and its edges.
-    tangled: Vec<(Place, Range<usize>)>,
+    tangled: Vec<(SourcePlace, Range<usize>)>,
     /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
     /// stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
@@ -128,8 +128,8 @@ struct Statements {
 pub(super) fn read(
     pages: &[Page<'_, '_>],
     (known, roles): (&mut NodeIndex, &[Role]),
-    family: &Family,
-    found: &mut Found,
+    family: &NodeParents,
+    found: &mut PlanDraft,
 ) -> Stated {
     let mut statements = Statements::default();
     groups::name_groups(pages, known);
@@ -146,9 +146,9 @@ pub(super) fn read(
 /// left for the check of the whole plan, which names them all.
 fn take(
     mut statements: Statements,
-    (roles, family): (&[Role], &Family),
+    (roles, family): (&[Role], &NodeParents),
     pages: &[Page<'_, '_>],
-    found: &mut Found,
+    found: &mut PlanDraft,
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
     let mut stated = Stated {
@@ -212,7 +212,7 @@ fn take(
 }
 
 /// Drops a tangled drawing that says the opposite of much else in the plan: its lines were not followed as they are meant.
-fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut Found) {
+fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut PlanDraft) {
     const FEWEST: usize = 3;
     /// More edges of one drawing than this are not looked at.
     const MOST_DRAWN: usize = 200;
@@ -257,9 +257,9 @@ fn waits(needs: &HashMap<usize, Vec<usize>>, who: usize, on: usize) -> bool {
 
 fn contradiction(
     (who, on): (usize, usize),
-    place: Place,
+    place: SourcePlace,
     pages: &[Page<'_, '_>],
-    found: &Found,
+    found: &PlanDraft,
 ) -> Option<Problem> {
     let file = pages.iter().find(|page| page.file.0 == place.file)?.file.1;
     let id = |at: usize| &found.drafts[at].task.id;
@@ -268,7 +268,7 @@ fn contradiction(
 }
 
 /// What stands in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
-fn replace_by_waves(waved: &HashSet<usize>, family: &Family, stated: &mut Stated) {
+fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut Stated) {
     if waved.is_empty() {
         return;
     }
@@ -290,7 +290,11 @@ fn replace_by_waves(waved: &HashSet<usize>, family: &Family, stated: &mut Stated
 }
 
 /// Where nearly every task names its dependencies, these are all that it has.
-fn replace_throughout(declared: &HashSet<usize>, (roles, family): (&[Role], &Family), stated: &mut Stated) {
+fn replace_throughout(
+    declared: &HashSet<usize>,
+    (roles, family): (&[Role], &NodeParents),
+    stated: &mut Stated,
+) {
     let is_leaf = |at: &usize| family.children[*at].is_empty();
     // A box without an id beside tasks with ids is not expected to name any.
     let leaves: Vec<usize> = (0..roles.len()).filter(|at| is_leaf(at) && !roles[*at].is_unnamed).collect();
@@ -311,7 +315,7 @@ fn replace_throughout(declared: &HashSet<usize>, (roles, family): (&[Role], &Fam
 }
 
 /// The same for one phase whose tasks all but the first say what they wait for.
-fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &Family), stated: &mut Stated) {
+fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
     let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
     for siblings in family.children.iter().chain([&family.roots]) {
         let is_whole = siblings.len() > 3

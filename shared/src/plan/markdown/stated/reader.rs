@@ -4,14 +4,14 @@
 use super::{
     super::{
         Page,
-        default_order::Family,
+        default_order::NodeParents,
         drawings::{DrawingReader, Wave, is_mermaid, waves},
-        keywords::{Sense, Voice, keyword_at},
-        lines::Kind,
-        mentions::{Mentions, Name, Placed},
-        node_index::{Missing, Named, NodeIndex},
+        keywords::{ClauseVoice, Sense, keyword_at},
+        lines::LineKind,
+        mentions::{Mentions, Name, PlacedName},
+        node_index::{NamedNodes, NodeIndex, UnknownId},
         outline::Block,
-        sentences::{self, ArrowClaim, Claim, Force, Said},
+        sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
         tokens::{Piece, Token, Tokenizer},
         tree::{NodeKind, Role},
     },
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     name::TaskId,
-    plan::assemble::{Found, Place},
+    plan::assemble::{PlanDraft, SourcePlace},
 };
 
 /// Reads what one page states.
@@ -27,8 +27,8 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) page: &'r Page<'f, 'a>,
     pub(super) known: &'r NodeIndex,
     pub(super) roles: &'r [Role],
-    pub(super) family: &'r Family,
-    pub(super) found: &'r mut Found,
+    pub(super) family: &'r NodeParents,
+    pub(super) found: &'r mut PlanDraft,
     pub(super) tokenizer: Tokenizer<'r>,
     pub(super) statements: &'r mut Statements,
 }
@@ -52,9 +52,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let Some(own) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
             tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
-            self.tokenizer.lines(lines.iter().filter(|line| line.kind != Kind::Code), &mut tokens);
+            self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
             let tokens = behind_id(&tokens, entry.id.as_str());
-            let said = sentences::read(&self.mentions(false), tokens, Voice::Task);
+            let said = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
             if declares_nothing(tokens) || said.claims.iter().any(|claim| claim.who.is_empty()) {
                 self.statements.declared.insert(own);
             }
@@ -74,7 +74,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let Some(own) = self.page.sections.get(*section).copied().flatten() else { continue };
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let said = sentences::read(&self.mentions(true), behind_label(&tokens), Voice::Phase);
+            let said = sentences::read(&self.mentions(true), behind_label(&tokens), ClauseVoice::Phase);
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
             if said.is_free {
                 self.statements.free.push(own);
@@ -91,7 +91,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.text(cell.who, cell.who_at, &mut who);
             self.tokenizer.text(cell.needs, cell.at, &mut on);
             let mentions = self.mentions(true);
-            let who: Vec<Placed<'_>> = mentions.names(&who).into_iter().take(1).collect();
+            let who: Vec<PlacedName<'_>> = mentions.names(&who).into_iter().take(1).collect();
             if let (nodes, _) = self.known.resolve_all(&who, None)
                 && let [(own, _)] = nodes[..]
                 && self.known.is_task(own)
@@ -101,7 +101,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             if !who.is_empty() {
                 let on = mentions.names(&on);
                 let (who, on) = if cell.is_reversed { (on, who) } else { (who, on) };
-                self.claim(&Claim { who, on, force: Force::Firm }, None, Weight::Task);
+                self.claim(&OrderClaim { who, on, force: Force::Firm }, None, Weight::Task);
             }
         }
     }
@@ -117,7 +117,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let mut is_advice = false;
             for block in blocks {
                 // A line that recommends a way to go speaks for the list below it.
-                let is_item = matches!(block.lines[0].kind, Kind::Item(_));
+                let is_item = matches!(block.lines[0].kind, LineKind::Item(_));
                 is_advice = if is_item { is_advice } else { self.heads_advice(block) };
                 if !is_advice {
                     self.block(block, &mut arrows);
@@ -134,7 +134,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         for line in &self.page.outline.parallel_lines {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let said = sentences::read(&mentions, &tokens, Voice::Section);
+            let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             said.abreast.iter().for_each(|list| self.abreast(list));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
@@ -156,13 +156,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     fn heads_advice(&self, block: &Block<'a>) -> bool {
         let mut tokens = Vec::new();
-        self.tokenizer.lines(block.lines.iter().filter(|line| line.kind != Kind::Code).take(1), &mut tokens);
+        self.tokenizer
+            .lines(block.lines.iter().filter(|line| line.kind != LineKind::Code).take(1), &mut tokens);
         sentences::heads_advice(&tokens)
     }
 
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
         let mentions = self.mentions(true);
-        let is_drawing = block.lines[0].kind == Kind::Code;
+        let is_drawing = block.lines[0].kind == LineKind::Code;
         let drawing = DrawingReader { mentions: &mentions, tokenizer: &self.tokenizer };
         if is_drawing && is_mermaid(&block.lines) {
             return arrows.append(&mut drawing.mermaid(&block.lines));
@@ -170,11 +171,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_drawing && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
-        let mut said = Said::default();
+        let mut said = SaidOrder::default();
         for lines in block.lines.chunks(if is_drawing { 1 } else { block.lines.len() }) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
-            let mut more = sentences::read(&mentions, &tokens, Voice::Section);
+            let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             said.claims.append(&mut more.claims);
             said.arrows.append(&mut more.arrows);
             said.free.append(&mut more.free);
@@ -196,7 +197,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 && drawn.iter().all(is_of_tasks)
                 && is_tangled(drawn)
             {
-                let place = Place { file: self.page.file.0, at: block.lines[0].at };
+                let place = SourcePlace { file: self.page.file.0, at: block.lines[0].at };
                 self.statements.tangled.push((place, first..end));
             }
         }
@@ -255,11 +256,16 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
-    pub(super) fn unrelated(&mut self, who: &[Placed<'_>], others: &[Placed<'_>], own: Option<usize>) {
+    pub(super) fn unrelated(
+        &mut self,
+        who: &[PlacedName<'_>],
+        others: &[PlacedName<'_>],
+        own: Option<usize>,
+    ) {
         if self.statements.unrelated.len() >= MOST_UNRELATED {
             return;
         }
-        let nodes = |names: &[Placed<'_>], subject: Option<usize>| match own {
+        let nodes = |names: &[PlacedName<'_>], subject: Option<usize>| match own {
             Some(own) if names.is_empty() => vec![own],
             _ => self.known.resolve_all(names, subject).0.into_iter().map(|(at, _)| at).collect(),
         };
@@ -274,7 +280,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Tasks that run one behind the other.
-    fn chain(&mut self, names: &[Placed<'_>]) {
+    fn chain(&mut self, names: &[PlacedName<'_>]) {
         let mut nodes = self.nodes(names, None, Force::Firm);
         nodes.sort_unstable();
         nodes.dedup_by_key(|(node, _)| *node);
@@ -284,7 +290,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
-    pub(super) fn abreast(&mut self, names: &[Placed<'_>]) {
+    pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
         const MOST: usize = 64;
         let nodes = self.known.nodes(names);
         if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
@@ -295,12 +301,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     /// A drawn tree always leads from the earlier to the later.
     fn then(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>) {
-        let claim = Claim { who: right.clone(), on: left.clone(), force: Force::Firm };
+        let claim = OrderClaim { who: right.clone(), on: left.clone(), force: Force::Firm };
         self.claim(&claim, None, Weight::Arrow);
     }
 
-    fn claim(&mut self, claim: &Claim<'_>, own: Option<usize>, weight: Weight) {
-        let is_all_after = |names: &[Placed<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
+    fn claim(&mut self, claim: &OrderClaim<'_>, own: Option<usize>, weight: Weight) {
+        let is_all_after = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
         // More than enough has been stated already, and that is told: naming thousands of tasks again only takes time.
         if is_all_after(&claim.on) || self.statements.edges.len() > MOST_EDGES {
             return;
@@ -344,7 +350,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "T038-T045 (ML service) depend on T011": a range that is all of a phase speaks of the phase.
-    fn as_whole_phase(&self, names: &[Placed<'_>], nodes: Named) -> Named {
+    fn as_whole_phase(&self, names: &[PlacedName<'_>], nodes: NamedNodes) -> NamedNodes {
         let [(Name::Range(..), _)] = names else { return nodes };
         let (Some((first, at)), Some((last, _))) = (nodes.first(), nodes.last()) else { return nodes };
         match self.family.parents[*first] {
@@ -370,7 +376,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let is_drawn = weight == Weight::Arrow;
         let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
         let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
-        let place = Place { file: self.page.file.0, at };
+        let place = SourcePlace { file: self.page.file.0, at };
         if self.statements.edges.len() == MOST_EDGES {
             let what = format!("more than {MOST_EDGES} dependencies are stated");
             let fix = "name phases instead of their tasks";
@@ -387,10 +393,15 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// The nodes that are named. What is not there is told.
-    pub(super) fn nodes(&mut self, names: &[Placed<'_>], subject: Option<usize>, force: Force) -> Named {
+    pub(super) fn nodes(
+        &mut self,
+        names: &[PlacedName<'_>],
+        subject: Option<usize>,
+        force: Force,
+    ) -> NamedNodes {
         let (nodes, missing) = self.known.resolve_all(names, subject);
         for (missing, at) in missing {
-            let (Missing::Task(id) | Missing::EndOfRange(id)) = missing;
+            let (UnknownId::Task(id) | UnknownId::EndOfRange(id)) = missing;
             if force == Force::Loose {
                 continue;
             }
@@ -406,7 +417,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
 impl Reader<'_, '_, '_> {
     /// An id that two tasks have cannot say which of them is waited for.
-    fn refuse_duplicates(&mut self, names: &[Placed<'_>]) {
+    fn refuse_duplicates(&mut self, names: &[PlacedName<'_>]) {
         for (name, place) in names {
             let Name::Task(id) = name else { continue };
             let Ok(id) = id.parse::<TaskId>() else { continue };
@@ -434,8 +445,8 @@ fn is_tangled(edges: &[Edge]) -> bool {
 
 /// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that
 /// the plan knows.
-fn is_of_itself(claim: &Claim<'_>, who: &Named, on: &Named) -> bool {
-    let is_story = |(name, _): &Placed<'_>| matches!(name, Name::Story(_));
+fn is_of_itself(claim: &OrderClaim<'_>, who: &NamedNodes, on: &NamedNodes) -> bool {
+    let is_story = |(name, _): &PlacedName<'_>| matches!(name, Name::Story(_));
     let is_waited_for = |(who, _): &(usize, usize)| on.iter().any(|(on, _)| on == who);
     who.len() > 1 && claim.who.iter().all(is_story) && who.iter().any(is_waited_for)
 }
@@ -483,7 +494,7 @@ fn declares_nothing(tokens: &[Token<'_>]) -> bool {
     };
     let is_label = |token: Option<&Token<'_>>| token.is_some_and(|token| token.what == Piece::Colon);
     (0..tokens.len()).any(|at| {
-        let Some(keyword) = keyword_at(tokens, at, Voice::Task) else { return false };
+        let Some(keyword) = keyword_at(tokens, at, ClauseVoice::Task) else { return false };
         let end = keyword.end + usize::from(is_label(tokens.get(keyword.end)));
         let is_labelled = is_label(tokens.get(end.saturating_sub(1)));
         keyword.sense == Sense::Waits && is_labelled && says_none(tokens.get(end))

@@ -1,0 +1,192 @@
+//! The live view: a row for each task that runs, and one for the whole.
+
+use std::time::{Duration, Instant};
+
+use arborist_core::{
+    message::Status,
+    name::TaskId,
+    pipeline::{PipelineEvent, PipelineEventKind},
+};
+use unicode_width::UnicodeWidthStr;
+
+use super::{RunOpening, words};
+use crate::{
+    clock,
+    gardening::account::SpentDocument,
+    ui::{Brush, Scene, StyledRow, Tone, cut},
+};
+
+/// A step that has ended is shown for so long, because mostly the next one begins at once.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Narrower than this, only what matters is shown.
+const NARROW: usize = 60;
+/// How many columns a task's id and who works on it have at most.
+const WIDEST: usize = 16;
+/// How many columns the bar has at most.
+const WIDEST_BAR: usize = 30;
+/// How much of an agent's words is kept; no terminal is wider.
+const LONGEST: usize = 1000;
+
+/// What the view knows.
+#[derive(Debug)]
+pub(super) struct LiveView {
+    brush: Brush,
+    since: Instant,
+    total: usize,
+    done: usize,
+    failed: usize,
+    max_attempts: u32,
+    spent: SpentDocument,
+    running: Vec<Running>,
+}
+
+/// A task at work.
+#[derive(Debug)]
+struct Running {
+    task: TaskId,
+    step: &'static str,
+    attempt: u32,
+    by: String,
+    since: Instant,
+    ended: Option<Instant>,
+    words: String,
+}
+
+impl LiveView {
+    pub(super) fn new(begun: &RunOpening, brush: Brush) -> Self {
+        Self {
+            brush,
+            since: Instant::now(),
+            total: begun.share.total,
+            done: begun.share.done,
+            failed: begun.failed,
+            max_attempts: begun.max_attempts,
+            spent: begun.spent.into(),
+            running: Vec::new(),
+        }
+    }
+
+    fn begins(&mut self, running: Running) {
+        match self.running.iter_mut().find(|known| known.task == running.task) {
+            Some(known) => *known = running,
+            None => self.running.push(running),
+        }
+    }
+
+    fn says(&mut self, task: &TaskId, text: &str) {
+        let last = text.lines().map(words::one_line).rfind(|line| !line.is_empty());
+        if let (Some(running), Some(line)) = (self.running.iter_mut().find(|one| one.task == *task), last) {
+            running.words = line.chars().take(LONGEST).collect();
+        }
+    }
+
+    fn recorded(&mut self, task: &TaskId, status: Status) {
+        match status {
+            Status::Complete => self.done += 1,
+            Status::Failed => self.failed += 1,
+            Status::Reset => self.failed = self.failed.saturating_sub(1),
+            _ => {
+                let running = self.running.iter_mut().find(|running| running.task == *task);
+                running.into_iter().for_each(|running| running.ended = Some(Instant::now()));
+                return;
+            }
+        }
+        self.running.retain(|running| running.task != *task);
+    }
+
+    fn shown(&self) -> Vec<&Running> {
+        let is_shown = |running: &&Running| running.ended.is_none_or(|ended| ended.elapsed() < PAUSE);
+        self.running.iter().filter(is_shown).collect()
+    }
+
+    /// The bar has what the words leave.
+    fn whole(&self, columns: usize) -> StyledRow {
+        let words = self.numbers();
+        let width = columns.saturating_sub(words.width() + 2).min(WIDEST_BAR);
+        let (full, empty) = if self.brush.has_unicode() { ("━", "─") } else { ("#", "-") };
+        let share = |count: usize| (width * count.min(self.total)).checked_div(self.total).unwrap_or(0);
+        let (done, failed) = (share(self.done), share(self.failed).max(usize::from(self.failed > 0)));
+        let failed = failed.min(width - done);
+        let bar = StyledRow::default()
+            .with(Tone::Good, format!(" {}", full.repeat(done)))
+            .with(Tone::Bad, full.repeat(failed))
+            .with(Tone::Dim, empty.repeat(width - done - failed));
+        bar.followed_by(words)
+    }
+
+    fn numbers(&self) -> StyledRow {
+        let mut row = StyledRow::default().with(None, format!(" {}/{} done", self.done, self.total));
+        if self.failed > 0 {
+            row = row.with(None, ", ").with(Tone::Bad, format!("{} failed", self.failed));
+        }
+        if let Some(cost) = self.spent.cost {
+            row = row.with(None, format!(", ${cost:.2}"));
+        }
+        row.with(Tone::Dim, format!(" {}", clock::stopwatch(self.since.elapsed())))
+    }
+
+    fn task(&self, running: &Running, columns: usize, ids: usize) -> StyledRow {
+        let mut row = StyledRow::default()
+            .with(Tone::Strong, format!(" {}", padded(running.task.as_str(), ids)))
+            .with(Tone::Busy, format!(" {:<9}", running.step))
+            .with(None, format!(" {}/{}", running.attempt, self.max_attempts));
+        if columns >= NARROW {
+            row = row.with(None, format!(" {}", padded(&running.by, WIDEST.min(running.by.width()))));
+        }
+        row.with(Tone::Dim, format!(" {}", clock::stopwatch(running.since.elapsed())))
+            .with(None, format!("  {}", running.words))
+    }
+}
+
+fn padded(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    format!("{text}{}", " ".repeat(columns - text.width()))
+}
+
+impl Scene for LiveView {
+    type News = PipelineEvent;
+
+    fn hear(&mut self, news: PipelineEvent) {
+        let Some(task) = news.task else { return };
+        match news.happening {
+            PipelineEventKind::Begins { attempt, step, by, .. } => self.begins(Running {
+                task,
+                step,
+                attempt: attempt.ordinal(),
+                by: words::one_line(&by),
+                since: Instant::now(),
+                ended: None,
+                words: String::new(),
+            }),
+            PipelineEventKind::Said { words } => self.says(&task, &words),
+            PipelineEventKind::Waits { seconds, chosen } => {
+                self.says(&task, &words::waiting(seconds, chosen))
+            }
+            PipelineEventKind::Recorded { status, expense, .. } => {
+                expense.usage.iter().for_each(|usage| self.spent.add(*usage));
+                self.recorded(&task, status);
+            }
+            PipelineEventKind::Turned
+            | PipelineEventKind::Committed { .. }
+            | PipelineEventKind::Checkpoint { .. }
+            | PipelineEventKind::Placed { .. }
+            | PipelineEventKind::Merged { .. }
+            | PipelineEventKind::Conflicted { .. }
+            | PipelineEventKind::Note { .. } => {}
+        }
+    }
+
+    fn rows(&self, columns: usize, most: usize) -> Vec<StyledRow> {
+        let shown = self.shown();
+        let room = most.saturating_sub(1);
+        let listed = if shown.len() <= room { shown.len() } else { room.saturating_sub(1) };
+        let ids = shown.iter().map(|running| running.task.as_str().width()).max().unwrap_or(0).min(WIDEST);
+        let mut rows: Vec<StyledRow> =
+            shown.iter().take(listed).map(|running| self.task(running, columns, ids)).collect();
+        if listed < shown.len() && room > 0 {
+            rows.push(StyledRow::default().with(Tone::Dim, format!(" and {} more", shown.len() - listed)));
+        }
+        rows.push(self.whole(columns));
+        rows
+    }
+}

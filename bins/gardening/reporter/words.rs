@@ -1,0 +1,88 @@
+//! The words for what happens in a run.
+
+use arborist_core::{
+    message::{Status, plain_text},
+    name::TaskId,
+    pipeline::{Chosen, PipelineEvent, PipelineEventKind},
+};
+
+use crate::{
+    clock,
+    ui::{Brush, Tone},
+};
+
+/// What has happened, in a line; nothing for what only a live view shows.
+pub(super) fn line(brush: Brush, news: &PipelineEvent) -> Option<String> {
+    match &news.happening {
+        PipelineEventKind::Begins { name, attempt, step, by } => {
+            let attempt =
+                if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
+            let task = brush.paint(Tone::Strong, news.task.as_ref().map_or("", TaskId::as_str));
+            Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
+        }
+        PipelineEventKind::Recorded { status, commit, why, files, .. } => {
+            let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
+            let why = why.as_ref().map(|why| format!(": {}", unrepeated(*status, &one_line(why))));
+            let why = why.unwrap_or_default();
+            let files = match files {
+                None => String::new(),
+                Some(1) => " (1 file)".to_owned(),
+                Some(files) => format!(" ({files} files)"),
+            };
+            let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
+            let commit = brush.paint(Tone::Dim, &commit.short());
+            Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
+        }
+        PipelineEventKind::Waits { seconds, chosen } => {
+            let task = news.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+            Some(format!("  {task}{}", waiting(*seconds, *chosen)))
+        }
+        PipelineEventKind::Committed { turn, repo, commit, words } => {
+            let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
+            let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
+            let commit = brush.paint(Tone::Dim, &commit.short());
+            Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
+        }
+        PipelineEventKind::Note { words } => Some(plain_text(words)),
+        PipelineEventKind::Conflicted { paths, is_escalated, .. } => {
+            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            let person = if *is_escalated { "; a person is needed" } else { "" };
+            Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
+        }
+        PipelineEventKind::Merged { resolved: Some((_, by)), .. } => {
+            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            Some(format!("  the conflict of {task} was resolved by {}", one_line(by)))
+        }
+        PipelineEventKind::Said { .. }
+        | PipelineEventKind::Turned
+        | PipelineEventKind::Checkpoint { .. }
+        | PipelineEventKind::Placed { .. }
+        | PipelineEventKind::Merged { resolved: None, .. } => None,
+    }
+}
+
+/// A reviewer's reason without the word that the status has said already.
+fn unrepeated(status: Status, why: &str) -> &str {
+    let rest = why.strip_prefix("REJECTED:").map(str::trim_start);
+    rest.filter(|rest| status == Status::ReviewRejected && !rest.is_empty()).unwrap_or(why)
+}
+
+/// Why nothing happens for a while.
+pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
+    match chosen {
+        Chosen::ByProvider => {
+            let at = clock::time_in(seconds);
+            format!(
+                "the provider asks us to wait for {seconds} s; it goes on at {at}, and no attempt is used up"
+            )
+        }
+        Chosen::ByUs => {
+            format!("the provider cannot keep up; we try again in {seconds} s, and no attempt is used up")
+        }
+    }
+}
+
+/// Foreign text in one line, without anything that a terminal would obey.
+pub(super) fn one_line(text: &str) -> String {
+    plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,65 @@
+//! Where a session goes on: the worktree that has its branch, and the run that we become there.
+
+use anyhow::Context;
+use arborist_core::{
+    failure::Failure,
+    name::{BranchName, SessionId},
+    process::{Cancel, Program},
+    record::Unfinished,
+    session::Record,
+    settings::Settings,
+    workspace::Workspace,
+    worktree::{Pool, SessionWorktree, WorktreeOptions},
+};
+
+use super::{
+    onward::{Onward, ResumeOptions},
+    open::OpenSessions,
+};
+use crate::{approval, entry::Outcome, ui::Ui};
+
+/// Where the branch is checked out; if it is nowhere, in a worktree that is made for it.
+pub(super) fn house(
+    opened: &OpenSessions,
+    branch: &BranchName,
+    session: &SessionId,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<SessionWorktree, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let options = WorktreeOptions::new(&settings, &Cancel::new());
+    let commands = options.foreign_commands();
+    let pool = Pool::open(&opened.repository, branch, options)?;
+    if let Some(house) = pool.find_house()? {
+        return Ok(house);
+    }
+    approval::require(&opened.repository, &commands, onward.consent(), ui)?;
+    let house = pool.house(session)?;
+    house.notes.iter().for_each(|note| ui.note(&note.to_string()));
+    Ok(house)
+}
+
+/// Whether a branch was made for its session. Any other is the user's, who may want it back.
+pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bool, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    Ok(workspace.main().is_session_branch(&record.context.branch, &record.session))
+}
+
+/// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
+/// killed, tasks are worked on in worktrees of their own.
+pub(super) fn go_on(house: &SessionWorktree, branch: &BranchName, mut wishes: ResumeOptions<'_>) -> Outcome {
+    let is_killed = !Unfinished::find_all(&house.repository, branch)?.is_empty();
+    if !is_killed && !house.repository.is_clean()? {
+        wishes.switch("isolate");
+    }
+    let beside = std::env::current_exe().context("could not find the program itself")?;
+    let program = Program::new(beside.with_file_name("git-arborist-gardener"))
+        .dir(&house.path)
+        .args(wishes.into_options());
+    let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+    // The session has its branch, whatever is configured for new ones.
+    let program = program.env("ARBORIST_SESSION_BRANCH", "false");
+    let error = local.iter().fold(program, Program::env_remove).become_it();
+    Err(Failure::from(error))
+}

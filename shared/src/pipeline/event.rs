@@ -1,0 +1,133 @@
+//! What a pipeline tells while it works. Somebody else finds the words.
+
+use std::path::PathBuf;
+
+use super::{Expense, Snapshot};
+use crate::{
+    agent::limits::Chosen,
+    message::Status,
+    name::{Attempt, BranchName, Oid, RepoName, TaskId},
+};
+
+/// Something that has happened, and to which task.
+#[derive(Debug, Clone)]
+pub struct PipelineEvent {
+    /// The task; `None` for what concerns the whole run.
+    pub task: Option<TaskId>,
+    /// What.
+    pub happening: PipelineEventKind,
+}
+
+impl PipelineEvent {
+    /// Of a task.
+    #[must_use]
+    pub fn of(task: &TaskId, happening: PipelineEventKind) -> Self {
+        Self { task: Some(task.clone()), happening }
+    }
+}
+
+/// A branch and what it is to land on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meeting {
+    /// The branch.
+    pub branch: BranchName,
+    /// The target.
+    pub target: BranchName,
+}
+
+/// Something that has happened.
+#[derive(Debug, Clone)]
+pub enum PipelineEventKind {
+    /// A step of a task begins.
+    Begins {
+        /// The task's name.
+        name: String,
+        /// The attempt.
+        attempt: Attempt,
+        /// What comes: `implement`, `test` or `review`.
+        step: &'static str,
+        /// Who does it: a runner, or a command.
+        by: String,
+    },
+    /// The agent said or did something.
+    Said {
+        /// One line.
+        words: String,
+    },
+    /// The agent has ended a turn: what it changed is in the tree.
+    Turned,
+    /// What the agent changed in a turn was committed.
+    Committed {
+        /// The number of the turn in its session.
+        turn: u64,
+        /// The repository, if it is not the one that has the plan.
+        repo: Option<RepoName>,
+        /// The commit.
+        commit: Oid,
+        /// What the commit says in its first line, for people.
+        words: String,
+    },
+    /// How far a session has come was written down.
+    Checkpoint {
+        /// The record.
+        record: Oid,
+        /// The newest commit of the work.
+        commit: Oid,
+        /// Where all repositories were, as far as they could be asked.
+        snapshot: Snapshot,
+    },
+    /// Something was written down.
+    Recorded {
+        /// What happened.
+        status: Status,
+        /// The commit.
+        commit: Oid,
+        /// Why it failed, in one line, if it did.
+        why: Option<String>,
+        /// What the step cost.
+        expense: Expense,
+        /// How many files an agent left changed, where that is all of its work.
+        files: Option<usize>,
+    },
+    /// A task has a worktree of its own.
+    Placed {
+        /// Its top.
+        path: PathBuf,
+        /// The branch that is checked out there.
+        branch: BranchName,
+        /// Whether it was made for this task, and not one that was free or its own from before.
+        is_new: bool,
+    },
+    /// A task has landed.
+    Merged {
+        /// How.
+        landing: Meeting,
+        /// The merge commit.
+        commit: Oid,
+        /// Who had to resolve a conflict for that, and what people are told of it; `None` if it merged by itself.
+        resolved: Option<(String, String)>,
+    },
+    /// A task cannot land as it is.
+    Conflicted {
+        /// Of what with what.
+        landing: Meeting,
+        /// The files that it is about.
+        paths: Vec<String>,
+        /// How many conflicts there are.
+        count: usize,
+        /// Whether a person is needed now.
+        is_escalated: bool,
+    },
+    /// The agent's provider cannot keep up, and we wait.
+    Waits {
+        /// For so many seconds.
+        seconds: u64,
+        /// Who chose that time.
+        chosen: Chosen,
+    },
+    /// Anything else that a user should know.
+    Note {
+        /// A sentence.
+        words: String,
+    },
+}

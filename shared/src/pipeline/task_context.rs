@@ -1,0 +1,381 @@
+//! What every step needs: options, limits, the wish to stop, and a voice.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    CallMemory, CheckpointWriter, ConfigGuard, Expense, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
+    PipelineEvent, PipelineEventKind, Playback, ReviewPlace, ReviewPlaces, RunOptions, Sessions, StepRunner,
+    Who,
+    call::{AtLimit, Call, CallReply, Caller, Follower, lend},
+};
+use crate::{
+    agent::{
+        CallOutcome, EventFormat, FailureKind, Request, RetryWait, RunnerKind, ToolServer,
+        limits::{Chain, RunnerSetback},
+        redact::Secrets,
+    },
+    git::{HandedFiles, Repository},
+    message::Step,
+    name::{Oid, RepoName, TaskId},
+    plan::Task,
+    process::{Cancel, Limits, OrphanLock, Program},
+};
+
+/// Where a pipeline works, and with what.
+pub struct TaskContext<'a> {
+    /// What was meant.
+    pub options: &'a RunOptions,
+    /// The top of the checkout.
+    pub dir: &'a Path,
+    /// Where logs stand: the top of the user's checkout, also for lanes.
+    pub home: &'a Path,
+    /// What must not be written down.
+    pub secrets: Secrets,
+    /// The wish to stop.
+    pub cancel: Cancel,
+    /// Tells whether a process of an attempt lives.
+    pub attendance: OrphanLock,
+    /// The program of the built-in agent.
+    pub demo: PathBuf,
+    /// Whether the user has a hook to be asked before an agent's work is committed.
+    pub hook: PreCommit,
+    /// Seconds since 1970.
+    pub clock: fn() -> i64,
+    /// What programs find in their environment, beside what is said of the task.
+    pub environment: Vec<(String, String)>,
+    /// The server of tools that agents may be given.
+    pub tools: ToolServer,
+    /// Who is told what happens.
+    pub voice: Box<dyn FnMut(PipelineEvent) + Send + 'a>,
+    /// What is remembered of earlier calls.
+    pub memory: CallMemory,
+    /// Watches what agents share.
+    pub sentry: ConfigGuard,
+    /// Gives reviewers a place of their own; `None` if they work in the task's.
+    pub review_places: Option<&'a dyn ReviewPlaces>,
+    /// Who writes the session down.
+    pub scribe: CheckpointWriter<'a>,
+    /// What is played again instead of calling anybody.
+    pub playback: Option<Arc<Playback>>,
+    /// Places in other repositories that the task works in.
+    pub annexes: Vec<OtherRepo>,
+    /// Where the repositories of the task are, by their names.
+    pub places: Vec<(RepoName, PathBuf)>,
+    /// Commands of repositories that tests may name.
+    pub commands: Vec<NamedCommand>,
+    /// What git ignores in the user's checkout, where the task is worked on there.
+    pub ignored: Option<IgnoredFiles>,
+    /// Tells whether the lane that the task works in has all that its tests need.
+    pub lane_check: Option<LaneCheck<'a>>,
+    /// Where tests run, if not where the task is worked on.
+    pub clean_places: Option<CleanPlaces<'a>>,
+}
+
+/// Told that tests passed in a lane, or asked whether they fail at the commit that its task began at too, but for those
+/// that are known to.
+pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
+
+/// Makes a clean checkout of a commit.
+pub type CleanPlaces<'a> = Box<dyn FnMut(Oid) -> Result<CleanPlace, PipelineError> + Send + 'a>;
+
+/// A clean checkout, which nobody else uses while this lives.
+pub struct CleanPlace {
+    /// Its top.
+    pub path: PathBuf,
+    /// What keeps it ours.
+    pub held: Box<dyn Send>,
+}
+
+/// A command of a repository that a test may name.
+#[derive(Debug, Clone)]
+pub struct NamedCommand {
+    /// As `NAME:TOOL`.
+    pub name: String,
+    /// For a shell.
+    pub command: String,
+    /// Where it runs.
+    pub dir: PathBuf,
+    /// What it finds in its environment that is not as for the task: the repository is its own.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Whether the user has a pre-commit hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreCommit {
+    /// It is asked.
+    Asked,
+    /// There is none.
+    None,
+}
+
+/// What an agent is called for.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentCall<'a> {
+    /// Who, and who instead.
+    pub chain: &'a Chain<StepRunner>,
+    /// How much time there is for it in all, if that is limited.
+    pub time_left: Option<Duration>,
+    /// Whether it goes on with the session of the last call for this task.
+    pub session: Sessions,
+    /// For which task.
+    pub task: &'a Task,
+    /// For which step of it.
+    pub step: Step,
+    /// Where it works.
+    pub place: &'a Repository,
+    /// Where it works in other repositories.
+    pub annexes: &'a [OtherRepo],
+    /// The place that it is given instead of the task's own, if it is.
+    pub apart: Option<&'a ReviewPlace>,
+    /// What it is told.
+    pub prompt: &'a str,
+    /// Where its output goes.
+    pub log: &'a Path,
+}
+
+/// An errand that was run.
+#[derive(Debug)]
+pub struct Called {
+    /// What all calls for it have spent, whatever came of them.
+    pub expense: Expense,
+    /// What came of the last.
+    pub result: Result<CallReply, PipelineError>,
+    /// Whether that alone decides, also where no file was changed: a command of the plan passes by its exit code.
+    pub is_decided: bool,
+}
+
+impl Called {
+    /// Whether it has spent something that must be written down, although nothing came of it.
+    #[must_use]
+    pub fn is_worth_counting(&self) -> bool {
+        let has_tokens = self.expense.usage.is_some_and(|usage| usage.tokens_in + usage.tokens_out > 0);
+        let is_over = matches!(self.result, Err(PipelineError::Budget(_)));
+        has_tokens || (is_over && !self.expense.time.is_zero())
+    }
+}
+
+/// Why somebody cannot work, in words, and until when if that is known.
+struct Miss {
+    setback: RunnerSetback,
+    why: String,
+    until: Option<Timestamp>,
+}
+
+impl TaskContext<'_> {
+    /// Who would be called now.
+    #[must_use]
+    pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>) -> &'c StepRunner {
+        self.memory.choose(chain, Timestamp::now())
+    }
+
+    /// What the one who would be called now is called.
+    pub(super) fn name_of_next(&self, chain: &Chain<StepRunner>) -> String {
+        if self.playback.is_some() { "what was recorded".into() } else { self.choose(chain).name.clone() }
+    }
+
+    /// Calls an agent for a task, as [`Caller::call`] does, and the next one of its chain if it cannot work.
+    pub fn call(&mut self, errand: AgentCall<'_>, mut follower: Option<&mut (dyn Follower + '_)>) -> Called {
+        if let Some(playback) = self.playback.clone() {
+            return self.play(&playback, errand, follower);
+        }
+        let mut expense = Expense::default();
+        let mut crew = self.choose(errand.chain);
+        loop {
+            let result = self.call_crew(errand, crew, &mut expense, lend(&mut follower));
+            let Some(Miss { setback, why, until }) = miss(&result) else {
+                return Called { expense, result, is_decided: crew.runner == RunnerKind::Shell };
+            };
+            let Some(next) = errand.chain.find_next(crew, setback) else {
+                let result = result.and_then(|reply| admitted(reply, crew));
+                return Called { expense, result, is_decided: false };
+            };
+            self.memory.miss(crew, until);
+            let words = format!("{} cannot do it: {why}; {} is asked instead", crew.name, next.name);
+            self.tell(&errand.task.id, PipelineEventKind::Note { words });
+            crew = next;
+        }
+    }
+
+    /// A call is ended when the time for it is over, whosever time that is.
+    fn limits(&self, time_left: Option<Duration>, expense: Expense) -> Limits {
+        let left = time_left.map(|left| left.saturating_sub(expense.time));
+        let whole = self.options.call_limits.whole.into_iter().chain(left).min();
+        Limits { whole, ..self.options.call_limits }
+    }
+
+    fn call_crew(
+        &mut self,
+        errand: AgentCall<'_>,
+        crew: &StepRunner,
+        expense: &mut Expense,
+        mut follower: Option<&mut (dyn Follower + '_)>,
+    ) -> Result<CallReply, PipelineError> {
+        crew.require_program()?;
+        if let Some(follower) = &mut follower {
+            follower.begins(Who::called(crew));
+        }
+        let limits = self.limits(errand.time_left, *expense);
+        let session = match errand.session {
+            Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
+            Sessions::Fresh => None,
+        };
+        let own = self.place_of(errand.task).to_owned();
+        let dir = errand.apart.map_or(own.clone(), |apart| apart.repository.top().to_owned());
+        let mut environment = self.environment.clone();
+        environment.extend(errand.apart.iter().flat_map(|apart| apart.environment.clone()));
+        let (demo, environment) = (&self.demo, &environment);
+        let tools = crew.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
+        let tools = tools.as_ref();
+        let voice = &mut self.voice;
+        let mut tell = |happening| voice(PipelineEvent::of(&errand.task.id, happening));
+        let mut caller = Caller {
+            runner: &crew.name,
+            limits,
+            backoff: self.options.backoff,
+            secrets: &self.secrets,
+            cancel: &self.cancel,
+            attendance: Some(&mut self.attendance),
+            voice: &mut tell,
+            follower: lend(&mut follower),
+            expense: *expense,
+            retold: session.as_ref().and_then(|session| session.usage),
+        };
+        let is_last = errand.chain.find_next(crew, RunnerSetback::Failure(FailureKind::Limit)).is_none();
+        let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
+        let id = session.as_ref().map(|session| session.id.as_str());
+        let result = caller.call(at_limit, || {
+            let call = prepare(errand, (crew, id, tools), &dir, demo)?;
+            Ok(Call { program: with_environment(call.program, environment), ..call })
+        });
+        *expense = caller.expense;
+        if session.is_some() && result.as_ref().is_ok_and(is_session_lost) && !self.cancel.is_cancelled() {
+            // On another machine, or after its program has cleaned up, the session is gone. That says nothing about the work.
+            // It is forgotten, so this happens once.
+            self.memory.forget_session();
+            let words =
+                format!("  {}: {} has lost its session and is called without it", errand.task.id, crew.name);
+            self.tell(&errand.task.id, PipelineEventKind::Note { words });
+            return self.call_crew(errand, crew, expense, follower);
+        }
+        if let (Ok(reply), Sessions::Resumed) = (&result, errand.session) {
+            self.memory.keep_session(&errand.task.id, crew, &reply.outcome);
+        }
+        result
+    }
+
+    /// Leaves the place to somebody else.
+    #[must_use]
+    pub fn leave(self) -> OrphanLock {
+        self.attendance
+    }
+
+    /// Tells what has happened to a task.
+    pub fn tell(&mut self, task: &TaskId, happening: PipelineEventKind) {
+        (self.voice)(PipelineEvent::of(task, happening));
+    }
+
+    /// A moment as it stands in file names.
+    #[must_use]
+    pub fn stamp(&self) -> String {
+        let now = Timestamp::from_second((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
+        now.strftime("%Y%m%dT%H%M%S").to_string()
+    }
+}
+
+/// A program that finds these variables.
+pub(super) fn with_environment(program: Program, environment: &[(String, String)]) -> Program {
+    environment.iter().fold(program, |program, (name, value)| program.env(name, value))
+}
+
+/// Whether a call failed because the session that it was to continue does not exist.
+fn is_session_lost(reply: &CallReply) -> bool {
+    let has_failed = matches!(reply.outcome, CallOutcome::Failed { kind: FailureKind::Other, .. });
+    has_failed && reply.has_no_session
+}
+
+/// Why the one who was called cannot work, if that is so.
+fn miss(result: &Result<CallReply, PipelineError>) -> Option<Miss> {
+    match result {
+        Err(PipelineError::Agent(error)) => {
+            Some(Miss { setback: RunnerSetback::NotInstalled, why: error.to_string(), until: None })
+        }
+        Err(_) => None,
+        Ok(reply) => match &reply.outcome {
+            CallOutcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Miss {
+                setback: RunnerSetback::Failure(FailureKind::Auth),
+                why: format!("its provider does not let us in: {message}"),
+                until: None,
+            }),
+            CallOutcome::Limited { until, message, .. } => Some(Miss {
+                setback: RunnerSetback::Failure(FailureKind::Limit),
+                why: format!("its limit is used up: {message}"),
+                until: Some(end_of(*until)),
+            }),
+            CallOutcome::Success { .. } | CallOutcome::Failed { .. } => None,
+        },
+    }
+}
+
+/// A limit whose end nobody names is asked about again soon.
+fn end_of(wait: RetryWait) -> Timestamp {
+    const SOON: Duration = Duration::from_secs(300);
+    let now = Timestamp::now();
+    match wait {
+        RetryWait::Until(moment) => moment,
+        RetryWait::For(span) => now.checked_add(span).unwrap_or(now),
+        RetryWait::Unknown => now.checked_add(SOON).unwrap_or(now),
+    }
+}
+
+/// A provider that does not let us in is no failure of the work: a person must look at it.
+fn admitted(reply: CallReply, crew: &StepRunner) -> Result<CallReply, PipelineError> {
+    match reply.outcome {
+        CallOutcome::Failed { kind: FailureKind::Auth, message: said, .. } => {
+            Err(PipelineError::Refused { runner: crew.name.clone(), said, login: crew.login() })
+        }
+        outcome => Ok(CallReply { outcome, ..reply }),
+    }
+}
+
+fn prepare(
+    errand: AgentCall<'_>,
+    (crew, session, tools): (&StepRunner, Option<&str>, Option<&ToolServer>),
+    dir: &Path,
+    demo: &Path,
+) -> Result<Call, PipelineError> {
+    let AgentCall { task, prompt, log, .. } = errand;
+    let built_in = |program: Program, stdin: &str| Call {
+        program: program.dir(dir),
+        stdin: stdin.into(),
+        format: EventFormat::Text,
+        log: log.to_owned(),
+        has_provider: false,
+        handed: HandedFiles::default(),
+    };
+    let mut call = match &crew.runner {
+        RunnerKind::Shell => {
+            let command = task.command.as_deref();
+            let command = command.ok_or_else(|| PipelineError::NoCommand { task: task.id.to_string() })?;
+            built_in(Program::new("sh").args(["-c", command]), "")
+        }
+        RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
+        RunnerKind::Program(runner) => {
+            let model = crew.model.as_deref();
+            let tools = tools.map(|server| ToolServer {
+                home: Some(errand.place.common_dir.join("arborist/homes").join(task.id.as_str())),
+                ..server.clone().for_task(&task.id)
+            });
+            let tools = tools.as_ref();
+            let request = Request { prompt, model, dir, session, prompt_file: None, tools };
+            Call::of_runner(runner, request, log)?
+        }
+    };
+    call.program = call.program.env("ARBORIST_TASK", task.id.as_str());
+    Ok(call)
+}

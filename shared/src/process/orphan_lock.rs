@@ -1,0 +1,178 @@
+//! Whether any process of an attempt still lives, answered by the kernel, also after the driver was killed.
+//!
+//! The lock's descriptor is inherited by the agent and by most of what that starts, so it stays locked until the last of
+//! them is gone. The file says which group and mark they have, so that a later run can end them before it begins.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, Metadata},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use super::{
+    Cancel, FileLock, Holder, LockError,
+    holder::Leader,
+    lock::{Locked, read_holder},
+    mark::RunMark,
+    process_group::{Doomed, clear, is_orphan, send},
+    table::{self, Process},
+};
+
+/// The lock that an attempt's processes share. Only a driver that holds the run's own lock may take it.
+#[derive(Debug)]
+pub struct OrphanLock {
+    lock: Locked,
+}
+
+/// For how long at most a child that is just being started has a copy of descriptors that are not meant for it.
+const BIRTH: Duration = Duration::from_secs(2);
+
+/// The processes of an earlier attempt that had to be ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedProcesses(pub Vec<u32>);
+
+impl OrphanLock {
+    /// Where the lock of the processes stands that the holder of the lock at `lock` starts.
+    #[must_use]
+    pub fn beside(lock: &Path) -> PathBuf {
+        let mut name = lock.file_name().unwrap_or_default().to_owned();
+        name.push(Self::SUFFIX);
+        lock.with_file_name(name)
+    }
+
+    /// How the names of such locks end. No branch can have this in its name.
+    pub const SUFFIX: &str = "~attendance";
+
+    /// Takes the lock at `path`. Whatever of an earlier attempt still lives is ended first: asked, and made to after
+    /// `grace`. `run` proves that its driver is gone. If something could not be ended, the lock is held.
+    pub fn take_over(
+        run: &FileLock,
+        path: &Path,
+        grace: Duration,
+    ) -> Result<(Self, EndedProcesses), LockError> {
+        let ended = match Remains::read(path) {
+            Some(remains) => remains.end(path, grace)?,
+            None => EndedProcesses::default(),
+        };
+        let lock = Locked::take_within(path, run.what(), BIRTH, &Cancel::new())?;
+        Ok((Self { lock }, ended))
+    }
+
+    /// The same by one who took it over before and has dropped it since. Attempts do not end before all of their processes
+    /// have, so these are looked for only if somebody still shares the lock.
+    pub fn take_again(
+        run: &FileLock,
+        path: &Path,
+        grace: Duration,
+    ) -> Result<(Self, EndedProcesses), LockError> {
+        match Locked::try_take(path, run.what()) {
+            Ok(lock) => Ok((Self { lock }, EndedProcesses::default())),
+            Err(_) => Self::take_over(run, path, grace),
+        }
+    }
+
+    /// Writes down the mark of what is about to start.
+    pub(super) fn announce(&mut self, mark: &RunMark) -> io::Result<()> {
+        self.lock.holder.mark = Some(mark.to_string());
+        self.lock.holder.leader = None;
+        self.lock.write_down()
+    }
+
+    /// Writes down the leader of the group that has started. Without it the mark and the lock itself still tell.
+    pub(super) fn enter(&mut self, pid: u32) {
+        self.lock.holder.leader = Some(Leader { pid, started: table::start_of(pid) });
+        let _ = self.lock.write_down();
+    }
+
+    pub(super) const fn file(&self) -> &File {
+        &self.lock.file
+    }
+}
+
+/// What an earlier attempt may have left behind.
+struct Remains {
+    file: File,
+    identity: Metadata,
+    holder: Holder,
+    mark: Option<RunMark>,
+    seen: BTreeSet<u32>,
+}
+
+impl Remains {
+    /// `None` if there was no earlier attempt.
+    fn read(path: &Path) -> Option<Self> {
+        let file = crate::safe_files::open(path).ok()?;
+        let identity = file.metadata().ok()?;
+        let holder = read_holder(&file);
+        let mark = holder.mark.as_deref().and_then(RunMark::written);
+        Some(Self { file, identity, holder, mark, seen: BTreeSet::new() })
+    }
+
+    fn end(mut self, path: &Path, grace: Duration) -> Result<EndedProcesses, LockError> {
+        if clear(&mut self, grace).is_empty() {
+            return Ok(EndedProcesses(self.seen.into_iter().collect()));
+        }
+        Err(LockError::Held { path: path.to_owned(), holder: Box::new(self.holder) })
+    }
+
+    fn is_locked(&self) -> bool {
+        let free = self.file.try_lock_shared().is_ok();
+        if free {
+            let _ = self.file.unlock();
+        }
+        !free
+    }
+
+    /// A process is known by the lock that it shares or by the mark that it carries; by its group only while the
+    /// leader of that group is the one that was written down.
+    fn owns(&self, process: &Process, group: Option<u32>) -> bool {
+        Some(process.group) == group
+            || self.mark.as_ref().is_some_and(|mark| table::carries(process.pid, mark))
+            || table::shares_lock(process.pid, &self.identity)
+    }
+
+    /// Where neither marks nor locks of others can be seen, a group without its leader is believed while the lock is
+    /// held.
+    fn sure_group(&self, all: &[Process]) -> Option<u32> {
+        let leader = self.holder.leader.as_ref()?;
+        let sure = match all.iter().find(|process| process.pid == leader.pid) {
+            Some(process) => process.started == leader.started && !leader.started.is_empty(),
+            None => cfg!(not(target_os = "linux")) && self.is_locked(),
+        };
+        sure.then_some(leader.pid)
+    }
+}
+
+impl Doomed for Remains {
+    /// We and those that we come from are spared: somebody may work in a terminal that an agent opened. So are our own
+    /// children, which have copies of all our descriptors while they are being started.
+    fn living(&mut self) -> Vec<u32> {
+        let all = table::all();
+        let group = self.sure_group(&all);
+        let us = std::process::id();
+        let spared = table::with_ancestors(&all, us);
+        let ours = |process: &Process| process.parent == us && !is_orphan(process);
+        let theirs = |process: &&Process| {
+            !spared.contains(&process.pid) && !ours(process) && self.owns(process, group)
+        };
+        let roots = all.iter().filter(theirs).map(|process| process.pid).collect();
+        let found = table::with_descendants(&all, roots);
+        let alive = all.iter().filter(|process| !process.zombie && found.contains(&process.pid));
+        let living: Vec<u32> = alive.map(|process| process.pid).collect();
+        self.seen.extend(&living);
+        living
+    }
+
+    fn kill(&self, members: &[u32]) {
+        send(Signal::KILL, members);
+    }
+
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}

@@ -1,0 +1,148 @@
+//! All processes of one supervised program: its group, and what left the group but carries the run's mark.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+        test_kill_process_group, waitid, waitpgid, waitpid,
+    },
+};
+
+use super::{
+    crash,
+    mark::RunMark,
+    spawn,
+    table::{self, Process},
+};
+
+/// The group that a supervised program leads, and its mark.
+#[derive(Debug, Clone)]
+pub(super) struct ProcessGroup {
+    group: u32,
+    mark: RunMark,
+}
+
+impl ProcessGroup {
+    pub(super) const fn new(group: u32, mark: RunMark) -> Self {
+        Self { group, mark }
+    }
+
+    /// Kills the group at one stroke, and those of `members` that left it.
+    pub(super) fn kill(&self, members: &[u32]) {
+        crash::note_lost_child();
+        if let Some(group) = number(self.group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        send(Signal::KILL, members);
+    }
+
+    /// Those that still live. Ended ones that fell to us are waited for on the way.
+    pub(super) fn living(&self) -> Vec<u32> {
+        let group_lives = self.group_lives();
+        if !group_lives && we_have_no_children() {
+            return Vec::new();
+        }
+        let _still = spawn::still();
+        if !group_lives && all_children_are_known() {
+            return Vec::new();
+        }
+        let table = table::all();
+        bury_orphans(&table);
+        if table.is_empty() && group_lives {
+            return vec![self.group];
+        }
+        let roots = table.iter().filter(|process| self.owns(process)).map(|process| process.pid).collect();
+        let family = table::with_descendants(&table, roots);
+        let alive = |process: &&Process| !process.zombie && family.contains(&process.pid);
+        table.iter().filter(alive).map(|process| process.pid).collect()
+    }
+
+    fn owns(&self, process: &Process) -> bool {
+        process.group == self.group || (is_orphan(process) && table::carries(process.pid, &self.mark))
+    }
+
+    fn group_lives(&self) -> bool {
+        let Some(group) = number(self.group) else { return false };
+        if !spawn::is_known(self.group) {
+            while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
+        }
+        test_kill_process_group(group) != Err(Errno::SRCH)
+    }
+}
+
+/// A child of ours that we did not start: its parent ended, and it fell to us.
+pub(super) fn is_orphan(process: &Process) -> bool {
+    process.parent == std::process::id()
+        && number(process.group) != Some(rustix::process::getpgrp())
+        && !spawn::is_known(process.pid)
+}
+
+fn bury_orphans(table: &[Process]) {
+    for process in table.iter().filter(|process| process.zombie && is_orphan(process)) {
+        let _ = waitpid(number(process.pid), WaitOptions::NOHANG);
+    }
+}
+
+fn we_have_no_children() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::All, look).is_err_and(|error| error == Errno::CHILD)
+}
+
+/// Whether no process fell to us that another has started. Whoever left the group of a family and lost its parent is our
+/// child, so then nobody of a family without a group is left, and the other processes of the machine need not be looked at.
+fn all_children_are_known() -> bool {
+    // A list leaves one out if another thread waits for an earlier one while it is made, so two must agree.
+    let [first, second] = [table::children(), table::children()];
+    first.is_some() && first == second && first.iter().flatten().all(|pid| spawn::is_known(*pid))
+}
+
+/// Sends a signal to each of `pids`; who is gone already does not mind.
+pub(super) fn send(signal: Signal, pids: &[u32]) {
+    for pid in pids.iter().filter_map(|pid| number(*pid)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+pub(super) fn number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// Processes that are to end, and what is done meanwhile.
+pub(super) trait Doomed {
+    /// Those that still live.
+    fn living(&mut self) -> Vec<u32>;
+    /// Kills all of them, `members` among them.
+    fn kill(&self, members: &[u32]);
+    /// Lets time pass.
+    fn pause(&mut self, time: Duration);
+}
+
+/// How long killed processes may take to vanish before we say that they did not.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks each of them once to end (to some programs a second TERM means something else), makes them after `grace`, and waits until none is left. Gives those that could not be ended.
+pub(super) fn clear(doomed: &mut impl Doomed, grace: Duration) -> Vec<u32> {
+    let kill_at = Instant::now() + grace;
+    let mut asked = BTreeSet::new();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let living = doomed.living();
+        let now = Instant::now();
+        if living.is_empty() || now > kill_at + PATIENCE {
+            return living;
+        }
+        if now >= kill_at {
+            doomed.kill(&living);
+        } else {
+            let fresh: Vec<u32> = living.into_iter().filter(|pid| asked.insert(*pid)).collect();
+            send(Signal::TERM, &fresh);
+        }
+        doomed.pause(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,210 @@
+//! Landing: the message of a merge commit, the move of the target, and the proof that all of it is there.
+
+use std::collections::HashSet;
+
+use super::{Afterwards, GitQueue, parked, recover::landed_in};
+use crate::{
+    git::{RefMove, note_landing},
+    message::{Body, Key, Message, Status, Subject, Wording},
+    name::{Attempt, Oid, TaskId},
+    pipeline::KnownRed,
+    queue::{
+        Gate, LandingStep, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
+        store::OutcomeWritten, target::Moving,
+    },
+};
+
+impl GitQueue<'_> {
+    /// The commit that joins `onto` with a ticket's source. It names the gates that it has to pass, and apart from
+    /// them those that were red before.
+    pub(super) fn write_merge(
+        &mut self,
+        (onto, tree): (Oid, Oid),
+        ticket: &Ticket,
+        gates: &[Gate],
+        red: &[Gate],
+    ) -> Result<LandingStep, QueueError> {
+        let gates: Vec<Gate> =
+            gates.iter().filter(|gate| !red.iter().any(|red| red.is_same(gate))).cloned().collect();
+        let message = self.message(ticket, &gates, red)?;
+        let parents = [onto, ticket.source];
+        let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
+        self.trees.insert(commit, tree);
+        self.stacked.insert(commit, (onto, ticket.task.clone()));
+        Ok(LandingStep { ticket: ticket.clone(), commit, gates })
+    }
+
+    fn message(&self, ticket: &Ticket, gates: &[Gate], red: &[Gate]) -> Result<String, QueueError> {
+        let status = Status::Merge;
+        let wording = Wording { name: &ticket.name, attempt: Attempt(0), max: 0 };
+        let subject = Subject {
+            branch: ticket.scope.clone(),
+            task: Some(ticket.task.clone()),
+            status,
+            text: wording.text(status),
+        };
+        // One that is asked in several repositories is one gate.
+        let names = |gates: &[Gate]| -> Vec<String> {
+            let mut known = HashSet::new();
+            let new = gates.iter().filter(|gate| known.insert(&gate.name));
+            new.map(|gate| gate.name.clone()).collect()
+        };
+        let gate = if gates.is_empty() { "none".to_owned() } else { names(gates).join(", ") };
+        let body = match red {
+            [] => Body::default(),
+            red => Body::new("Gates that were red before:", &names(red).join("\n")),
+        };
+        let spent = ticket.paid.expense().map(|expense| expense.trailers());
+        let mut trailers = spent.unwrap_or_default();
+        let _ = trailers.set(Key::Source, ticket.source.to_string());
+        let _ = trailers.set(Key::Gate, gate);
+        if let Some(by) = ticket.resolver() {
+            let _ = trailers.set(Key::ResolvedBy, by.trailer());
+        }
+        if let Some(session) = &ticket.session {
+            let _ = trailers.set(Key::Session, session.as_str());
+        }
+        let message = Message::compose(subject, body, &trailers)
+            .map_err(|faults| QueueError::Unsound { task: ticket.task.clone(), faults })?;
+        Ok(message.render())
+    }
+
+    /// The gates that a change from one commit to another has to pass. Where a task works in several repositories they
+    /// are asked in each in which it has changed something, and its tests where it is tested.
+    pub(super) fn gates_for(&mut self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
+        let (options, task) = (self.options, &ticket.task);
+        let others = options.others_of(task);
+        let mut gates = Vec::new();
+        for section in &others {
+            gates.extend(self.gates_abroad(section, task)?);
+        }
+        // Its report lands here also where all of its work is elsewhere.
+        let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
+        for gate in options.gates_in(None) {
+            let is_asked = match (gate.when.as_deref(), others.as_slice()) {
+                (None, []) => true,
+                (Some(paths), []) => self.repository.touches(from, to, &[paths])?,
+                (paths, _) => self.repository.touches(from, to, &[paths.unwrap_or("."), &report])?,
+            };
+            if is_asked {
+                gates.push(gate);
+            }
+        }
+        let phases = self.phases_of(ticket, from);
+        let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
+        gates.extend(of_phases.map(|gate| options.placed(gate, None)));
+        let tests = options.tests_of(task);
+        // In another repository the branch already holds the task's work, so its head cannot tell what was red before.
+        // Nobody has reviewed a resolution, so a target that is red too does not excuse it.
+        let is_own = |gate: &Gate| gate.own || gate.repo.is_some() || ticket.resolved.is_some();
+        let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
+        let known_red = if tests.is_empty() { KnownRed::default() } else { self.known_red(ticket, from)? };
+        let known = |gate: &Gate| if gate.repo.is_none() { known_red.clone() } else { KnownRed::default() };
+        gates.extend(placed.map(|gate| Gate { own: is_own(&gate), known_red: known(&gate), ..gate }));
+        Ok(gates)
+    }
+
+    /// The phases whose own tests gate a landing on top of `from`: those that its ticket names, and those that it completes.
+    /// Anybody who can write a ref can take a phase out of a ticket.
+    fn phases_of(&self, ticket: &Ticket, from: Oid) -> Vec<TaskId> {
+        let mut landed = self.history().map(landed_in).unwrap_or_default();
+        let mut at = from;
+        while let Some((onto, task)) = self.stacked.get(&at) {
+            landed.insert(task.clone());
+            at = *onto;
+        }
+        let completed = self.options.phases_completed(&ticket.task, |leaf| landed.contains(leaf));
+        let unnamed = completed.into_iter().filter(|phase| !ticket.phases.contains(phase));
+        ticket.phases.iter().cloned().chain(unnamed).collect()
+    }
+
+    /// Moves the target and proves it, or parks what was to land.
+    pub(super) fn land(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
+        let Some(last) = steps.last() else {
+            return Ok(Published::Landed);
+        };
+        self.claim.require()?;
+        let position = self.position()?;
+        self.look_at_target()?;
+        self.forget();
+        if position.tip() != base {
+            return Ok(Published::Moved);
+        }
+        match self.target().advance(position.branch, last.commit)? {
+            Moving::Elsewhere => Ok(Published::Moved),
+            Moving::Refused(parking) => {
+                self.target().park(&position, last.commit)?;
+                parked::note(last.commit);
+                for step in steps {
+                    note_landing(step.commit);
+                    let standing = TicketState::Parked { commit: step.commit };
+                    self.note(&step.ticket, standing)?;
+                }
+                Ok(Published::Parked(parking))
+            }
+            Moving::Done => {
+                let position = self.prove(base, steps)?;
+                let landed: Vec<(Ticket, Oid)> =
+                    steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
+                self.close_all(&landed, "landed", OutcomeWritten::New)?;
+                self.target().clear_stale(&position)?;
+                if self.options.afterwards == Afterwards::Delete {
+                    self.delete_branches(steps)?;
+                }
+                Ok(Published::Landed)
+            }
+        }
+    }
+
+    /// What was landed is there: the branch is at the last step or beyond it, and every step joins the one before with
+    /// its source and holds the tree that was tested.
+    fn prove(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Position, QueueError> {
+        let commits: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
+        let last = commits.last().copied().unwrap_or(base);
+        let unproved = |what: &str| QueueError::Unproved {
+            into: self.into.clone(),
+            commit: last,
+            what: what.to_owned(),
+        };
+        let now = self.target().require()?;
+        if now.branch != last && !self.repository.is_ancestor(last, now.branch)? {
+            return Err(unproved("it is not there"));
+        }
+        let mut before = base;
+        let found = self.repository.load_commits(&commits)?;
+        if found.len() != steps.len() {
+            return Err(unproved("not all of it is there"));
+        }
+        for (raw, step) in found.iter().zip(steps) {
+            let parents: Vec<Oid> = raw.parents().collect();
+            let tree = raw
+                .header()
+                .strip_prefix(b"tree ")
+                .and_then(|rest| Oid::from_hex(rest.split(|b| *b == b'\n').next().unwrap_or_default()));
+            if parents != [before, step.ticket.source] || tree != self.trees.get(&step.commit).copied() {
+                return Err(unproved(&format!(
+                    "what landed of '{}' is not what was tested",
+                    step.ticket.task
+                )));
+            }
+            before = step.commit;
+        }
+        self.take_in(&now, (base, last), &found);
+        Ok(now)
+    }
+
+    /// A branch goes only if it is where it landed from, and nobody has it checked out.
+    fn delete_branches(&self, steps: &[LandingStep]) -> Result<(), QueueError> {
+        for step in steps {
+            let branch = step.ticket.scope.task_branch(&step.ticket.task);
+            let name = branch.to_ref();
+            if self.repository.find_branch(&branch)? == Some(step.ticket.source)
+                && self.repository.checkouts_of(&branch)?.is_empty()
+            {
+                let delete = RefMove { name: &name, new: None, old: Some(step.ticket.source) };
+                self.repository.move_refs(&[delete], "arborist: landed")?;
+            }
+        }
+        Ok(())
+    }
+}

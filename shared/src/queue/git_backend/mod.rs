@@ -1,0 +1,251 @@
+//! The ground that the queue stands on in earnest: a repository.
+
+mod abroad;
+mod anew;
+mod fence;
+mod gating;
+mod handover;
+mod land;
+mod marks;
+mod parked;
+mod recover;
+mod red;
+mod resolution_review;
+mod resolutions;
+mod resolving;
+
+pub use gating::GateResults;
+pub use handover::{Handover, opened_for};
+pub(super) use parked::is_known as is_known_parking;
+pub use resolutions::Resolutions;
+
+use std::{collections::HashMap, path::Path};
+
+use abroad::GateRepo;
+use gating::GateRecord;
+use recover::{KnownRun, Seen};
+
+use super::{
+    Asking, Closing, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published, QueueBackend, QueueError,
+    QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target, Ticket, TicketState,
+    claim::Held, store::OutcomeWritten,
+};
+use crate::{
+    git::{Merge, Repository, Signing},
+    name::{BranchName, Oid, RepoName, TaskId},
+    process::Program,
+    worktree::run_variables,
+};
+
+/// Whether a task's branch goes when it has landed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It goes, once it is proved that all of it is there.
+    Delete,
+}
+
+/// The tickets of one run for one target, and what is done with them.
+pub struct GitQueue<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) scope: &'a BranchName,
+    pub(super) into: &'a BranchName,
+    pub(super) claim: &'a Held<'a>,
+    pub(super) options: &'a QueueOptions,
+    pub(super) voice: &'a mut dyn FnMut(QueueEvent),
+    pub(super) store: Store<'a>,
+    pub(super) signing: Signing,
+    pub(super) stored: HashMap<TaskId, StoredTicket>,
+    pub(super) trees: HashMap<Oid, Oid>,
+    /// The merges of this drain: what each lies on, and whose it is.
+    pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
+    /// What gates said in this drain, by tree and gate.
+    pub(super) said: HashMap<(Oid, String), GateRecord>,
+    /// Other repositories, as far as they were read in this drain.
+    pub(super) neighbours: HashMap<RepoName, GateRepo>,
+    /// What was read last, while nothing has changed since.
+    pub(super) seen: Option<Seen>,
+    /// The run as it was read last.
+    pub(super) run: Option<KnownRun>,
+}
+
+impl<'a> GitQueue<'a> {
+    fn target(&self) -> Target<'a> {
+        Target::new(self.repository, self.into)
+    }
+
+    /// A program that finds out from its environment what it runs for.
+    fn for_run(&self, program: Program, place: &Path) -> Program {
+        let session = self.options.worktrees.session.as_ref();
+        let repo = self.options.worktrees.repo.clone().unwrap_or_else(|| self.repository.name());
+        let variables = run_variables(&repo, self.scope, session, place);
+        variables.iter().fold(program, |program, (name, value)| program.env(name, value))
+    }
+
+    fn tree_of(&mut self, commit: Oid) -> Result<Oid, QueueError> {
+        if let Some(tree) = self.trees.get(&commit) {
+            return Ok(*tree);
+        }
+        let tree = self.repository.tree_of(commit)?;
+        self.trees.insert(commit, tree);
+        Ok(tree)
+    }
+
+    /// Something is about to change: what was read holds no more.
+    fn forget(&mut self) {
+        self.seen = None;
+    }
+
+    fn write(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        self.forget();
+        let old = self.stored.get(&ticket.task);
+        let written = self.store.write(&[(old, ticket.clone())])?;
+        self.stored.extend(written.into_iter().map(|stored| (stored.ticket.task.clone(), stored)));
+        Ok(())
+    }
+
+    /// Writes a ticket down if it is not what it was.
+    fn settle(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
+        if *before != after {
+            self.write(&after)?;
+        }
+        Ok(after)
+    }
+
+    /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
+    fn close_all(
+        &mut self,
+        landed: &[(Ticket, Oid)],
+        outcome: &str,
+        written: OutcomeWritten,
+    ) -> Result<(), QueueError> {
+        if landed.is_empty() {
+            return Ok(());
+        }
+        self.forget();
+        let time = (self.options.clock)();
+        let entries: Vec<LogEntry> = landed
+            .iter()
+            .map(|(ticket, commit)| {
+                let words = ticket.resolution().unwrap_or_default();
+                let commit = (outcome == "landed").then_some(*commit);
+                LogEntry { words, ..LogEntry::new(ticket, outcome, commit, time) }
+            })
+            .collect();
+        let mut closed = Vec::new();
+        for (ticket, _) in landed {
+            let is_same =
+                self.stored.get(&ticket.task).is_some_and(|known| known.ticket.source == ticket.source);
+            closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
+        }
+        self.store.log(self.into, &entries, &closed, written)?;
+        let gone = landed.iter().filter(|_| outcome == "landed");
+        gone.clone().try_for_each(|(ticket, commit)| self.close_place(ticket, *commit))
+    }
+}
+
+impl QueueBackend for GitQueue<'_> {
+    fn view(&mut self) -> Result<QueueView, QueueError> {
+        if let Some(seen) = &self.seen {
+            return Ok(seen.view.clone());
+        }
+        self.recover()
+    }
+
+    fn tip(&mut self) -> Result<Oid, QueueError> {
+        match &self.seen {
+            Some(seen) => Ok(seen.position.tip()),
+            None => Ok(self.position()?.tip()),
+        }
+    }
+
+    fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError> {
+        let theirs = ticket.resolved.unwrap_or(ticket.source);
+        let tree = match self.repository.merge(onto, theirs)? {
+            Merge::Clean(tree) => tree,
+            Merge::Conflicted(_, conflicts) => return Ok(Merged::Conflict(conflicts)),
+        };
+        if tree == self.tree_of(onto)? {
+            return Ok(Merged::NoChange);
+        }
+        let gates = self.gates_for(ticket, onto, tree)?;
+        let step = self.write_merge((onto, tree), ticket, &gates, &[])?;
+        Ok(Merged::Clean(Box::new(step)))
+    }
+
+    fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError> {
+        let place = |gate: &Gate| match &gate.repo {
+            Some(repo) => format!("{} in '{repo}'", gate.name),
+            None => format!("{} on {}", gate.name, self.into),
+        };
+        let names: Vec<String> = red.iter().map(place).collect();
+        let words =
+            format!("{} need not pass what is red without it too: {}", step.ticket.task, names.join(", "));
+        (self.voice)(QueueEvent::Note { words });
+        let tree = self.tree_of(step.commit)?;
+        self.write_merge((onto, tree), &step.ticket, &step.gates, red)
+    }
+
+    fn ask(
+        &mut self,
+        commit: Oid,
+        gates: &[Gate],
+        asking: Asking,
+    ) -> Result<(GateVerdict, usize), QueueError> {
+        self.ask_all(commit, gates, asking)
+    }
+
+    fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+        self.recalls_red(commit, gate)
+    }
+
+    fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
+        self.land(base, steps)
+    }
+
+    fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
+        let ticket = Ticket { standing, ..ticket.clone() };
+        self.write(&ticket)?;
+        let time = (self.options.clock)();
+        let mut entry = LogEntry::new(&ticket, ticket.standing.as_str(), None, time);
+        match &ticket.standing {
+            TicketState::Red { gate, commit, log, .. } => {
+                entry.commit = Some(*commit);
+                entry.words = format!("gate '{gate}', see {log}");
+            }
+            TicketState::Conflict { conflicts, .. } => {
+                let paths: Vec<&str> =
+                    conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
+                entry.words = paths.join(", ");
+            }
+            _ => return Ok(()),
+        }
+        self.store.log(self.into, &[entry], &[], OutcomeWritten::New)
+    }
+
+    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
+        let word = match why {
+            Closing::NoChange => "no-change",
+            Closing::NotChosen => "not-chosen",
+        };
+        self.close_all(&[(ticket.clone(), ticket.source)], word, OutcomeWritten::New)
+    }
+
+    fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+        self.try_to_resolve(ticket)
+    }
+
+    fn tell(&mut self, news: QueueEvent) {
+        (self.voice)(news);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.options.cancel.is_cancelled()
+    }
+
+    fn now(&self) -> i64 {
+        (self.options.clock)()
+    }
+}

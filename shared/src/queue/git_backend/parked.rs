@@ -1,0 +1,163 @@
+//! What is parked for a target counts only if this process parked it, or has asked its gates. Anybody who can write a ref
+//! can park something: that it is built like a landing proves what it holds, and not that it was let through.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use super::{GitQueue, resolution_review::Resolved};
+use crate::{
+    git::{Merge, RawCommit, note_landing},
+    history::Event,
+    name::{Oid, TaskId},
+    queue::{Asking, Gate, GateVerdict, Position, QueueError, QueueEvent, StoredTicket, Ticket, TicketState},
+};
+
+/// What this process has parked, or has asked the gates about.
+static KNOWN: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
+
+/// Whether this process knows what is parked there.
+pub(in crate::queue) fn is_known(parked: Oid) -> bool {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).contains(&parked)
+}
+
+/// From now on it does.
+pub(super) fn note(parked: Oid) {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
+}
+
+/// One landing of those that are parked.
+struct ParkedLanding {
+    ticket: Ticket,
+    commit: Oid,
+}
+
+impl GitQueue<'_> {
+    /// Takes away what is parked and cannot be believed.
+    pub(in crate::queue) fn check_parked(&mut self) -> Result<(), QueueError> {
+        self.position().map(drop)
+    }
+
+    /// Where the target is.
+    pub(super) fn position(&mut self) -> Result<Position, QueueError> {
+        let position = self.target().require()?;
+        self.checked(position)
+    }
+
+    /// The same place, without what is parked there if that cannot be believed. It is kept, and its tickets are merged anew.
+    pub(super) fn checked(&mut self, position: Position) -> Result<Position, QueueError> {
+        let Some(parked) = position.parked.filter(|parked| !is_known(*parked)) else {
+            return Ok(position);
+        };
+        let Some(why) = self.fault_of_parked(position.branch, parked)? else {
+            note(parked);
+            return Ok(position);
+        };
+        let kept = self.target().clear_stale(&position.without_parked())?;
+        let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
+        let words = format!("what was parked for '{}' is not used: {why}{kept}", self.into);
+        (self.voice)(QueueEvent::Note { words });
+        self.forget();
+        // Whoever parks something else in this moment is not believed either.
+        let position = self.target().require()?;
+        Ok(if position.parked.is_some_and(is_known) { position } else { position.without_parked() })
+    }
+
+    fn fault_of_parked(&mut self, branch: Oid, parked: Oid) -> Result<Option<String>, QueueError> {
+        let landings = match self.parked_landings(branch, parked)? {
+            Ok(landings) => landings,
+            Err(why) => return Ok(Some(why)),
+        };
+        let commits: Vec<Oid> = landings.iter().map(|landing| landing.commit).collect();
+        let mut gates: Vec<Gate> = Vec::new();
+        let mut before = branch;
+        for ParkedLanding { ticket, commit } in landings {
+            if let Some(why) = self.fault_of_parked_tree((before, commit), &ticket)? {
+                return Ok(Some(format!("'{}' needs a review: {why}", ticket.task)));
+            }
+            for gate in self.gates_for(&ticket, before, commit)? {
+                if !gates.contains(&gate) {
+                    gates.push(gate);
+                }
+            }
+            self.stacked.insert(commit, (before, ticket.task));
+            before = commit;
+        }
+        let (verdict, _) = self.ask_all(parked, &gates, Asking::Once)?;
+        Ok(match verdict {
+            GateVerdict::Green => {
+                commits.into_iter().for_each(note_landing);
+                None
+            }
+            GateVerdict::Red(failing) | GateVerdict::Broken(failing) => {
+                Some(format!("{}, see {}", failing.why, failing.log))
+            }
+        })
+    }
+
+    /// Why a parked landing may not hold what it holds. Where its task merges without a conflict, git says what that is. Else
+    /// it brings a resolution, which is reviewed like one that stands in a ticket.
+    fn fault_of_parked_tree(
+        &mut self,
+        (before, commit): (Oid, Oid),
+        ticket: &Ticket,
+    ) -> Result<Option<String>, QueueError> {
+        let tree = self.repository.tree_of(commit)?;
+        let merged = match self.repository.merge(before, ticket.source)? {
+            Merge::Clean(merged) if merged == tree => return Ok(None),
+            _ => match self.check_resolution((before, ticket.source), tree)? {
+                Ok(merged) => merged,
+                Err(why) => return Ok(Some(why)),
+            },
+        };
+        self.review_unknown(&Resolved { ticket, commit, merged })
+    }
+
+    /// The landings between a target and what is parked for it, oldest first, each with the ticket that asks for it; or why
+    /// they may not land.
+    fn parked_landings(
+        &mut self,
+        branch: Oid,
+        parked: Oid,
+    ) -> Result<Result<Vec<ParkedLanding>, String>, QueueError> {
+        let revisions = ["--first-parent".into(), parked.to_string(), format!("^{branch}")];
+        let mut commits: Vec<RawCommit> =
+            self.repository.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
+        commits.reverse();
+        let mut stored = self.store.load(Some(self.scope))?;
+        stored.retain(|stored| stored.ticket.into == *self.into);
+        let mut landings = Vec::new();
+        for commit in commits {
+            match self.asked_for(&commit, &stored) {
+                Some(ticket) => landings.push(ParkedLanding { ticket, commit: commit.id }),
+                None => return Ok(Err(format!("no ticket of this run asks for {}", commit.id.short()))),
+            }
+        }
+        let tasks: Vec<&TaskId> = landings.iter().map(|landing| &landing.ticket.task).collect();
+        let names: BTreeSet<String> =
+            tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
+        let branches = self.find_branches(&names)?;
+        let known = self.run_at(branch, (branches, &names))?;
+        for ParkedLanding { ticket, .. } in &landings {
+            let fresh = self.refreshed(ticket, &known)?;
+            if let TicketState::Withheld { why } = fresh.standing {
+                return Ok(Err(format!("'{}' may not land: {why}", ticket.task)));
+            }
+            if fresh.source != ticket.source {
+                return Ok(Err(format!("the branch of '{}' has grown since", ticket.task)));
+            }
+        }
+        self.run = Some(known);
+        Ok(Ok(landings))
+    }
+
+    /// The ticket that asks for exactly this landing.
+    fn asked_for(&self, commit: &RawCommit, tickets: &[StoredTicket]) -> Option<Ticket> {
+        let event = Event::of(commit).filter(|event| event.branch() == self.scope)?;
+        let is_it = |stored: &&StoredTicket| {
+            event.task() == Some(&stored.ticket.task) && event.trailers.source() == Some(stored.ticket.source)
+        };
+        tickets.iter().find(is_it).map(|stored| stored.ticket.clone())
+    }
+}

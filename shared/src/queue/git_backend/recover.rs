@@ -1,0 +1,264 @@
+//! The queue as git tells it, and what a crash or a person left to be put right.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::GitQueue;
+use crate::{
+    git::{RawCommit, Ref},
+    history::{Event, EventPosition, Run, RunScope, State, TaskHistory},
+    message::Status,
+    name::{Oid, TaskId},
+    queue::{
+        LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
+        list_foreign,
+        store::{OutcomeWritten, folder_of, read_ticket},
+        target::Moving,
+    },
+};
+
+/// The tries that the size of batches follows.
+const RECENT: usize = 50;
+/// The branches of so many tasks are looked for one by one.
+const FEW: usize = 32;
+
+/// What was read at one moment.
+pub(in crate::queue) struct Seen {
+    pub(super) view: QueueView,
+    pub(super) position: Position,
+}
+
+/// A run, and the branches of tasks that it was read with.
+pub(in crate::queue) struct KnownRun {
+    run: Run,
+    branches: Vec<Ref>,
+}
+
+/// What one question to git tells of a queue.
+struct Listing {
+    tickets: Vec<StoredTicket>,
+    /// The branches of the tasks that tickets speak of, as far as there are any.
+    branches: Vec<Ref>,
+    /// The names of these branches, be they there or not.
+    names: BTreeSet<String>,
+    position: Position,
+}
+
+impl GitQueue<'_> {
+    /// Reads the queue anew, closes what has landed, and brings tickets up to date with their branches and tasks.
+    pub(super) fn recover(&mut self) -> Result<QueueView, QueueError> {
+        let Listing { tickets, branches, names, position } = self.list()?;
+        let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
+        self.stored = own.collect();
+        let record = self.record()?;
+        let known = self.run_at(position.tip(), (branches, &names))?;
+        let mut view = QueueView {
+            tip: Some(position.tip()),
+            landed: landed_in(&known.run),
+            record,
+            is_gated: self.options.is_gated(),
+            ..QueueView::default()
+        };
+        let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
+        for ticket in tickets {
+            view.is_gated |= !ticket.phases.is_empty();
+            match Self::landing_of(&known.run, &ticket) {
+                Some(commit) if self.is_parked(commit, &position)? => {
+                    let parked = Ticket { standing: TicketState::Parked { commit }, ..ticket.clone() };
+                    view.tickets.push(self.settle(&ticket, parked)?);
+                }
+                Some(commit) => view.done.push((ticket, commit)),
+                None => {
+                    let fresh = self.refreshed(&ticket, &known)?;
+                    let fresh = self.without_false_resolution(fresh, position.tip())?;
+                    view.tickets.push(self.settle(&ticket, fresh)?);
+                }
+            }
+        }
+        self.run = Some(known);
+        view.tickets.sort_by(|a, b| a.task.cmp(&b.task));
+        self.close_all(&view.done, "landed", OutcomeWritten::Perhaps)?;
+        // What is done is told once.
+        self.seen = Some(Seen { view: QueueView { done: Vec::new(), ..view.clone() }, position });
+        Ok(view)
+    }
+
+    /// The run as it was read last.
+    pub(super) fn history(&self) -> Option<&Run> {
+        self.run.as_ref().map(|known| &known.run)
+    }
+
+    /// Tickets, the target and what is parked for it, in one question. Then the branches of the tasks that tickets speak
+    /// of: those of all others, more with each task that was ever begun, say nothing about what may land.
+    fn list(&mut self) -> Result<Listing, QueueError> {
+        let folder = folder_of(self.scope);
+        let names = [&folder, &self.into.to_ref(), &self.into.landing_ref()];
+        let notes = self.repository.start_listing_notes(&names.map(String::as_str))?.finish()?;
+        let (tickets, others): (Vec<_>, Vec<_>) =
+            notes.into_iter().partition(|(found, _)| found.name.starts_with(&folder));
+        let refs: Vec<Ref> = others.into_iter().map(|(found, _)| found).collect();
+        let position = self.target().find_among(&refs)?;
+        let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
+        let position = self.checked(position)?;
+        self.look_at_target()?;
+        let mut tickets: Vec<StoredTicket> =
+            tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
+        tickets.retain(|stored| stored.ticket.into == *self.into);
+        let spoken_of =
+            tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
+        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.only).collect();
+        let names: BTreeSet<String> =
+            tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
+        let branches = self.find_branches(&names)?;
+        Ok(Listing { tickets, branches, names, position })
+    }
+
+    /// What others committed to the target is built upon, and told.
+    pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
+        let session = self.options.worktrees.session.as_ref();
+        for words in list_foreign(self.repository, (self.into, self.scope), session)? {
+            (self.voice)(QueueEvent::Note { words });
+        }
+        Ok(())
+    }
+
+    pub(super) fn find_branches(&self, names: &BTreeSet<String>) -> Result<Vec<Ref>, QueueError> {
+        if names.len() > FEW {
+            return Ok(self.repository.list_refs(&[&self.scope.task_refs()])?);
+        }
+        let mut branches = Vec::new();
+        for name in names {
+            let target = self.repository.find_ref(name)?;
+            branches.extend(target.map(|target| Ref { name: name.clone(), target }));
+        }
+        Ok(branches)
+    }
+
+    /// What history says at `tip`. It is read again only if something is elsewhere than it was.
+    pub(super) fn run_at(
+        &mut self,
+        tip: Oid,
+        (branches, names): (Vec<Ref>, &BTreeSet<String>),
+    ) -> Result<KnownRun, QueueError> {
+        if let Some(known) = self.run.take()
+            && known.run.scope.tip == Some(tip)
+            && branches.iter().all(|branch| known.branches.contains(branch))
+            && known.branches.iter().all(|branch| !names.contains(&branch.name) || branches.contains(branch))
+        {
+            return Ok(known);
+        }
+        let scope = RunScope { branch: self.scope.clone(), tip: Some(tip) };
+        let run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
+        Ok(KnownRun { run, branches })
+    }
+
+    /// What has just landed is added to what is known, if nothing else has come to the target.
+    pub(super) fn take_in(&mut self, now: &Position, (base, last): (Oid, Oid), commits: &[RawCommit]) {
+        let Some(known) = self.run.as_mut().filter(|known| known.run.scope.tip == Some(base)) else {
+            return;
+        };
+        if now.branch == last && now.parked.is_none() {
+            commits.iter().filter_map(Event::of).for_each(|event| known.run.grow(event, EventPosition::Run));
+            known.run.scope.tip = Some(last);
+        }
+    }
+
+    /// Brings the branch up to what is parked for it, if its checkout lets it now.
+    pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
+        let position = self.target().require()?;
+        if let Some(under) = self.target().clear_stale(&position)? {
+            let words = format!("what was parked for '{}' is not used: it is kept as {under}", self.into);
+            (self.voice)(QueueEvent::Note { words });
+        }
+        let position = self.checked(position)?;
+        let Some(parked) = position.parked else {
+            return Ok(None);
+        };
+        match self.target().advance(position.branch, parked)? {
+            Moving::Refused(parking) => Ok(Some(parking)),
+            Moving::Done | Moving::Elsewhere => Ok(None),
+        }
+    }
+
+    /// What is on the target of a ticket that a crash may have left, by the target's own commits.
+    fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
+        let history = run.find(&ticket.task).filter(|history| history.is_landed)?;
+        let is_it = |event: &&Event| {
+            event.status() == Status::Merge && event.trailers.source() == Some(ticket.source)
+        };
+        history.events.iter().rev().find(is_it).map(|event| event.commit)
+    }
+
+    /// A ticket as it must be now: its branch may have grown, or its task may be complete no more.
+    pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
+        let branch = self.scope.task_branch(&ticket.task).to_ref();
+        let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
+        let state = known.run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
+        let mut fresh = ticket.clone();
+        let why = match tip {
+            None => Some("its branch is gone".to_owned()),
+            Some(tip) if tip != ticket.source && !self.repository.is_ancestor(ticket.source, tip)? => {
+                Some("its branch was rewritten".to_owned())
+            }
+            // That a ticket says it was forced proves nothing: agents can write tickets. The command line says it.
+            _ if state != State::Complete && !self.options.forced.contains(&ticket.task) => {
+                let how = ticket.forced.then(|| format!(": land it with 'merge {} --force'", ticket.task));
+                Some(format!("its task is {}, not complete{}", state.as_str(), how.unwrap_or_default()))
+            }
+            _ if self.options.distrusted.has(&ticket.task) => {
+                Some("its branch holds work that the records of the session do not know".to_owned())
+            }
+            _ => self.unknown_phase(ticket, known),
+        };
+        match (why, tip) {
+            (Some(why), _) => fresh.standing = TicketState::Withheld { why },
+            (None, Some(tip)) if tip != ticket.source => {
+                fresh = Ticket {
+                    source: tip,
+                    standing: TicketState::Waiting,
+                    tries: Vec::new(),
+                    resolved: None,
+                    ..fresh
+                };
+            }
+            _ if matches!(ticket.standing, TicketState::Parked { .. } | TicketState::Withheld { .. }) => {
+                fresh.standing = TicketState::Waiting;
+            }
+            _ => {}
+        }
+        Ok(fresh)
+    }
+
+    /// A ticket that names, or needs, tests which are not among those that were approved lands nothing.
+    fn unknown_phase(&self, ticket: &Ticket, known: &KnownRun) -> Option<String> {
+        let phases = &self.options.phases;
+        if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
+            return Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"));
+        }
+        let landed = landed_in(&known.run);
+        let is_done = |leaf: &TaskId| landed.contains(leaf) || self.stored.contains_key(leaf);
+        let completed = self.options.phases_completed(&ticket.task, is_done);
+        let unasked = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
+        Some(format!("it completes '{unasked}', and the tests of that have not been approved"))
+    }
+
+    fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {
+        Ok(position.parked.is_some() && !self.repository.is_ancestor(commit, position.branch)?)
+    }
+
+    /// How many of the last tries there were, and how many of them were red.
+    fn record(&self) -> Result<(usize, usize), QueueError> {
+        if self.options.gates.is_empty() {
+            return Ok((0, 0));
+        }
+        let log = self.store.load_log(self.into, RECENT)?;
+        let is_try = |entry: &&LogEntry| matches!(entry.outcome.as_str(), "landed" | "red");
+        let tries: Vec<&LogEntry> = log.iter().filter(is_try).take(RECENT).collect();
+        Ok((tries.len(), tries.iter().filter(|entry| entry.outcome == "red").count()))
+    }
+}
+
+/// The tasks that are complete on the target.
+pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
+    let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
+    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+}

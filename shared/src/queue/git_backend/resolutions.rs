@@ -1,0 +1,99 @@
+//! Which resolutions of conflicts may land: those that this process has taken, and of others only what can be checked.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{GitQueue, handover::place_of, resolution_review::Resolved, resolving::ResolverCalls};
+use crate::{
+    name::Oid,
+    queue::{QueueError, QueueEvent, Ticket},
+};
+
+/// The resolutions that this process has taken from a resolver or from a person.
+#[derive(Debug, Default)]
+pub struct Resolutions(Mutex<HashSet<Oid>>);
+
+impl Resolutions {
+    pub(super) fn add(&self, commit: Oid) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
+    }
+
+    fn has(&self, commit: Oid) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+    }
+}
+
+impl GitQueue<'_> {
+    /// The same ticket without a resolution that cannot be one. A ticket is a ref, and agents can write refs: a commit that
+    /// a ticket calls a resolution must join the source with a commit of the target, may differ from what git makes of
+    /// the two only in files that conflict, and is reviewed.
+    pub(super) fn without_false_resolution(
+        &mut self,
+        ticket: Ticket,
+        tip: Oid,
+    ) -> Result<Ticket, QueueError> {
+        let Some(commit) = ticket.resolved.filter(|commit| !self.options.resolutions.has(*commit)) else {
+            return Ok(ticket);
+        };
+        let Some(why) = self.fault_of_resolution(&ticket, commit, tip)? else {
+            return Ok(ticket);
+        };
+        let under = self.save(&ticket, commit)?;
+        let words = format!(
+            "the resolution {} that the queue has for '{}' is not used: {why}; it is kept as {under}",
+            commit.short(),
+            ticket.task
+        );
+        (self.voice)(QueueEvent::Note { words });
+        Ok(Ticket { resolved: None, resolved_by: None, ..ticket })
+    }
+
+    fn fault_of_resolution(
+        &mut self,
+        ticket: &Ticket,
+        commit: Oid,
+        tip: Oid,
+    ) -> Result<Option<String>, QueueError> {
+        let repository = self.repository;
+        let found = repository.load_commits(&[commit])?;
+        let parents: Vec<Oid> = found.first().map(|raw| raw.parents().collect()).unwrap_or_default();
+        let [onto, source] = parents[..] else {
+            return Ok(Some("it is not a merge of two commits".into()));
+        };
+        if source != ticket.source || !repository.is_ancestor(onto, tip)? {
+            return Ok(Some(format!("it does not join the task with '{}'", ticket.into)));
+        }
+        let tree = repository.tree_of(commit)?;
+        let merged = match self.check_resolution((onto, source), tree)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Some(why)),
+        };
+        self.review_unknown(&Resolved { ticket, commit, merged })
+    }
+
+    /// A resolution that this process has not taken may be anybody's: a reviewer decides on it. That the queue calls it a
+    /// person's proves nothing. A person's own resolution lands in the process that takes it.
+    pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
+        let Some(resolver) = &self.options.resolver else {
+            return Ok(Some("no reviewer can be called here, and this command did not make it".into()));
+        };
+        let base = self.repository.tree_of(resolved.ticket.source)?;
+        if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {
+            return Ok(Some("something else is stored under the id of a file".into()));
+        }
+        let pool = self.pool()?;
+        let place = place_of("agent", &resolved.ticket.task);
+        let Some(mut scratch) = pool.take_scratch(&place, resolved.commit)? else {
+            return Ok(Some("the worktree for its review is in use".into()));
+        };
+        let answer =
+            self.review_resolution((resolver, &mut ResolverCalls::new()), (&pool, &mut scratch), resolved)?;
+        pool.remove_scratch(&scratch)?;
+        if answer.is_ok() {
+            self.options.resolutions.add(resolved.commit);
+        }
+        Ok(answer.err())
+    }
+}

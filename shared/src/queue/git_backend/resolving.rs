@@ -1,0 +1,305 @@
+//! Resolving a conflict: in a scratch worktree with the merge in it, by an agent. What comes of it goes back into the queue,
+//! to be merged and tested like everything else.
+
+use std::time::Duration;
+
+use super::{GitQueue, handover::place_of, marks::Unsettled, resolution_review::Resolved};
+use crate::{
+    agent::{CallOutcome as Reply, Request, RunnerKind},
+    git::{Merge, MergeConflict, TreeChange, Version},
+    history::Event,
+    message::Status,
+    name::{Attempt, Oid, TaskId},
+    pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, StepRunner},
+    queue::{
+        OnConflict, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver, Ticket,
+        TicketState, resolver::Case,
+    },
+    worktree::{Pool, Scratch},
+};
+
+/// So many landings are looked through for those that touched a file.
+const MOST_MET: usize = 50;
+
+/// What is known of the calls for a conflict besides what they came to.
+pub(super) struct ResolverCalls {
+    /// Of the one that resolves.
+    minutes: Option<CallRecord>,
+    /// Of the one that reviews.
+    review: Option<CallRecord>,
+    pub(super) expense: Expense,
+    /// The files that it changed.
+    files: Vec<String>,
+}
+
+impl ResolverCalls {
+    pub(super) const fn new() -> Self {
+        Self {
+            minutes: None,
+            review: None,
+            expense: Expense { usage: None, time: Duration::ZERO },
+            files: Vec::new(),
+        }
+    }
+}
+
+impl GitQueue<'_> {
+    /// Lets the resolver try it, or the task be done anew.
+    pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+        let ticket = self.met_anew(ticket)?;
+        let TicketState::Conflict { onto, .. } = ticket.standing else {
+            return Ok(Resolution::Resolved(Box::new(ticket)));
+        };
+        if self.options.on_conflict == OnConflict::Reimplement {
+            return self.withdraw(ticket);
+        }
+        let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
+            return Ok(Resolution::Left(Box::new(ticket)));
+        };
+        let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
+        (self.voice)(QueueEvent::Resolving { task: ticket.task.clone(), attempt });
+        let mut tried = ticket.clone();
+        tried.tries.push("it was interrupted".into());
+        self.write(&tried)?;
+        let mut talk = ResolverCalls::new();
+        let result = self.call_resolver((&ticket, onto), resolver, &mut talk);
+        tried.paid = ticket.paid.and(talk.expense);
+        self.keep_minutes(&ticket, talk, result.as_ref().ok());
+        let result = match result {
+            // Whoever stops it has not tried it.
+            Err(error) if self.is_cancelled() => {
+                self.write(&Ticket { paid: tried.paid, ..ticket })?;
+                return Err(error);
+            }
+            result => result?,
+        };
+        let last = tried.tries.last_mut();
+        match result {
+            Ok(commit) => {
+                last.into_iter().for_each(|last| *last = format!("resolved by {}", resolver.crew.name));
+                let agent = ResolvedBy::Agent(resolver.crew.name.clone());
+                let resolved_by = Some(tried.resolved_too(agent));
+                let standing = TicketState::Waiting;
+                let resolved = Ticket { resolved: Some(commit), resolved_by, standing, ..tried };
+                self.write(&resolved)?;
+                Ok(Resolution::Resolved(Box::new(resolved)))
+            }
+            Err(why) => {
+                last.into_iter().for_each(|last| last.clone_from(&why));
+                self.write(&tried)?;
+                Ok(Resolution::Failed(Box::new(tried)))
+            }
+        }
+    }
+
+    /// What has landed since a conflict was found may have changed it, or settled it: then the ticket waits again.
+    fn met_anew(&mut self, ticket: &Ticket) -> Result<Ticket, QueueError> {
+        let onto = self.tip()?;
+        if matches!(ticket.standing, TicketState::Conflict { onto: known, .. } if known == onto) {
+            return Ok(ticket.clone());
+        }
+        let standing = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
+            Merge::Clean(_) => TicketState::Waiting,
+            Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
+        };
+        self.settle(ticket, Ticket { standing, ..ticket.clone() })
+    }
+
+    /// What the resolver made of it, or why it failed.
+    fn call_resolver(
+        &mut self,
+        (ticket, onto): (&Ticket, Oid),
+        resolver: &Resolver,
+        talk: &mut ResolverCalls,
+    ) -> Result<Result<Oid, String>, QueueError> {
+        let pool = self.pool()?;
+        let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
+            return Ok(Err("its worktree is in use".into()));
+        };
+        pool.refresh(&scratch, onto, &[])?;
+        scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
+        let before = scratch.repository.snapshot()?;
+        let called = self.call_watched((resolver, talk), &mut scratch, (ticket, onto))?;
+        let after = scratch.repository.snapshot()?;
+        talk.files = scratch.repository.changes(before, after)?.iter().map(TreeChange::shown).collect();
+        let result = match called {
+            Ok(()) => self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?,
+            Err(why) => Err(why),
+        };
+        let result = match result {
+            Ok(commit) => {
+                self.check_and_review((resolver, talk), (&pool, &mut scratch), (ticket, onto, commit))?
+            }
+            Err(why) => Err(why),
+        };
+        pool.remove_scratch(&scratch)?;
+        Ok(result)
+    }
+
+    /// Only what a reviewer has approved is a resolution, and only in files that conflict.
+    fn check_and_review(
+        &mut self,
+        by: (&Resolver, &mut ResolverCalls),
+        place: (&Pool, &mut Scratch),
+        (ticket, onto, commit): (&Ticket, Oid, Oid),
+    ) -> Result<Result<Oid, String>, QueueError> {
+        let (tree, base) = (self.repository.tree_of(commit)?, self.repository.tree_of(onto)?);
+        if !self.repository.is_proven(base, tree)? {
+            return Ok(Err("it stored something else under the id of a file".into()));
+        }
+        let theirs = ticket.resolved.unwrap_or(ticket.source);
+        let merged = match self.check_resolution((onto, theirs), tree)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Err(why)),
+        };
+        let resolved = Resolved { ticket, commit, merged };
+        Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
+            self.options.resolutions.add(commit);
+            commit
+        }))
+    }
+
+    /// Calls the resolver, and puts back what it must leave alone. Commits of its own are saved. Says why nothing can
+    /// come of it.
+    fn call_watched(
+        &mut self,
+        (resolver, talk): (&Resolver, &mut ResolverCalls),
+        scratch: &mut Scratch,
+        (ticket, onto): (&Ticket, Oid),
+    ) -> Result<Result<(), String>, QueueError> {
+        let prompt = self.prompt(ticket, onto)?;
+        let fenced = self.fenced_refs(ticket)?;
+        let watch = self.options.sentry.watch(&scratch.repository);
+        let reply = self.call((resolver, &resolver.crew, talk), scratch, (&ticket.task, &prompt, "resolve"));
+        let mut trespasses = watch.end();
+        trespasses.extend(self.put_back(ticket, &fenced)?);
+        if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
+            self.save(ticket, own)?;
+        }
+        Ok(match reply?.outcome {
+            _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
+            Reply::Success { .. } => Ok(()),
+            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
+            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.crew.name)),
+        })
+    }
+
+    /// Calls an agent for a conflict: the one that resolves it, or the one that reviews that.
+    pub(super) fn call(
+        &mut self,
+        (resolver, crew, talk): (&Resolver, &StepRunner, &mut ResolverCalls),
+        scratch: &mut Scratch,
+        (task, prompt, step): (&TaskId, &str, &str),
+    ) -> Result<CallReply, QueueError> {
+        let log = self.repository.top().join(self.new_log(step)?);
+        let RunnerKind::Program(runner) = &crew.runner else {
+            let message = format!("the runner '{}' cannot resolve conflicts", crew.name);
+            return Err(QueueError::Resolver(message));
+        };
+        let model = crew.model.as_deref();
+        let dir = scratch.path.clone();
+        let mut minutes = CallRecord::of(crew, self.options.words, (self.options.clock)());
+        let mut caller = Caller {
+            runner: &crew.name,
+            limits: resolver.limits,
+            backoff: resolver.backoff,
+            secrets: &self.options.secrets,
+            cancel: &self.options.cancel,
+            attendance: Some(&mut scratch.attendance),
+            voice: &mut |_| {},
+            follower: Some(&mut minutes),
+            expense: Expense::default(),
+            retold: None,
+        };
+        let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
+        let reply = caller.call(AtLimit::Wait, || {
+            let call = Call::of_runner(runner, request, &log)?;
+            let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
+            Ok(Call { program, ..call })
+        });
+        talk.expense.add(caller.expense.usage, caller.expense.time);
+        match step {
+            "review" => talk.review = Some(minutes),
+            _ => talk.minutes = Some(minutes),
+        }
+        if self.options.cancel.is_cancelled() {
+            return Err(PipelineError::stopped(&self.options.cancel).into());
+        }
+        Ok(reply?)
+    }
+
+    /// The call stands in the session's records like that of any step.
+    fn keep_minutes(&mut self, ticket: &Ticket, talk: ResolverCalls, came_to: Option<&Result<Oid, String>>) {
+        let Some(session) = ticket.session.as_ref().or(self.options.worktrees.session.as_ref()) else {
+            return;
+        };
+        let not_committed = match came_to {
+            Some(Ok(_)) => "it is in the queue, to be merged and tested".to_owned(),
+            Some(Err(why)) => why.clone(),
+            None => "it was interrupted".to_owned(),
+        };
+        let mut matter = CallFacts {
+            node: &ticket.task,
+            step: "resolve",
+            attempt: Attempt(u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX)),
+            about: ticket.source,
+            expense: talk.expense,
+            files: talk.files,
+            not_committed: Some(not_committed),
+            interrupted: came_to.is_none(),
+        };
+        let (options, now) = (self.options, self.now());
+        for (step, minutes) in [("resolve", talk.minutes), ("review", talk.review)] {
+            let Some(minutes) = minutes else { continue };
+            matter.step = step;
+            let kept = minutes.keep((self.repository, session), &matter, (&options.secrets, now));
+            if let Err(error) = kept {
+                let words = format!("the call for {} could not be written down: {error}", ticket.task);
+                (self.voice)(QueueEvent::Note { words });
+            }
+            // What both have spent stands with the first.
+            (matter.expense, matter.files) = (Expense::default(), Vec::new());
+        }
+    }
+
+    fn prompt(&self, ticket: &Ticket, onto: Oid) -> Result<String, QueueError> {
+        let TicketState::Conflict { conflicts, .. } = &ticket.standing else {
+            return Ok(String::new());
+        };
+        let text = |version: &Version| {
+            let bytes = self.repository.find_blob(version.id).ok().flatten()?;
+            String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+        };
+        let others = self.tasks_that_met(ticket, onto, conflicts)?;
+        Ok(Case { ticket, briefs: &self.options.briefs, others, conflicts, text: &text }.prompt())
+    }
+
+    /// The tasks whose landings touched the files that are in conflict.
+    fn tasks_that_met(
+        &self,
+        ticket: &Ticket,
+        onto: Oid,
+        conflicts: &[MergeConflict],
+    ) -> Result<Vec<TaskId>, QueueError> {
+        let revisions =
+            ["--first-parent".to_owned(), "--merges".into(), onto.to_string(), format!("^{}", ticket.source)];
+        let paths: Vec<&String> = conflicts.iter().flat_map(|conflict| &conflict.paths).collect();
+        let mut tasks = Vec::new();
+        for commit in self.repository.stream_commits(&revisions)?.take(MOST_MET) {
+            let commit = self.repository.exact(commit?)?;
+            let event = Event::of(&commit).filter(|event| event.status() == Status::Merge);
+            let (Some(event), Some(before)) = (event, commit.parents().next()) else { continue };
+            for path in &paths {
+                if self.repository.touches(before, commit.id, &[&format!(":(top,literal){path}")])? {
+                    tasks.extend(event.task().cloned());
+                    break;
+                }
+            }
+        }
+        Ok(tasks)
+    }
+
+    pub(super) fn pool(&self) -> Result<Pool, QueueError> {
+        Ok(Pool::open(self.repository, self.scope, self.options.worktrees.clone())?)
+    }
+}

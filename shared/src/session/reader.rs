@@ -1,0 +1,277 @@
+//! Reads sessions. One question to git tells the newest record of each; the others are read only where they are asked for.
+
+use super::{Record, RecordKind, SESSIONS, SessionError, Turn, chain, ref_of};
+use crate::{
+    git::{CommitStream, RawCommit, Ref, Repository},
+    message::{self, Key, Message, MessageReading},
+    name::{Oid, SessionId, TaskId},
+};
+
+/// A record and its commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRecord {
+    /// The commit.
+    pub commit: Oid,
+    /// What it says.
+    pub record: Record,
+}
+
+/// All sessions, each by its newest record.
+#[derive(Debug, Default)]
+pub struct SessionList {
+    /// Those that can be read, the last written first.
+    pub sessions: Vec<StoredRecord>,
+    /// Refs that stand there and are none, with what is wrong.
+    pub unreadable: Vec<String>,
+}
+
+/// Where a commit comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommitOrigin {
+    /// The session that the commit names.
+    pub session: SessionId,
+    /// The task that it names.
+    pub node: Option<TaskId>,
+    /// The turn that it names.
+    pub number: Option<u32>,
+    /// The record of that turn, if it is about this very commit.
+    pub proof: Option<Turn>,
+    /// Whether the session is here at all.
+    pub is_known: bool,
+}
+
+impl CommitOrigin {
+    /// Whether the records of the session say so too.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.proof.is_some() || (self.number.is_none() && self.is_known)
+    }
+}
+
+/// The sessions of a repository.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionReader<'a> {
+    pub(super) repository: &'a Repository,
+}
+
+impl<'a> SessionReader<'a> {
+    /// Of this repository.
+    #[must_use]
+    pub fn new(repository: &'a Repository) -> Self {
+        Self { repository }
+    }
+
+    /// All sessions, each by its newest record.
+    pub fn list(&self) -> Result<SessionList, SessionError> {
+        let mut shelf = SessionList::default();
+        for (found, body) in self.repository.start_listing_notes(&[SESSIONS])?.finish()? {
+            match read_note(&found, &body) {
+                Ok(stored) => shelf.sessions.push(stored),
+                Err(error) => shelf.unreadable.push(error.to_string()),
+            }
+        }
+        shelf
+            .sessions
+            .sort_by(|a, b| (b.record.time, &b.record.session).cmp(&(a.record.time, &a.record.session)));
+        Ok(shelf)
+    }
+
+    /// The newest record of a session.
+    pub fn newest(&self, session: &SessionId) -> Result<Option<StoredRecord>, SessionError> {
+        let name = ref_of(session);
+        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
+        let found = notes.into_iter().find(|(found, _)| found.name == name);
+        found.map(|(found, body)| read_note(&found, &body)).transpose()
+    }
+
+    /// The record that the session of `newest` began with.
+    pub fn start_of(&self, newest: &StoredRecord) -> Result<StoredRecord, SessionError> {
+        match newest.record.context.start {
+            Some(start) => self.load(start, &newest.record.session),
+            None => Ok(newest.clone()),
+        }
+    }
+
+    /// The last checkpoint of the session of `newest`, which may be that record itself.
+    pub fn checkpoint_of(&self, newest: &StoredRecord) -> Result<Option<StoredRecord>, SessionError> {
+        if let RecordKind::Checkpoint(_) = newest.record.happening {
+            return Ok(Some(newest.clone()));
+        }
+        let checkpoint = newest.record.context.checkpoint;
+        checkpoint.map(|commit| self.load(commit, &newest.record.session)).transpose()
+    }
+
+    /// The records of the session of `newest`, that one first.
+    pub fn walk(&self, newest: &StoredRecord) -> Result<RecordWalk<'a>, SessionError> {
+        let count = newest.record.sequence.saturating_add(1);
+        let revisions = ["--first-parent".into(), format!("-n{count}"), newest.commit.to_string()];
+        let stream = self.repository.stream_commits(&revisions)?;
+        Ok(RecordWalk { repository: self.repository, session: newest.record.session.clone(), stream })
+    }
+
+    /// The record of one turn. It is the only one that is read of those on the way.
+    pub fn turn(&self, newest: &StoredRecord, number: u32) -> Result<StoredRecord, SessionError> {
+        let session = &newest.record.session;
+        let missing =
+            || SessionError::NoTurn { session: session.clone(), number, turns: newest.record.totals.turns };
+        if number == 0 || number > newest.record.totals.turns {
+            return Err(missing());
+        }
+        let mut walk = self.walk(newest)?;
+        let begin = format!("session {session}: turn {number} of ");
+        while let Some(commit) = walk.stream.next().transpose()? {
+            if commit.message().starts_with(begin.as_bytes()) {
+                let stored = walk.read(commit)?;
+                if stored.record.turn().is_some_and(|turn| turn.number == number) {
+                    return Ok(stored);
+                }
+            }
+        }
+        Err(missing())
+    }
+
+    /// Where a commit of this repository, or of another one of its workspace, comes from: by its own words, proven by the
+    /// record. `None` if it names no session.
+    pub fn origin(&self, place: &Repository, commit: Oid) -> Result<Option<CommitOrigin>, SessionError> {
+        let Some((session, message)) = words_of(place, commit)? else {
+            return Ok(None);
+        };
+        let named = number_in(&message);
+        let newest = self.newest(&session)?;
+        let proof = match (&newest, named) {
+            (Some(newest), Some(number)) => match self.turn(newest, number) {
+                Ok(stored) => stored.record.turn().filter(|turn| turn.made(commit)).cloned(),
+                Err(SessionError::NoTurn { .. }) => None,
+                Err(error) => return Err(error),
+            },
+            (Some(newest), None) => self.turn_of(newest, commit)?,
+            (None, _) => None,
+        };
+        let number = named.or_else(|| proof.as_ref().map(|turn| turn.number));
+        let node = message.trailers.get(Key::Node).and_then(|node| node.parse().ok());
+        let node = node.or_else(|| message.subject.task.clone());
+        Ok(Some(CommitOrigin { session, node, number, proof, is_known: newest.is_some() }))
+    }
+
+    /// Whether a commit that the record of a turn names says so itself. Records are only somebody's word.
+    pub fn is_proven(
+        place: &Repository,
+        commit: Oid,
+        (session, turn): (&SessionId, &Turn),
+    ) -> Result<bool, SessionError> {
+        let words = words_of(place, commit)?;
+        Ok(words.is_some_and(|(named, message)| {
+            let is_turn = number_in(&message).is_none_or(|number| number == turn.number);
+            named == *session && is_turn && turn.made(commit)
+        }))
+    }
+
+    /// The turn that a commit is recorded as. What an agent that tells of no turns did is committed with its step.
+    fn turn_of(&self, newest: &StoredRecord, commit: Oid) -> Result<Option<Turn>, SessionError> {
+        for stored in self.walk(newest)? {
+            match stored?.record.happening {
+                RecordKind::Turn(turn) if turn.made(commit) => return Ok(Some(turn)),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn load(&self, commit: Oid, session: &SessionId) -> Result<StoredRecord, SessionError> {
+        let name = ref_of(session);
+        let unknown = || SessionError::Unknown(session.to_string());
+        let loaded = self.repository.load_commits(&[commit])?.pop().ok_or_else(unknown)?;
+        let record = chain::read(&name, &loaded)?;
+        checked(&name, session, StoredRecord { commit, record })
+    }
+}
+
+/// The session that a commit names, and all that it says.
+pub(super) fn words_of(
+    place: &Repository,
+    commit: Oid,
+) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
+    let loaded = place.load_commits(&[commit])?;
+    let Some(MessageReading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message()))
+    else {
+        return Ok(None);
+    };
+    Ok(message.trailers.session().map(|session| (session, message)))
+}
+
+fn number_in(message: &Message) -> Option<u32> {
+    message.trailers.get(Key::Turn).and_then(|number| number.parse().ok())
+}
+
+impl SessionList {
+    /// The session that is called so, or the only one whose name begins so.
+    pub fn require(&self, prefix: &str) -> Result<&StoredRecord, SessionError> {
+        let begins = |stored: &&StoredRecord| stored.record.session.as_str().starts_with(prefix);
+        let found: Vec<&StoredRecord> = self.sessions.iter().filter(begins).collect();
+        let exact = found.iter().find(|stored| stored.record.session.as_str() == prefix);
+        match (exact, found.as_slice()) {
+            (Some(stored), _) => Ok(stored),
+            (None, [stored]) if !prefix.is_empty() => Ok(stored),
+            (None, []) => Err(SessionError::Unknown(prefix.to_owned())),
+            (None, several) => Err(SessionError::Ambiguous {
+                prefix: prefix.to_owned(),
+                found: several.iter().map(|stored| stored.record.session.clone()).collect(),
+            }),
+        }
+    }
+}
+
+/// Records as they are read, newest first.
+#[derive(Debug)]
+pub struct RecordWalk<'a> {
+    repository: &'a Repository,
+    session: SessionId,
+    pub(super) stream: CommitStream,
+}
+
+impl RecordWalk<'_> {
+    /// The number and the task of the turn that a record is about, by its subject.
+    pub(super) fn told_turn(&self, commit: &RawCommit) -> Option<(u32, TaskId)> {
+        let subject = commit.message().split(|byte| *byte == b'\n').next()?;
+        let said = std::str::from_utf8(subject).ok()?.strip_prefix("session ")?;
+        let said = said.strip_prefix(self.session.as_str())?.strip_prefix(": turn ")?;
+        let (number, node) = said.split_once(" of ")?;
+        Some((number.parse().ok()?, node.parse().ok()?))
+    }
+
+    pub(super) fn read(&self, commit: RawCommit) -> Result<StoredRecord, SessionError> {
+        let commit = self.repository.exact(commit)?;
+        let name = ref_of(&self.session);
+        let record = chain::read(&name, &commit)?;
+        checked(&name, &self.session, StoredRecord { commit: commit.id, record })
+    }
+}
+
+impl Iterator for RecordWalk<'_> {
+    type Item = Result<StoredRecord, SessionError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let commit = self.stream.next()?;
+        Some(commit.map_err(SessionError::from).and_then(|commit| self.read(commit)))
+    }
+}
+
+fn read_note(found: &Ref, body: &str) -> Result<StoredRecord, SessionError> {
+    let record: Record = chain::parse(&found.name, found.target, body.as_bytes())?;
+    let session = record.session.clone();
+    if ref_of(&session) != found.name {
+        return Err(strange(&found.name, found.target, &session));
+    }
+    Ok(StoredRecord { commit: found.target, record })
+}
+
+fn checked(name: &str, session: &SessionId, stored: StoredRecord) -> Result<StoredRecord, SessionError> {
+    if stored.record.session == *session {
+        return Ok(stored);
+    }
+    Err(strange(name, stored.commit, &stored.record.session))
+}
+
+fn strange(name: &str, commit: Oid, session: &SessionId) -> SessionError {
+    SessionError::Unreadable { name: name.to_owned(), commit, why: format!("it is of session '{session}'") }
+}

@@ -1,0 +1,227 @@
+//! Writes one session down. Several threads may share a chronicle, and other processes may write the same session: each
+//! record follows the newest by compare-and-swap, and is made anew where somebody else was faster.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{
+    Record, RecordKind, SessionError, SessionReader, SessionStart, Spending, StoredRecord, Transcript, chain,
+    ref_of, transcript_ref_of,
+};
+use crate::{
+    agent::Usage,
+    git::{GitError, RefMove, Repository, Signing},
+    name::{ObjectKind, Oid, SessionId},
+};
+
+/// How often a record is made anew before we give up.
+const TRIES: usize = 64;
+
+/// The writer of one session.
+#[derive(Debug)]
+pub struct SessionWriter {
+    repository: Repository,
+    session: SessionId,
+    /// What our commits hold.
+    nothing: Oid,
+    tips: Mutex<Tips>,
+}
+
+/// Where the chains end, as far as we know.
+#[derive(Debug)]
+struct Tips {
+    newest: StoredRecord,
+    /// `None` if we have not looked.
+    transcript: Option<Option<Oid>>,
+    /// What was spent and stands in no record yet.
+    owed: Option<Usage>,
+}
+
+/// A record to be written.
+#[derive(Debug)]
+pub struct DraftRecord<'a> {
+    /// What happened.
+    pub happening: RecordKind,
+    /// The code that it is about; `None` if that has not changed.
+    pub about: Option<Oid>,
+    /// Where the session's own branch is; `None` if it has not moved.
+    pub tip: Option<Oid>,
+    /// What was said, if that is kept.
+    pub transcript: Option<Transcript>,
+    /// Refs that move with it, or not at all: the branch of a turn's commit.
+    pub moves: Vec<RefMove<'a>>,
+}
+
+impl DraftRecord<'_> {
+    /// A record about the newest commit of the session's own branch, alone.
+    #[must_use]
+    pub fn at(tip: Oid, happening: RecordKind) -> Self {
+        Self { about: Some(tip), tip: Some(tip), ..Self::of(happening) }
+    }
+
+    /// A record about code that has not changed, alone.
+    #[must_use]
+    pub fn of(happening: RecordKind) -> Self {
+        Self { happening, about: None, tip: None, transcript: None, moves: Vec::new() }
+    }
+}
+
+impl Tips {
+    fn new(newest: StoredRecord) -> Self {
+        Self { newest, transcript: None, owed: None }
+    }
+}
+
+impl SessionWriter {
+    /// Begins a session at the commit that its first repository starts from.
+    pub fn begin(
+        repository: &Repository,
+        session: SessionId,
+        start: SessionStart,
+        time: i64,
+    ) -> Result<Self, SessionError> {
+        Self::begin_with(repository, (session, start), time, &[])
+    }
+
+    /// The same with refs that appear with it, or not at all: the session's own branch.
+    pub fn begin_with(
+        repository: &Repository,
+        (session, start): (SessionId, SessionStart),
+        time: i64,
+        others: &[RefMove<'_>],
+    ) -> Result<Self, SessionError> {
+        let strange = || GitError::Strange { command: "session".into(), what: "no repository".into() };
+        let base = start.repositories.first().ok_or_else(strange)?.base;
+        let record = Record::first(session.clone(), start, base, time).ok_or_else(strange)?;
+        let name = ref_of(&session);
+        let tree = repository.empty_tree()?;
+        let message = chain::message(&record.subject(), &record)?;
+        let commit = repository.write_joint(tree, &[base], &message, Signing::No)?;
+        let mut moves = vec![RefMove { name: &name, new: Some(commit), old: None }];
+        moves.extend_from_slice(others);
+        if let Err(error) = repository.move_refs_again(&moves) {
+            let is_there = repository.find_ref(&name)?.is_some();
+            return Err(if is_there { SessionError::Exists(session) } else { error.into() });
+        }
+        let tips = Mutex::new(Tips::new(StoredRecord { commit, record }));
+        Ok(Self { repository: repository.clone(), session, nothing: tree, tips })
+    }
+
+    /// Goes on with a session, if there is one of this name.
+    pub fn find(repository: &Repository, session: &SessionId) -> Result<Option<Self>, SessionError> {
+        let newest = SessionReader::new(repository).newest(session)?;
+        Ok(newest.map(|newest| Self::after(repository, newest)))
+    }
+
+    /// Goes on with a session whose newest record was just read.
+    #[must_use]
+    pub fn after(repository: &Repository, newest: StoredRecord) -> Self {
+        let (repository, session) = (repository.clone(), newest.record.session.clone());
+        let tips = Mutex::new(Tips::new(newest));
+        // The record that was read holds the same: it need not be stored again.
+        let nothing = Oid::of(ObjectKind::Tree, b"", repository.format);
+        Self { repository, session, nothing, tips }
+    }
+
+    /// The session that it writes.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The newest record that it knows of.
+    #[must_use]
+    pub fn newest(&self) -> StoredRecord {
+        self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.clone()
+    }
+
+    /// Takes in what was spent and is told by no turn: it stands in the next record, whatever that is about.
+    pub fn owe(&self, usage: Usage) {
+        let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
+        if usage != Usage::default() {
+            tips.owed = Some(tips.owed.unwrap_or_default().plus(usage));
+        }
+    }
+
+    /// Writes a record. `draft` is told the number that a turn would have now, which nobody else gets; it is asked again,
+    /// with another number, if another process was faster. Gives the commit of the record.
+    pub fn append<'a, E: From<SessionError>>(
+        &self,
+        time: i64,
+        mut draft: impl FnMut(u32) -> Result<DraftRecord<'a>, E>,
+    ) -> Result<Oid, E> {
+        let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
+            match self.try_append(&mut tips, drafted, time).map_err(E::from)? {
+                Some(commit) => return Ok(commit),
+                None => *tips = Tips { owed: tips.owed, ..Tips::new(self.read_newest()?) },
+            }
+        }
+        Err(SessionError::Busy(self.session.clone()).into())
+    }
+
+    /// `None` if somebody else was faster.
+    fn try_append(
+        &self,
+        tips: &mut Tips,
+        draft: DraftRecord<'_>,
+        time: i64,
+    ) -> Result<Option<Oid>, SessionError> {
+        let DraftRecord { happening, about, tip, transcript, moves: others } = draft;
+        let before = &tips.newest;
+        let head = about.unwrap_or(before.record.context.head);
+        let tip = tip.unwrap_or(before.record.context.tip);
+        let owed = tips.owed.map(Spending::from);
+        let record = before.record.next(before.commit, (happening, owed), (head, tip), time);
+        let mut parents = vec![before.commit, head];
+        parents.extend((tip != head).then_some(tip));
+        let commit = self.write(&parents, &record.subject(), &record)?;
+        let (name, spoken) = (ref_of(&self.session), transcript_ref_of(&self.session));
+        let said = match &transcript {
+            Some(said) => {
+                let before = match tips.transcript {
+                    Some(known) => known,
+                    None => self.repository.find_ref(&spoken)?,
+                };
+                let parents: Vec<Oid> = before.into_iter().collect();
+                let commit = self.write(&parents, &said.subject(&self.session), said)?;
+                Some(RefMove { name: &spoken, new: Some(commit), old: before })
+            }
+            None => None,
+        };
+        // In the order in which a kill may cut them off. What was said comes first: the number of a turn that has no record is
+        // given again, and then the newest transcript of that number counts. A record without its branch is finished
+        // by whoever comes next.
+        let mut moves: Vec<RefMove<'_>> = said.into_iter().collect();
+        moves.push(RefMove { name: &name, new: Some(commit), old: Some(before.commit) });
+        moves.extend(others);
+        if let Err(error) = self.repository.move_refs_again(&moves) {
+            // Where the run owns its records, nobody else writes them: what is there now was forged, and is put aside.
+            if self.repository.restore_ref(&name)? | self.repository.restore_ref(&spoken)? {
+                return Ok(None);
+            }
+            // Transcripts are written with records only, so whoever was faster has moved both.
+            let is_elsewhere = self.read_newest()?.commit != before.commit;
+            return if is_elsewhere { Ok(None) } else { Err(error.into()) };
+        }
+        tips.newest = StoredRecord { commit, record };
+        tips.owed = None;
+        tips.transcript = said.map(|said| said.new).or(tips.transcript);
+        Ok(Some(commit))
+    }
+
+    fn write(
+        &self,
+        parents: &[Oid],
+        subject: &str,
+        value: &impl serde::Serialize,
+    ) -> Result<Oid, SessionError> {
+        let message = chain::message(subject, value)?;
+        Ok(self.repository.write_joint(self.nothing, parents, &message, Signing::No)?)
+    }
+
+    fn read_newest(&self) -> Result<StoredRecord, SessionError> {
+        let unknown = || SessionError::Unknown(self.session.to_string());
+        SessionReader::new(&self.repository).newest(&self.session)?.ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,158 @@
+//! A worktree for a whole run: the run's own branch is checked out there, beside the user's checkout.
+
+use std::path::{Path, PathBuf};
+
+use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, fill};
+use crate::{
+    git::{Repository, Worktree},
+    name::SessionId,
+    process::{FileLock, Occupants},
+    safe_files::{self, FileKind},
+};
+
+/// The reason that worktrees of sessions are locked with.
+pub const SESSION_REASON: &str = "arborist session";
+/// What became of a worktree that gave its branch back.
+#[derive(Debug)]
+pub enum GivenBack {
+    /// Nothing was in it that no commit holds, and it is gone.
+    Removed,
+    /// It is there without the branch, for this reason.
+    Detached(PathBuf, &'static str),
+}
+
+/// So many places of one name are looked for.
+const NAMES: usize = 100;
+
+/// Where a run's branch is checked out.
+#[derive(Debug)]
+pub struct SessionWorktree {
+    /// The repository as it is seen from there.
+    pub repository: Repository,
+    /// Its top.
+    pub path: PathBuf,
+    /// Whether it was made for a session: it is no checkout of the user's.
+    pub is_made: bool,
+    /// Whether it was made just now.
+    pub is_new: bool,
+    /// What the user should know.
+    pub notes: Vec<WorktreeNote>,
+}
+
+impl Pool {
+    /// Where the branch of the run is checked out, if it is.
+    pub fn find_house(&self) -> Result<Option<SessionWorktree>, WorktreeError> {
+        let worktrees = self.repository.list_worktrees()?;
+        match worktrees.iter().find(|found| self.has_run(found) && is_folder(&found.path)) {
+            Some(found) => Ok(Some(self.house_in(found, Vec::new())?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The same; where the branch, which must be there, is not checked out, a worktree is made for the session.
+    pub fn house(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
+        let _gate = self.gate()?;
+        let mut worktrees = self.repository.list_worktrees()?;
+        if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
+            if is_folder(&worktrees[at].path) {
+                return self.house_in(&worktrees[at], Vec::new());
+            }
+            self.forget(&worktrees.remove(at))?;
+        }
+        let tip = self.repository.require_commit(&self.run.to_ref())?;
+        let places = self.places.prepared(&self.repository, &worktrees)?;
+        for number in 1..=NAMES {
+            let name = if number == 1 {
+                format!("session-{session}")
+            } else {
+                format!("session-{session}-{number}")
+            };
+            let path = places.base.join(name);
+            let registered = worktrees.iter().find(|found| found.path == path);
+            let make = || self.make_at(&path, tip, SESSION_REASON);
+            let (worktree, origin) = match registered {
+                // Somebody was killed before its branch came there, or it gave the branch back with something in it.
+                Some(found) if is_of_session(found) && found.branch.is_none() && path.is_dir() => {
+                    (found.clone(), PlaceOrigin::Recycled)
+                }
+                Some(found) if is_of_session(found) && !path.is_dir() => {
+                    self.forget(found)?;
+                    (make()?, PlaceOrigin::Made)
+                }
+                None if path.symlink_metadata().is_err() => (make()?, PlaceOrigin::Made),
+                _ => continue,
+            };
+            let lane = self.linked(&worktree)?;
+            self.mend_link(&lane)?;
+            let mut notes = self.fill(&lane, &self.run, origin)?;
+            notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
+            let house = self.house_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
+            return Ok(SessionWorktree { is_new: true, ..house });
+        }
+        Err(WorktreeError::Occupied(places.base))
+    }
+
+    /// A branch that was not made for its session is wanted elsewhere, so the worktree that the session worked in gives it
+    /// back. Nothing is done while a run is at work there, or where the branch is checked out by the user.
+    pub fn give_back(&self) -> Result<Option<GivenBack>, WorktreeError> {
+        let _gate = self.gate()?;
+        let worktrees = self.repository.list_worktrees()?;
+        let is_it = |found: &&Worktree| self.has_run(found) && is_of_session(found) && found.path.is_dir();
+        let Some(found) = worktrees.iter().find(is_it) else {
+            return Ok(None);
+        };
+        let lock = FileLock::try_take(&self.repository.run_lock(&self.run), "git arborist worktree");
+        let Ok(_lock) = lock else {
+            return Ok(None);
+        };
+        let lane = self.linked(found)?;
+        let Some(why) = self.find_needed(&lane)? else {
+            self.discard(&found.path)?;
+            return Ok(Some(GivenBack::Removed));
+        };
+        if let Some(head) = found.head {
+            lane.detach(head)?;
+        }
+        Ok(Some(GivenBack::Detached(found.path.clone(), why)))
+    }
+
+    /// Why a worktree cannot simply go.
+    fn find_needed(&self, lane: &Repository) -> Result<Option<&'static str>, WorktreeError> {
+        let dirt = lane.dirt()?;
+        let is_safe = || {
+            fill::refuse_inner(lane, &dirt)?;
+            self.keep_submodules(lane)
+        };
+        if !dirt.is_empty() {
+            return Ok(Some("it holds what no commit holds"));
+        }
+        if is_safe().is_err() {
+            return Ok(Some("a repository with work of its own is in it"));
+        }
+        let is_free = Occupants::find().is_none_or(|occupants| occupants.of(&lane.dir).is_none());
+        Ok((!is_free).then_some("somebody is in it"))
+    }
+
+    fn has_run(&self, worktree: &Worktree) -> bool {
+        worktree.branch.as_ref() == Some(&self.run)
+    }
+
+    fn house_in(
+        &self,
+        worktree: &Worktree,
+        notes: Vec<WorktreeNote>,
+    ) -> Result<SessionWorktree, WorktreeError> {
+        let (repository, path) = (self.linked(worktree)?, worktree.path.clone());
+        Ok(SessionWorktree { repository, path, is_made: is_of_session(worktree), is_new: false, notes })
+    }
+}
+
+/// A link in the place of a worktree is none, wherever it leads.
+fn is_folder(path: &Path) -> bool {
+    safe_files::kind_of(path) == Some(FileKind::Folder)
+}
+
+/// Whether this worktree was made for a session.
+pub(super) fn is_of_session(worktree: &Worktree) -> bool {
+    worktree.lock.as_deref() == Some(SESSION_REASON)
+}
