@@ -113,8 +113,8 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     let failed = if args.retry_failed { Failed::Retry } else { Failed::Stay };
     let wish = Selection { only: vec![task], failed, ..Selection::default() };
     opened.approve(&args.common, &planned, None, ui)?;
-    let mut voice = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
-    let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);
-    voice.end(&opened, &planned, ended)
+    let mut reporter = Reporter::new(&args.common, ui);
+    let opened = opened.settle(&args.common, (&planned, &run), &mut reporter)?;
+    let ended = opened.begin(&args.common, &planned, &mut reporter, None)?.run(&wish);
+    reporter.end(&opened, &planned, ended)
 }

@@ -246,8 +246,8 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     opened.approve(&args.common, &planned, jobs, ui)?;
-    let mut voice = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
+    let mut reporter = Reporter::new(&args.common, ui);
+    let opened = opened.settle(&args.common, (&planned, &run), &mut reporter)?;
     let lanes = match jobs {
         None => None,
         Some(jobs) => {
@@ -259,6 +259,6 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
             Some(lanes)
         }
     };
-    let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);
-    voice.end(&opened, &planned, ended)
+    let ended = opened.begin(&args.common, &planned, &mut reporter, lanes.as_ref())?.run(&wish);
+    reporter.end(&opened, &planned, ended)
 }

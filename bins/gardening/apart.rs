@@ -98,7 +98,7 @@ fn choose_session(
     };
     let branch = last.record.context.branch.clone();
     let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-    let is_fresh = matches!(last.record.happening, RecordKind::Start(_)) && last.record.context.tip == head;
+    let is_fresh = matches!(last.record.kind, RecordKind::Start(_)) && last.record.context.tip == head;
     let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
     Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
 }
@@ -122,29 +122,30 @@ impl OpenRun {
         mut self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<Self, Failure> {
         let session = self.session(args, run).clone();
         self.refuse_behind(&session)?;
-        self.supply_all((&session, planned), (args, run), voice)?;
+        self.supply_all((&session, planned), (args, run), reporter)?;
         let Some(move_in) = self.move_in.take() else {
             return Ok(self);
         };
         if !move_in.has_begun {
-            self.begin_branch(args, planned, &session, voice)?;
+            self.begin_branch(args, planned, &session, reporter)?;
         } else {
-            voice.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
+            reporter.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
         self.brings_plan = !move_in.is_written_on || args.accept_changes;
         drop(move_in);
-        let house = Pool::open(&user, &self.branch, self.worktree_options())?.house(&session)?;
-        if house.is_new {
-            voice.tell_worktree(self.workspace.main(), &house.path, &self.branch);
+        let session_worktree =
+            Pool::open(&user, &self.branch, self.worktree_options())?.session_worktree(&session)?;
+        if session_worktree.is_new {
+            reporter.tell_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
-        house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
-        tell_of_dirt(&user, planned, voice)?;
-        self.repository = house.repository;
+        session_worktree.notes.iter().for_each(|note| reporter.remark(&note.to_string()));
+        tell_of_dirt(&user, planned, reporter)?;
+        self.repository = session_worktree.repository;
         Ok(self)
     }
 
@@ -153,7 +154,7 @@ impl OpenRun {
         args: &GardeningArgs,
         planned: &Planned,
         session: &SessionId,
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let plan = match &planned.file {
             Some(PlanFile { path, bytes }) => {
@@ -166,14 +167,14 @@ impl OpenRun {
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
         SessionWriter::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
-        voice.tell_branch(self.workspace.main(), &self.branch, base);
+        reporter.tell_branch(self.workspace.main(), &self.branch, base);
         Ok(())
     }
 }
 
 impl OpenRun {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
-    pub(super) fn find_base(&self, voice: &mut Reporter<'_>) -> Result<Oid, Failure> {
+    pub(super) fn find_base(&self, reporter: &mut Reporter<'_>) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
         let seen = self.workspace.base(repository, main)?;
@@ -183,28 +184,28 @@ impl OpenRun {
             Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
             _ => self.head,
         };
-        voice.tell_supply(main, supply, Some(base));
+        reporter.tell_supply(main, supply, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
-            voice.warn(&format!(
+            reporter.warn(&format!(
                 "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",
                 main.name,
                 base.short()
             ));
-            voice.hint("to begin with both, merge or rebase first, then use --new-run");
+            reporter.hint("to begin with both, merge or rebase first, then use --new-run");
         }
         Ok(base)
     }
 }
 
 /// What is not committed is not seen where the run works. The plan and the configuration are brought there.
-fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Reporter<'_>) -> Result<(), Failure> {
+fn tell_of_dirt(user: &Repository, planned: &Planned, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
-    let is_brought = |dirt: &UncommittedPath| {
-        let path = dirt.path.as_slice();
+    let is_brought = |changed_paths: &UncommittedPath| {
+        let path = changed_paths.path.as_slice();
         Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
     };
-    if !user.dirt()?.iter().all(is_brought) {
-        voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
+    if !user.changed_paths()?.iter().all(is_brought) {
+        reporter.warn("what is not committed stays in your checkout, and the tasks do not see it");
     }
     Ok(())
 }
@@ -216,12 +217,12 @@ impl OpenRun {
         if !self.brings_plan {
             return Ok(());
         }
-        let house = self.repository.top();
+        let session_worktree = self.repository.top();
         if let Some(PlanFile { path, bytes }) = &planned.file {
-            bring(house, path, bytes)?;
+            bring(session_worktree, path, bytes)?;
         }
         match safe_files::read_beneath(&self.home, CONFIG) {
-            Ok(bytes) => bring(house, CONFIG, &bytes),
+            Ok(bytes) => bring(session_worktree, CONFIG, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(anyhow::Error::new(error).context(format!("could not read '{CONFIG}'")).into()),
         }
@@ -229,8 +230,8 @@ impl OpenRun {
 }
 
 /// Puts a file of the user's where a session works. Whatever an agent made there, nothing outside of it is written.
-pub(crate) fn bring(house: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
-    let file = house.join(path);
+pub(crate) fn bring(session_worktree: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let file = session_worktree.join(path);
     if safe_files::read(&file).is_ok_and(|now| now == bytes) {
         return Ok(());
     }
@@ -239,6 +240,6 @@ pub(crate) fn bring(house: &Path, path: &str, bytes: &[u8]) -> Result<(), Failur
             .hint(format!("look at '{}'", file.display()))
     };
     let place = path.parse::<InnerPath>().map_err(|error| failed(&error))?;
-    let enclosure = Enclosure::open(house).map_err(|error| failed(&error))?;
+    let enclosure = Enclosure::open(session_worktree).map_err(|error| failed(&error))?;
     enclosure.write(&place, bytes).map_err(|error| failed(&error)).map(drop)
 }

@@ -32,8 +32,8 @@ impl Brought<'_> {
         let mut commands = foreign_commands(self.plan, self.options, self.settings)?;
         let mut gates = Vec::new();
         if lanes.is_some() {
-            let (staff, cancel) = (&self.options.staff, Cancel::new());
-            let queue = queue::QueueOptions::new(staff, secrets()?, &cancel, clock::now)?;
+            let (runners, cancel) = (&self.options.runners, Cancel::new());
+            let queue = queue::QueueOptions::new(runners, secrets()?, &cancel, clock::now)?;
             commands.extend(queue.worktrees.foreign_commands());
             commands.extend(queue.foreign_commands());
             gates = queue.gates;
@@ -63,9 +63,9 @@ impl OpenRun {
             })?;
         }
         if args.source == CallSource::Agents {
-            let staff = &self.options.staff;
-            require_programs(&staff.chains(&planned.plan)?)?;
-            staff.require_commands(&planned.plan)?;
+            let runners = &self.options.runners;
+            require_programs(&runners.chains(&planned.plan)?)?;
+            runners.require_commands(&planned.plan)?;
         }
         let (settings, options, workspace) = (&self.settings, &self.options, &self.workspace);
         let brought = Brought { settings, options, workspace, plan: &planned.plan };
@@ -73,7 +73,7 @@ impl OpenRun {
         if self.move_in.is_some() || self.options.tests_clean {
             commands.extend(self.worktree_options().foreign_commands());
         }
-        require_given(&self.repository, args.taken_up.test.as_ref())?;
+        require_given(&self.repository, args.inherited.test.as_ref())?;
         approval::require(&self.repository, &commands, args.consent(), ui)?;
         args.remember_test(&self.repository)
     }

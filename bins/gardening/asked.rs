@@ -24,7 +24,7 @@ impl GardeningArgs {
     /// Whoever gives a test command here need not approve it to go on; where that cannot be kept, it is asked for then. What
     /// is trusted this once was never shown, and what is not written down cannot be taken up.
     pub(super) fn remember_test(&self, repository: &Repository) -> Result<(), Failure> {
-        let is_given = self.taken_up.test.is_none() && self.consent() != Consent::Trusted;
+        let is_given = self.inherited.test.is_none() && self.consent() != Consent::Trusted;
         let asked = self.asked()?;
         if let Some(command) = asked.options.get(TEST).filter(|_| is_given) {
             let wish = BTreeSet::from([test_wish(repository, command)]);
@@ -40,14 +40,16 @@ impl GardeningArgs {
             told.extend(value.map(|value| (name.to_owned(), value)));
         };
         let flags = self.flags();
-        let crew = flags.crew;
-        for (step, named) in [("", crew.all), ("implement-", crew.implement), ("review-", crew.review)] {
+        let step_runner = flags.step_runner;
+        for (step, named) in
+            [("", step_runner.all), ("implement-", step_runner.implement), ("review-", step_runner.review)]
+        {
             tell(&format!("{step}runner"), named.runner);
             tell(&format!("{step}model"), named.model);
         }
-        let fallback: Vec<String> = crew.fallback.iter().map(ToString::to_string).collect();
+        let fallback: Vec<String> = step_runner.fallback.iter().map(ToString::to_string).collect();
         tell("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
-        tell("tools", crew.tools.filter(|is_on| *is_on).map(|_| "true".to_owned()));
+        tell("tools", step_runner.tools.filter(|is_on| *is_on).map(|_| "true".to_owned()));
         tell(TEST, flags.test_command);
         tell("report-dir", flags.report_dir);
         tell("log-dir", flags.log_dir);
@@ -71,8 +73,8 @@ impl GardeningArgs {
     /// What else has to be typed again in the same checkout.
     pub(super) fn typed_here(&self) -> String {
         let tree = self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string()));
-        let dirt = self.allow_dirty.then(|| " --allow-dirty".to_owned());
-        tree.chain(dirt).chain([self.typed_choice()]).collect()
+        let changed_paths = self.allow_dirty.then(|| " --allow-dirty".to_owned());
+        tree.chain(changed_paths).chain([self.typed_choice()]).collect()
     }
 }
 

@@ -32,8 +32,8 @@ impl OpenRun {
         &self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
-        (recorder, lanes, attendance): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
-        voice: &mut Reporter<'_>,
+        (recorder, lanes, orphan_lock): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
+        reporter: &mut Reporter<'_>,
     ) -> Result<Body, Failure> {
         let tip = match lanes {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
@@ -45,7 +45,7 @@ impl OpenRun {
         let log = self.baseline_log();
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
-        let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), attendance))?;
+        let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -53,7 +53,7 @@ impl OpenRun {
             }
             Baseline::Green(_) => return Ok(Body::default()),
             Baseline::NoTests(why) => {
-                voice.remark(&plain_text(&format!("there are no tests yet: {why}")));
+                reporter.remark(&plain_text(&format!("there are no tests yet: {why}")));
                 return Ok(Body::default());
             }
             // What it moved is no test that fails: no option takes it for one.
@@ -69,7 +69,7 @@ impl OpenRun {
             0 => "it counts no tests, so its exit code decides",
             _ => "only newly red tests count",
         };
-        voice
+        reporter
             .warn(&plain_text(&format!("the tests are red before the first task: {why}; {rule}, see {log}")));
         Ok(if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) })
     }
@@ -108,9 +108,9 @@ impl OpenRun {
     /// Whether the run was tested by another command before: what that one passed says nothing of this one.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
         let Some(start) = &run.start else { return Ok(false) };
-        let archive = SessionReader::new(&self.repository);
-        let Some(newest) = archive.newest(&start.session)? else { return Ok(false) };
-        let before = archive.asked_of(&newest)?;
+        let session_reader = SessionReader::new(&self.repository);
+        let Some(newest) = session_reader.newest(&start.session)? else { return Ok(false) };
+        let before = session_reader.asked_of(&newest)?;
         // One that holds a secret was not recorded, so nobody knows whether it is the same.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
         let named = before.options.get(TEST).map(String::as_str).or_else(|| self.settings.text(TEST));
@@ -148,14 +148,14 @@ impl OpenRun {
         &self,
         (command, log, secrets): (&str, &str, &Secrets),
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
-        attendance: &mut OrphanLock,
+        orphan_lock: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
-        let sentry = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.sentry.clone());
+        let config_guard = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.config_guard.clone());
         let probe = |dir, places| Probe {
             command,
             dir,
             places,
-            sentry: &sentry,
+            config_guard: &config_guard,
             environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
             limit: self.options.test_time,
             log: self.home.join(log),
@@ -169,14 +169,14 @@ impl OpenRun {
                 own = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
                 &own
             }
-            None => return probe(self.repository.top(), vec![&self.repository]).run(attendance),
+            None => return probe(self.repository.top(), vec![&self.repository]).run(orphan_lock),
         };
         let keep = self.settings.words("merge.keep").unwrap_or_default();
         let mut scratch = pool.scratch("gate", tip)?;
         pool.refresh(&scratch, tip, keep)?;
         let place = scratch.repository.clone();
         let places = vec![&place, &self.repository];
-        let baseline = probe(&scratch.path, places).run(&mut scratch.attendance)?;
+        let baseline = probe(&scratch.path, places).run(&mut scratch.orphan_lock)?;
         if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
             lanes.proofs.add(self.repository.tree_of(tip)?, command);
         }

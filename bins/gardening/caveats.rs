@@ -12,10 +12,10 @@ use arborist_core::{
 use super::{GardeningArgs, OpenRun, Planned, Reporter};
 
 /// What nobody has typed now holds all the same.
-pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Reporter<'_>) {
-    let words = &args.taken_up.words;
+pub(super) fn tell_of_taken_up(args: &GardeningArgs, reporter: &mut Reporter<'_>) {
+    let words = &args.inherited.words;
     if !words.is_empty() {
-        voice.remark(&visible(&format!("goes on with what this session was given before:{words}")));
+        reporter.remark(&visible(&format!("goes on with what this session was given before:{words}")));
     }
 }
 
@@ -25,7 +25,7 @@ impl OpenRun {
         &self,
         planned: &Planned,
         (is_start, queue): (bool, Option<&queue::QueueOptions>),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) {
         let untested = self.count_untested(planned);
         let lands_untested = queue.is_some_and(|queue| queue.gates.is_empty());
@@ -36,8 +36,8 @@ impl OpenRun {
             (false, true) => "their landings are not tested",
             (false, false) => return,
         };
-        voice.warn(&format!("there is no test command for {untested} of the tasks: {words}"));
-        voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+        reporter.warn(&format!("there is no test command for {untested} of the tasks: {words}"));
+        reporter.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     }
 
     fn count_untested(&self, planned: &Planned) -> usize {
@@ -45,14 +45,15 @@ impl OpenRun {
     }
 
     /// What its author may take for a task must not be missing in silence.
-    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, voice: &mut Reporter<'_>) {
+    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, reporter: &mut Reporter<'_>) {
         for mistake in &planned.plan.mistakes {
-            voice.warn(&mistake.to_string());
-            voice.hint(&mistake.fix);
+            reporter.warn(&mistake.to_string());
+            reporter.hint(&mistake.fix);
         }
         let is_check = |unread: &&Unread| unread.why == Why::Check;
         for unread in planned.plan.unread.iter().filter(is_check) {
-            voice.warn(&format!("{}:{}: {}", unread.problem.file, unread.problem.line, unread.problem.what));
+            reporter
+                .warn(&format!("{}:{}: {}", unread.problem.file, unread.problem.line, unread.problem.what));
         }
         let mut unread = planned.plan.unread.iter().filter(|unread| !is_check(unread));
         let count = unread.clone().count();
@@ -62,33 +63,33 @@ impl OpenRun {
             1 => "1 line looks like a task and was".to_owned(),
             count => format!("{count} lines look like tasks and were"),
         };
-        voice.warn(&format!("{words} not taken: {why}, first at {place}"));
-        voice.hint("see all of them: git arborist plan --check");
+        reporter.warn(&format!("{words} not taken: {why}, first at {place}"));
+        reporter.hint("see all of them: git arborist plan --check");
     }
 
     /// A limit on what nobody tells is no limit.
     pub(super) fn tell_of_unmeasured(
         &self,
         planned: &Planned,
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let Budgets { run, task } = &self.options.budgets;
         let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
         let mut silent: Vec<String> = Vec::new();
-        for crew in self.options.staff.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
-            let RunnerKind::Program(runner) = &crew.runner else { continue };
+        for step_runner in self.options.runners.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
+            let RunnerKind::Program(runner) = &step_runner.runner else { continue };
             let is_told =
                 (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
-            if !is_told && !silent.contains(&crew.name) {
-                silent.push(crew.name.clone());
+            if !is_told && !silent.contains(&step_runner.name) {
+                silent.push(step_runner.name.clone());
             }
         }
         if !silent.is_empty() {
             let names = silent.join(", ");
-            voice.warn(&format!(
+            reporter.warn(&format!(
                 "{names} may not tell what is used: limits on cost and tokens do not hold there"
             ));
-            voice.hint("--max-time holds for every agent");
+            reporter.hint("--max-time holds for every agent");
         }
         Ok(())
     }

@@ -34,15 +34,15 @@ impl OpenRun {
         let plan = planned.file.as_ref().map(|file| file.path.as_str());
         // What git is told not to look at stays out of commits, and is not shown by 'git status' either.
         let hidden = self.repository.hidden()?;
-        let dirt: Vec<String> = changes
+        let changed_paths: Vec<String> = changes
             .iter()
             .filter(|change| !hidden.contains(&change.path))
             .map(TreeChange::shown)
             .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
             .collect();
-        if dirt.is_empty() {
+        if changed_paths.is_empty() {
             return Ok(());
         }
-        Err(GardenerError::Dirty(dirt.join(", ")).into())
+        Err(GardenerError::Dirty(changed_paths.join(", ")).into())
     }
 }

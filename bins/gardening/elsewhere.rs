@@ -45,13 +45,13 @@ impl OpenRun {
         &self,
         (session, planned): (&SessionId, &Planned),
         (args, supply): (&GardeningArgs, &Supply),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let has_begun = self.has_begun();
         match supply {
             _ if args.new_run => {}
-            Supply::Offline { why, .. } if has_begun => voice.warn(&visible(&format!(
+            Supply::Offline { why, .. } if has_begun => reporter.warn(&visible(&format!(
                 "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
             ))),
             Supply::Fetched { .. } if has_begun => self.refuse_newer(session)?,
@@ -107,7 +107,7 @@ impl OpenRun {
         &self,
         section: &RepoSection,
         (repository, branch): (&Repository, &BranchName),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let there = self.workspace.find_seen(repository, section, &branch.to_ref())?;
         let (Some(here), Some(there)) = (repository.find_branch(branch)?, there) else {
@@ -117,7 +117,7 @@ impl OpenRun {
             return Ok(());
         }
         if !repository.is_ancestor(here, there)? {
-            voice.warn(&format!(
+            reporter.warn(&format!(
                 "'{branch}' has other commits at the remote of '{}': it is not pushed over them",
                 section.name
             ));
@@ -126,7 +126,7 @@ impl OpenRun {
         match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
             Taken::Done => {
                 let (name, at) = (&section.name, there.short());
-                voice.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
+                reporter.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
                 Ok(())
             }
             taken => {

@@ -18,9 +18,9 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
     let commands: Vec<String> = tests.iter().map(|test| plain_text(&test.command)).collect();
     let tested = if has_tests { commands.join("; ") } else { "no command".to_owned() };
     let steps = [
-        ("implement", people(&options.staff.implementers(task)?)),
+        ("implement", people(&options.runners.implementers(task)?)),
         ("test", tested),
-        ("review", people(&options.staff.reviewers()?)),
+        ("review", people(&options.runners.reviewers()?)),
     ];
     if !task.repos.is_empty() {
         ui.line(&format!("    {:<10} {}", "in", plain_text(&task.repos.join(", "))));
@@ -33,9 +33,9 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
 
 /// Who works, and who does it instead.
 fn people(chain: &Chain<StepRunner>) -> String {
-    let named = |crew: &StepRunner| match &crew.model {
-        Some(model) => format!("{} ({})", crew.name, plain_text(model)),
-        None => crew.name.clone(),
+    let named = |step_runner: &StepRunner| match &step_runner.model {
+        Some(model) => format!("{} ({})", step_runner.name, plain_text(model)),
+        None => step_runner.name.clone(),
     };
     chain.iter().map(named).collect::<Vec<_>>().join(", else ")
 }

@@ -34,11 +34,11 @@ impl OpenRun {
             return Ok(());
         }
         let session = self.session(args, run).clone();
-        let archive = SessionReader::new(&self.repository);
-        let Some(newest) = archive.newest(&session)? else {
+        let session_reader = SessionReader::new(&self.repository);
+        let Some(newest) = session_reader.newest(&session)? else {
             return Ok(());
         };
-        let before = archive.asked_of(&newest)?;
+        let before = session_reader.asked_of(&newest)?;
         let mut taken = Asked { options: args.budget.take_up(&before.options), withheld: Vec::new() };
         // An option of the session goes before the configuration, as it did when it was given.
         let needs_command = planned.plan.leaves().any(|task| task.test_commands.is_empty());
@@ -48,11 +48,11 @@ impl OpenRun {
             }
             if let Some(command) = before.options.get(TEST) {
                 args.test_command = Some(command.clone());
-                args.taken_up.test = Some(test_wish(&self.repository, command));
+                args.inherited.test = Some(test_wish(&self.repository, command));
                 taken.options.insert(TEST.to_owned(), command.clone());
             }
         }
-        args.taken_up.words = typed(&taken);
+        args.inherited.words = typed(&taken);
         self.options = RunOptions::new(&args.flags(), &self.settings)?;
         Ok(())
     }

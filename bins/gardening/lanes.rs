@@ -34,14 +34,14 @@ impl OpenRun {
             lock: &self.lock,
             queue: queue::QueueOptions { fan_in: policy, ..queue },
             left: LeftMarks::default(),
-            attended: Attended::default(),
+            with_orphan_lock: Attended::default(),
             proofs: Proofs::default(),
         })
     }
 
     /// How what is finished in lanes lands.
     pub(super) fn queue_options(&self, planned: &Planned) -> Result<queue::QueueOptions, Failure> {
-        let queue = queue::QueueOptions::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+        let queue = queue::QueueOptions::new(&self.options.runners, secrets()?, &self.cancel, clock::now)?;
         let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
         let queue = queue.tested_by(self.options.test_command.as_deref(), self.options.test_origin);
         Ok(queue::QueueOptions { report_dir: self.options.report_dir.clone(), ..queue })
@@ -52,39 +52,39 @@ impl OpenRun {
     }
 
     /// Says when worktrees or what is left of the disk call for cleaning up.
-    pub(super) fn tell_of_crowding(&self, voice: &mut Reporter<'_>) {
+    pub(super) fn tell_of_crowding(&self, reporter: &mut Reporter<'_>) {
         let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
         let words = pool.find_crowding();
-        words.iter().for_each(|words| voice.warn(words));
+        words.iter().for_each(|words| reporter.warn(words));
         if !words.is_empty() {
-            voice.hint(CLEAN_UP);
+            reporter.hint(CLEAN_UP);
         }
     }
 
     /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
-    pub(super) fn clear(&self, lanes: &Lanes<'_>, voice: &mut Reporter<'_>) -> Result<(), Failure> {
+    pub(super) fn clear(&self, lanes: &Lanes<'_>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
-            voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
+            reporter.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
         }
-        self.check_parked(lanes, voice)?;
+        self.check_parked(lanes, reporter)?;
         if !self.repository.is_clean()? {
-            voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
+            reporter.warn("what is not committed stays in your checkout, and the tasks do not see it");
         }
         Ok(())
     }
 
     /// Lanes begin at what is parked for the target. What another process parked is asked about before.
-    fn check_parked(&self, lanes: &Lanes<'_>, voice: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn check_parked(&self, lanes: &Lanes<'_>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let position = Target::new(&self.repository, &self.branch).find()?;
         if position.is_none_or(|position| position.parked.is_none()) {
             return Ok(());
         }
         let (run, target) = (self.branch.clone(), self.branch.clone());
         let queue = Queue::open(&self.repository, run, target, clock::now)?;
-        Ok(queue.check_parked(&lanes.queue, &mut |news| {
-            if let QueueEvent::Note { words } = news {
-                voice.warn(&plain_text(&words));
+        Ok(queue.check_parked(&lanes.queue, &mut |event| {
+            if let QueueEvent::Note { words } = event {
+                reporter.warn(&plain_text(&words));
             }
         })?)
     }

@@ -1,7 +1,6 @@
 //! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
 
 pub mod account;
-mod annexes;
 mod apart;
 mod approve;
 mod asked;
@@ -9,7 +8,6 @@ mod baseline;
 mod budget;
 mod caveats;
 mod checkout;
-mod crew;
 mod elsewhere;
 pub mod event;
 mod forecast;
@@ -17,9 +15,11 @@ mod guest;
 mod inherited_options;
 mod lanes;
 mod open;
+mod other_repos;
 mod planned;
 mod record;
 mod reporter;
+mod runner_flags;
 mod toolbox;
 
 pub(crate) use apart::bring;
@@ -40,8 +40,8 @@ use arborist_core::{consent::Consent, pipeline::Flags};
 use clap::Args;
 
 use budget::BudgetArgs;
-use crew::CrewArgs;
 use inherited_options::InheritedOptions;
+use runner_flags::RunnerArgs;
 
 use crate::approval;
 
@@ -52,7 +52,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) tree: Option<PathBuf>,
     #[command(flatten)]
-    crew: CrewArgs,
+    step_runner: RunnerArgs,
     #[command(flatten)]
     budget: BudgetArgs,
     /// How many attempts a task has
@@ -115,7 +115,7 @@ pub(crate) struct GardeningArgs {
     pub(crate) is_unplanned: bool,
     /// What the session was asked for before, and still is
     #[arg(skip)]
-    taken_up: InheritedOptions,
+    inherited: InheritedOptions,
     /// Whether nothing is left to do, so that nothing is asked for
     #[arg(skip)]
     pub(crate) is_idle: bool,
@@ -134,7 +134,7 @@ pub(crate) enum CallSource {
 impl GardeningArgs {
     pub(crate) fn flags(&self) -> Flags {
         Flags {
-            crew: self.crew.flags(),
+            step_runner: self.step_runner.flags(),
             max_retries: self.max_retries,
             test_command: self.test_command.clone(),
             allow_red: self.allow_red,

@@ -27,10 +27,10 @@ use arborist_core::{
 
 use super::{
     CallSource, GardeningArgs, Planned, Reporter,
-    annexes::{Supplied, neighbour},
     apart::{MoveIn, RunPlace, choose},
     asked::{typed, typed_again},
     caveats::tell_of_taken_up,
+    other_repos::{Supplied, neighbour},
     reporter::RunOpening,
 };
 use crate::{clock, ui, ui::Ui};
@@ -43,7 +43,7 @@ pub(crate) struct OpenRun {
     pub(crate) branch: BranchName,
     pub(super) head: Oid,
     pub(super) session: OnceLock<SessionId>,
-    pub(super) chronicle: OnceLock<SessionWriter>,
+    pub(super) session_writer: OnceLock<SessionWriter>,
     pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
     /// What is left to do before the run works apart from the user's checkout.
@@ -124,7 +124,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<OpenRun, Failure
         branch,
         head,
         session: session.map(OnceLock::from).unwrap_or_default(),
-        chronicle: OnceLock::new(),
+        session_writer: OnceLock::new(),
         lock,
         hook,
         memory: CommitCache::default(),
@@ -186,7 +186,7 @@ impl OpenRun {
     }
 
     /// Where the run's own branch is checked out, if it has one.
-    pub(super) fn house(&self) -> Option<&Path> {
+    pub(super) fn session_worktree(&self) -> Option<&Path> {
         self.is_apart.then(|| self.repository.top())
     }
 
@@ -203,7 +203,7 @@ impl OpenRun {
         &'a self,
         args: &GardeningArgs,
         planned: &'a Planned,
-        voice: &'a mut Reporter<'_>,
+        reporter: &'a mut Reporter<'_>,
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
@@ -211,9 +211,9 @@ impl OpenRun {
         if lanes.is_none() {
             self.refuse_parked()?;
         }
-        let (mut attendance, ended) = self.attend()?;
+        let (mut orphan_lock, ended) = self.attend()?;
         if !ended.is_empty() {
-            voice.warn(&format!("ended what a crashed run had left running: {ended}"));
+            reporter.warn(&format!("ended what a crashed run had left running: {ended}"));
         }
         let session = self.session(args, &run).clone();
         let mut recorder = RunRecorder::new(&self.repository, self.branch.clone(), session, self.head)?;
@@ -223,41 +223,41 @@ impl OpenRun {
         }
         settle(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
-            voice.warn(&recovered.words());
+            reporter.warn(&recovered.words());
         }
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
             None => self.refuse_dirt(args, &recorder, planned)?,
-            Some(lanes) => self.clear(lanes, voice)?,
+            Some(lanes) => self.clear(lanes, reporter)?,
         }
-        let place = (&recorder, lanes, &mut attendance);
-        let tests = self.check_baseline(args, (planned, &run), place, voice)?;
+        let place = (&recorder, lanes, &mut orphan_lock);
+        let tests = self.check_baseline(args, (planned, &run), place, reporter)?;
         let is_start = run.start.is_none() || args.new_run;
         if is_start {
             for path in start::write_start(&mut recorder, planned.file.as_ref(), tests)? {
-                voice.remark(&format!("committed with the start of the run: {path}"));
+                reporter.remark(&format!("committed with the start of the run: {path}"));
             }
-            self.tell_of_unread_lines(planned, voice);
+            self.tell_of_unread_lines(planned, reporter);
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.freeze(true), ("accepted", tests))?;
         } else if planned.is_first_use {
             // Before anything else: from the first agent on, the file is no longer only the user's.
             let first_used = ("first used", tests);
             for path in start::write_change(&mut recorder, planned.freeze(false), first_used)? {
-                voice.remark(&format!("committed with the plan: {path}"));
+                reporter.remark(&format!("committed with the plan: {path}"));
             }
         } else if tests != Body::default() {
             let words = ("begun again with red tests", tests);
             start::write_change(&mut recorder, planned.freeze(false), words)?;
         }
         let queue = lanes.filter(|_| !args.is_idle).map(|lanes| &lanes.queue);
-        self.tell_of_missing_tests(planned, (is_start, queue), voice);
-        let annexes = self.annexes(&recorder.hand().session, planned, voice)?;
-        tell_of_taken_up(args, voice);
-        self.tell_of_crowding(voice);
-        self.tell_of_missing_tools(planned, voice)?;
-        self.tell_of_unmeasured(planned, voice)?;
+        self.tell_of_missing_tests(planned, (is_start, queue), reporter);
+        let other_repos = self.other_repos(&recorder.identity().session, planned, reporter)?;
+        tell_of_taken_up(args, reporter);
+        self.tell_of_crowding(reporter);
+        self.tell_of_missing_tools(planned, reporter)?;
+        self.tell_of_unmeasured(planned, reporter)?;
         let tip = recorder.tip().clone();
         let newest = match lanes {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
@@ -265,35 +265,40 @@ impl OpenRun {
         };
         let run = self.scan_at(newest)?;
         let red_before = KnownRed::before_run(&self.repository, &run)?;
-        let session = recorder.hand().session.clone();
+        let session = recorder.identity().session.clone();
         let recalled = self.recall(&session, (planned, &run))?;
-        let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
+        let session_writer = self.session_writer(args, (planned, &run), &session, newest)?;
         let words = Words::of(&self.settings);
-        let scribe = CheckpointWriter::new(chronicle, planned.pipeline(), words, clock::now);
-        let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
+        let checkpoints = CheckpointWriter::new(session_writer, planned.pipeline(), words, clock::now);
+        let checkpoints = checkpoints.beside(other_repos.iter().map(neighbour).collect());
         let offline = args.source == CallSource::Records;
         let asked = args.asked()?;
         let (options, again) = (typed(&asked), typed_again(&asked));
         let (options, again) = (options + &args.typed_here(), again + &args.typed_choice());
-        voice.begin(RunOpening { offline, options, again, ..self.begun(&recorder, planned, &run) });
-        voice.employ(self.courier(recorder.hand().session.clone())?);
-        let mut tools = self.tools(recorder.hand().clone(), scribe)?;
+        reporter.begin(RunOpening { offline, options, again, ..self.begun(&recorder, planned, &run) });
+        reporter.set_pusher(self.pusher(recorder.identity().session.clone())?);
+        let mut tools = self.tools(recorder.identity().clone(), checkpoints)?;
         tools.lanes = lanes;
         tools.recalled = recalled;
         tools.playback = self.playback(args, &session)?;
         if let Some(lanes) = lanes {
-            tools.sentry = lanes.queue.sentry.clone();
-            self.record_start(chronicle, &tools.scribe, voice);
+            tools.config_guard = lanes.queue.config_guard.clone();
+            self.record_start(session_writer, &tools.checkpoints, reporter);
         }
         Ok(Gardener {
             repository: &self.repository,
             plan: &planned.plan,
             run,
             tools,
-            checkout: Some(WorkerPlace { repository: self.repository.clone(), tip, attendance, lease: None }),
-            annexes,
+            checkout: Some(WorkerPlace {
+                repository: self.repository.clone(),
+                tip,
+                orphan_lock,
+                lease: None,
+            }),
+            other_repos,
             red_before,
-            voice: voice.listener(),
+            on_event: reporter.listener(),
         })
     }
 
@@ -309,10 +314,10 @@ impl OpenRun {
     fn attend(&self) -> Result<(OrphanLock, String), Failure> {
         let path = OrphanLock::beside(self.lock.path());
         let taken = OrphanLock::take_over(&self.lock, &path, Duration::from_secs(5));
-        let (attendance, ended) =
+        let (orphan_lock, ended) =
             taken.map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
         let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
-        Ok((attendance, pids.join(", ")))
+        Ok((orphan_lock, pids.join(", ")))
     }
 
     /// How the run stands now.
@@ -320,7 +325,7 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         RunOpening {
             branch: self.branch.clone(),
-            session: recorder.hand().session.clone(),
+            session: recorder.identity().session.clone(),
             head: self.head,
             share: progress.share(),
             failed: progress.count(State::Failed),
@@ -332,11 +337,15 @@ impl OpenRun {
         }
     }
 
-    fn tools<'a>(&'a self, hand: RunIdentity, scribe: CheckpointWriter<'a>) -> Result<Tools<'a>, Failure> {
+    fn tools<'a>(
+        &'a self,
+        identity: RunIdentity,
+        checkpoints: CheckpointWriter<'a>,
+    ) -> Result<Tools<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the program itself")?;
         Ok(Tools {
             options: &self.options,
-            hand,
+            identity,
             home: self.home.clone(),
             secrets: secrets()?,
             cancel: self.cancel.clone(),
@@ -344,9 +353,9 @@ impl OpenRun {
             toolbox: self.toolbox(&beside),
             hook: self.hook,
             clock: clock::now,
-            sentry: ConfigGuard::default(),
+            config_guard: ConfigGuard::default(),
             reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
-            scribe,
+            checkpoints,
             recalled: Vec::new(),
             playback: None,
             save_every: self.worktree_options().save_every,

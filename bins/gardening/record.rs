@@ -27,11 +27,11 @@ impl OpenRun {
         session: &SessionId,
         (planned, run): (&Planned, &Run),
     ) -> Result<Vec<ResumeContext>, Failure> {
-        let archive = SessionReader::new(&self.repository);
+        let session_reader = SessionReader::new(&self.repository);
         let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_settled());
         let left = planned.plan.leaves().map(|task| &task.id).filter(is_left).collect();
-        match archive.newest(session)? {
-            Some(newest) => Ok(archive.recollections(&newest, &left)?),
+        match session_reader.newest(session)? {
+            Some(newest) => Ok(session_reader.recollections(&newest, &left)?),
             None => Ok(Vec::new()),
         }
     }
@@ -56,19 +56,19 @@ impl OpenRun {
         if args.source == CallSource::Agents {
             return Ok(None);
         }
-        let archive = SessionReader::new(&self.repository);
+        let session_reader = SessionReader::new(&self.repository);
         let unknown = || SessionError::Unknown(session.to_string());
-        let newest = archive.newest(session)?.ok_or_else(unknown)?;
-        let RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) = &newest.record.happening else {
+        let newest = session_reader.newest(session)?.ok_or_else(unknown)?;
+        let RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) = &newest.record.kind else {
             let words = format!("session '{session}' was not just forked from another");
             return Err(Failure::new(Exit::No, words).hint(
                 "play one again with: git arborist session replay <session> --turn <number> --offline",
             ));
         };
-        let origin = archive.newest(&fork.session)?.ok_or_else(unknown)?;
-        let recording = archive.recording(&origin, fork.turn)?;
-        let first = archive.start_of(&origin)?;
-        let RecordKind::Start(start) = &first.record.happening else {
+        let origin = session_reader.newest(&fork.session)?.ok_or_else(unknown)?;
+        let recording = session_reader.recording(&origin, fork.turn)?;
+        let first = session_reader.start_of(&origin)?;
+        let RecordKind::Start(start) = &first.record.kind else {
             return Ok(None);
         };
         let mut trails = BTreeMap::new();
@@ -83,26 +83,26 @@ impl OpenRun {
     }
 
     /// The session of a run that begins or goes on at `tip`.
-    pub(super) fn chronicle(
+    pub(super) fn session_writer(
         &self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
         session: &SessionId,
         tip: Oid,
     ) -> Result<&SessionWriter, Failure> {
-        let chronicle = match SessionWriter::find(&self.repository, session)? {
-            Some(chronicle) => {
-                let newest = chronicle.newest();
+        let session_writer = match SessionWriter::find(&self.repository, session)? {
+            Some(session_writer) => {
+                let newest = session_writer.newest();
                 let before = SessionReader::new(&self.repository).asked_of(&newest)?;
                 let now = args.asked()?;
                 let is_asked = args.source == CallSource::Agents && !args.is_idle;
                 let asked = (is_asked && now != before).then_some(now);
-                let is_told = matches!(newest.record.happening, RecordKind::Resume(_) | RecordKind::Start(_));
+                let is_told = matches!(newest.record.kind, RecordKind::Resume(_) | RecordKind::Start(_));
                 if !is_told || asked.is_some() {
                     let resumed = Resumed { turn: None, commit: tip, asked };
-                    write(&chronicle, tip, &RecordKind::Resume(resumed))?;
+                    write(&session_writer, tip, &RecordKind::Resume(resumed))?;
                 }
-                chronicle
+                session_writer
             }
             None => {
                 let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
@@ -110,7 +110,7 @@ impl OpenRun {
                 SessionWriter::begin(&self.repository, session.clone(), start, clock::now())?
             }
         };
-        Ok(self.chronicle.get_or_init(|| chronicle))
+        Ok(self.session_writer.get_or_init(|| session_writer))
     }
 
     pub(super) fn start(
@@ -141,19 +141,19 @@ impl OpenRun {
     /// In lanes no turn is on the run's own branch: its records do not know by themselves that it has begun there.
     pub(super) fn record_start(
         &self,
-        chronicle: &SessionWriter,
-        scribe: &CheckpointWriter<'_>,
-        voice: &mut Reporter<'_>,
+        session_writer: &SessionWriter,
+        checkpoints: &CheckpointWriter<'_>,
+        reporter: &mut Reporter<'_>,
     ) {
-        if let RecordKind::Start(_) = chronicle.newest().record.happening {
-            let followed = scribe.follow(&self.repository, &self.branch, Status::RunStart);
-            followed.into_iter().for_each(|happening| voice.tell(PipelineEvent { task: None, happening }));
+        if let RecordKind::Start(_) = session_writer.newest().record.kind {
+            let followed = checkpoints.follow(&self.repository, &self.branch, Status::RunStart);
+            followed.into_iter().for_each(|kind| reporter.tell(PipelineEvent { task: None, kind }));
         }
     }
 
     /// The number of the last turn that was written down.
     pub(super) fn last_turn(&self) -> u32 {
-        self.chronicle.get().map_or(0, |chronicle| chronicle.newest().record.totals.turns)
+        self.session_writer.get().map_or(0, |session_writer| session_writer.newest().record.totals.turns)
     }
 
     /// The run is at its end, or rests.
@@ -162,11 +162,11 @@ impl OpenRun {
         ended: &Result<Summary, GardenerError>,
         Share { done, total }: Share,
     ) -> Result<(), Failure> {
-        let Some(chronicle) = self.chronicle.get() else {
+        let Some(session_writer) = self.session_writer.get() else {
             return Ok(());
         };
         let words = format!("{done} of {total} tasks are done");
-        let happening = match ended {
+        let kind = match ended {
             Err(error) => RecordKind::Pause(SessionPause { why: error.to_string() }),
             Ok(summary) if done >= total && summary.is_well() => {
                 RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words })
@@ -177,7 +177,7 @@ impl OpenRun {
             Ok(_) => RecordKind::Pause(SessionPause { why: words }),
         };
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
-        Ok(write(chronicle, tip, &happening)?)
+        Ok(write(session_writer, tip, &kind)?)
     }
 }
 
@@ -195,8 +195,8 @@ pub(crate) fn only_played(record: &Record) -> Failure {
     ))
 }
 
-fn write(chronicle: &SessionWriter, tip: Oid, happening: &RecordKind) -> Result<(), SessionError> {
-    chronicle
-        .append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, happening.clone())))
+fn write(session_writer: &SessionWriter, tip: Oid, kind: &RecordKind) -> Result<(), SessionError> {
+    session_writer
+        .append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, kind.clone())))
         .map(drop)
 }

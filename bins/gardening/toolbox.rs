@@ -21,18 +21,18 @@ impl OpenRun {
     pub(super) fn tell_of_missing_tools(
         &self,
         planned: &Planned,
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), AgentError> {
-        let chains = self.options.staff.chains(&planned.plan)?;
+        let chains = self.options.runners.chains(&planned.plan)?;
         let without: BTreeSet<&str> = chains
             .iter()
             .flat_map(Chain::iter)
-            .filter(|crew| crew.misses_tools())
-            .map(|crew| crew.name.as_str())
+            .filter(|step_runner| step_runner.misses_tools())
+            .map(|step_runner| step_runner.name.as_str())
             .collect();
         for name in without {
-            voice.warn(&format!("'{name}' cannot be given tools, and works without them"));
-            voice.hint(&format!(
+            reporter.warn(&format!("'{name}' cannot be given tools, and works without them"));
+            reporter.hint(&format!(
                 "put {{tools}} or {{tools-file}} where runners.{name}.command takes a list of MCP servers"
             ));
         }
@@ -43,9 +43,9 @@ impl OpenRun {
 impl Brought<'_> {
     /// The commands that agents are offered and that a repository brought along.
     pub(super) fn foreign_tools(&self) -> Result<BTreeSet<String>, AgentError> {
-        let chains = self.options.staff.chains(self.plan)?;
+        let chains = self.options.runners.chains(self.plan)?;
         let is_given = self.workspace.sections.len() > 1
-            || chains.iter().flat_map(Chain::iter).any(|crew| crew.tools == Some(true));
+            || chains.iter().flat_map(Chain::iter).any(|step_runner| step_runner.tools == Some(true));
         Ok(if is_given { self.workspace.foreign_tools() } else { BTreeSet::new() })
     }
 

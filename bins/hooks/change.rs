@@ -41,7 +41,7 @@ enum Voice {
 pub(super) struct HookOptions {
     names: Vec<HookEvent>,
     mode: Mode,
-    voice: Voice,
+    reporter: Voice,
 }
 
 impl HookOptions {
@@ -49,7 +49,7 @@ impl HookOptions {
         Self {
             names,
             mode: if typed.dry_run { Mode::Show } else { Mode::Apply },
-            voice: if typed.quiet { Voice::Quiet } else { Voice::Normal },
+            reporter: if typed.quiet { Voice::Quiet } else { Voice::Normal },
         }
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let names = chosen(&options.names, &repository, &config);
     let plans = names.into_iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
     carry_out(&plans, options, &repository, ui)?;
-    if options.voice == Voice::Normal {
+    if options.reporter == Voice::Normal {
         plans.iter().flat_map(|plan| &plan.notes).for_each(|note| ui.hint(note));
     }
     Ok(Exit::Done)
@@ -96,7 +96,7 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
             repository.exclude(&format!("/{}", agent::SETTINGS))?;
         }
     }
-    if options.voice == Voice::Quiet {
+    if options.reporter == Voice::Quiet {
         return Ok(Exit::Done);
     }
     let done = match (&step, options.mode) {
@@ -130,7 +130,7 @@ fn carry_out(
         if lines.is_empty() && plan.left.is_empty() {
             lines.push(format!("{name}: nothing to do"));
         }
-        if options.voice == Voice::Normal {
+        if options.reporter == Voice::Normal {
             lines.iter().for_each(|line| ui.line(&visible(line)));
         }
     }

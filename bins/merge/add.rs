@@ -81,12 +81,12 @@ pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>
         return Err(QueueError::NoTarget(into).into());
     }
     let known = site.store().load(Some(&site.scope.branch))?;
-    let clerk = TicketMaker { site, args, run: &run, plan: plan.as_ref(), into };
+    let ticket_maker = TicketMaker { site, args, run: &run, plan: plan.as_ref(), into };
     let mut added = Vec::new();
     let mut writes: Vec<(Option<&StoredTicket>, Ticket)> = Vec::new();
     for task in unique(&args.tasks) {
         let old = known.iter().find(|stored| stored.ticket.task == *task);
-        let one = clerk.enlist(task, old.map(|old| &old.ticket))?;
+        let one = ticket_maker.enlist(task, old.map(|old| &old.ticket))?;
         if let Added::Queued(ticket) = &one {
             writes.push((old, Ticket::clone(ticket)));
         }

@@ -53,16 +53,16 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let mut voice = |news: QueueEvent| {
+    let mut reporter = |event: QueueEvent| {
         if !landing.quiet {
-            words::tell(ui, &site, &news);
+            words::tell(ui, &site, &event);
         }
     };
-    let handover = queue.hand_over(task, &options, &mut voice)?;
+    let handover = queue.hand_over(task, &options, &mut reporter)?;
     if handover != Handover::Taken || run_lock.is_none() {
         return say((task, &handover), &site, args, ui);
     }
-    let report = queue.drain(&options, &mut voice)?;
+    let report = queue.drain(&options, &mut reporter)?;
     end_session_after(&site, &report)?;
     if !landing.scope.json {
         tell_of_folder(&site, ui);

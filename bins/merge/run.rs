@@ -159,12 +159,12 @@ fn drain(
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
-        let mut voice = |news: QueueEvent| {
+        let mut reporter = |event: QueueEvent| {
             if !args.quiet {
-                words::tell(ui, site, &news);
+                words::tell(ui, site, &event);
             }
         };
-        all.join(queue.drain(&options, &mut voice)?);
+        all.join(queue.drain(&options, &mut reporter)?);
     }
     end_session_after(site, &all)?;
     Ok(all)
@@ -200,16 +200,16 @@ fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     if has_more || !progress.counted().all(is_done) {
         return Ok(());
     }
-    let Some(chronicle) = SessionWriter::find(&site.repository, &start.session)? else { return Ok(()) };
-    let newest = chronicle.newest().record;
-    if !matches!(newest.happening, RecordKind::Pause(_)) || newest.context.driver != Driver::Run {
+    let Some(session_writer) = SessionWriter::find(&site.repository, &start.session)? else { return Ok(()) };
+    let newest = session_writer.newest().record;
+    if !matches!(newest.kind, RecordKind::Pause(_)) || newest.context.driver != Driver::Run {
         return Ok(());
     }
     let total = progress.share().total;
     let words = format!("{total} of {total} tasks are done");
     let end = RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words });
     let tip = site.repository.require_commit(&site.scope.branch.to_ref())?;
-    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, end.clone())))?;
+    session_writer.append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, end.clone())))?;
     Ok(())
 }
 
@@ -224,8 +224,8 @@ pub(super) fn options(
     let secrets = Secrets::of_environment(std::env::vars_os())?;
     let settings = site.settings(&run)?;
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
-    let staff = RunnerTable::new(&RunnerFlags::default(), &settings);
-    let mut options = QueueOptions::new(&staff, secrets, cancel, clock::now)?;
+    let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
+    let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
     let asked = asked_before(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
         options = options.tested_by(Some(command), Origin::User);
@@ -272,9 +272,9 @@ fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> Has
 
 /// What the run was asked for when it began, or went on.
 fn asked_before(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
-    let archive = SessionReader::new(&site.repository);
-    let newest = run.start.as_ref().map(|start| archive.newest(&start.session)).transpose()?.flatten();
-    Ok(newest.map(|newest| archive.asked_of(&newest)).transpose()?.unwrap_or_default())
+    let session_reader = SessionReader::new(&site.repository);
+    let newest = run.start.as_ref().map(|start| session_reader.newest(&start.session)).transpose()?.flatten();
+    Ok(newest.map(|newest| session_reader.asked_of(&newest)).transpose()?.unwrap_or_default())
 }
 
 /// The test command that the run was given as an option, if the user gave it in this repository: anybody can write the record

@@ -91,8 +91,8 @@ pub(super) fn conflicts_in_short(conflicts: &[MergeConflict]) -> String {
 }
 
 /// Tells each thing in a line on standard error, as it happens.
-pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, news: &QueueEvent) {
-    let line = match news {
+pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
+    let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
             let tone = match &**outcome {

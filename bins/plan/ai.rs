@@ -61,15 +61,15 @@ pub(super) fn plan(
             .hint("run this inside a repository")
     })?;
     let settings = Settings::load(repository, &Config::load(repository)?)?;
-    let crew = RunnerTable::new(&args.flags(), &settings).planner()?;
-    require_runner(&crew)?;
-    let brought = foreign_runner(&crew, &settings).into_iter().collect();
+    let step_runner = RunnerTable::new(&args.flags(), &settings).planner()?;
+    require_runner(&step_runner)?;
+    let brought = foreign_runner(&step_runner, &settings).into_iter().collect();
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
-    crew.require_program()?;
+    step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.
     repository.settle_index(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
-    let made = ask(ui, sources, (repository, &settings, &crew), strictness);
+    let made = ask(ui, sources, (repository, &settings, &step_runner), strictness);
     warn_of_changes(ui, repository, before)?;
     let mut plan = made?;
     plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();
@@ -79,7 +79,7 @@ pub(super) fn plan(
 fn ask(
     ui: &mut Ui,
     sources: &PlanSources,
-    (repository, settings, crew): (&Repository, &Settings, &StepRunner),
+    (repository, settings, step_runner): (&Repository, &Settings, &StepRunner),
     strictness: Strictness,
 ) -> Result<Plan, Failure> {
     let secrets = Secrets::of_environment(std::env::vars_os())?;
@@ -88,20 +88,20 @@ fn ask(
     let doubts = |plan: &Plan| -> Vec<Problem> {
         if strictness == Strictness::Strict { check::findings(plan, None) } else { Vec::new() }
     };
-    let mut voice = Reporter::plain(ui);
+    let mut reporter = Reporter::plain(ui);
     let mut planner = Planner {
-        runner: require_runner(crew)?,
-        model: crew.model.as_deref(),
+        runner: require_runner(step_runner)?,
+        model: step_runner.model.as_deref(),
         dir: repository.top(),
         log: &log,
         caller: Caller {
-            runner: &crew.name,
+            runner: &step_runner.name,
             limits: call_limits(settings),
             backoff: backoff(settings),
             secrets: &secrets,
             cancel: &watch_signals(),
-            attendance: None,
-            voice: &mut |happening| voice.tell(PipelineEvent { task: None, happening }),
+            orphan_lock: None,
+            on_event: &mut |kind| reporter.tell(PipelineEvent { task: None, kind }),
             follower: None,
             expense: Expense::default(),
             retold: None,

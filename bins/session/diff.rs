@@ -54,7 +54,7 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
             },
         );
     }
-    let first = opened.archive().start_of(newest)?;
+    let first = opened.session_reader().start_of(newest)?;
     let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
     let mut is_first = patch.is_empty();
     if !is_first {
@@ -106,7 +106,8 @@ fn differing(
 
 /// The code as it stood when a turn ended: its own commit, or the last before it if it wrote nothing.
 pub(super) fn commit_at(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Oid, Failure> {
-    let archive = opened.archive();
-    let stored = if turn == 0 { archive.start_of(newest)? } else { archive.turn(newest, turn)? };
+    let session_reader = opened.session_reader();
+    let stored =
+        if turn == 0 { session_reader.start_of(newest)? } else { session_reader.turn(newest, turn)? };
     Ok(stored.record.context.head)
 }

@@ -247,7 +247,7 @@ impl SessionShowDocument {
         (start, asked): (&SessionStart, Asked),
         checkpoint: Option<&StoredRecord>,
     ) -> Self {
-        let checkpoint = checkpoint.and_then(|stored| match &stored.record.happening {
+        let checkpoint = checkpoint.and_then(|stored| match &stored.record.kind {
             RecordKind::Checkpoint(checkpoint) => Some(checkpoint.clone()),
             _ => None,
         });

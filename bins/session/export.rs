@@ -63,7 +63,7 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let newest = opened.require(&args.id)?;
     let mut records: Vec<Record> = Vec::new();
-    for stored in opened.archive().walk(newest)? {
+    for stored in opened.session_reader().walk(newest)? {
         records.push(stored?.record);
     }
     records.reverse();

@@ -94,7 +94,7 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     match event.hook_event_name.as_str() {
         // What lies there when the user gives the word is the user's.
         "UserPromptSubmit" => {
-            chronicle(repository, &session, (branch, head))?;
+            session_writer(repository, &session, (branch, head))?;
             mark.set(repository, (repository.snapshot()?, head))
         }
         "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
@@ -103,11 +103,11 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
             take_turn(&Repository::discover_from(repository.top())?, event, &session)
         }
         "SessionEnd" => {
-            let Some(chronicle) = SessionWriter::find(repository, &session)? else {
+            let Some(session_writer) = SessionWriter::find(repository, &session)? else {
                 return Ok(());
             };
             let end = SessionEnd { result: SessionVerdict::Complete, words: String::new() };
-            append(&chronicle, &RecordKind::End(end), head)?;
+            append(&session_writer, &RecordKind::End(end), head)?;
             mark.take_away(repository)
         }
         _ => Ok(()),
@@ -125,21 +125,25 @@ fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Res
         Some(before) if has_words || before.tree != repository.snapshot()? => {}
         _ => return Ok(()),
     }
-    let chronicle = chronicle(repository, session, (branch, head))?;
-    keep(repository, &chronicle, &told, (&TurnScope::Since, Amid::Recorded))
+    let session_writer = session_writer(repository, session, (branch, head))?;
+    keep(repository, &session_writer, &told, (&TurnScope::Since, Amid::Recorded))
 }
 
 /// The writer of the session, which is begun if there is none yet.
-fn chronicle(
+fn session_writer(
     repository: &Repository,
     session: &SessionId,
     (branch, head): (BranchName, Oid),
 ) -> Result<SessionWriter, Failure> {
-    if let Some(chronicle) = SessionWriter::find(repository, session)? {
-        if let RecordKind::End(_) = chronicle.newest().record.happening {
-            append(&chronicle, &RecordKind::Resume(Resumed { turn: None, commit: head, asked: None }), head)?;
+    if let Some(session_writer) = SessionWriter::find(repository, session)? {
+        if let RecordKind::End(_) = session_writer.newest().record.kind {
+            append(
+                &session_writer,
+                &RecordKind::Resume(Resumed { turn: None, commit: head, asked: None }),
+                head,
+            )?;
         }
-        return Ok(chronicle);
+        return Ok(session_writer);
     }
     let start = SessionStart {
         repositories: vec![RepositoryStart { name: name_of(repository), branch, base: head }],

@@ -61,12 +61,12 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
 /// Commits what belongs to a turn, and records it. The branch must be locked.
 pub(super) fn keep(
     repository: &Repository,
-    chronicle: &SessionWriter,
+    session_writer: &SessionWriter,
     told: &ReportedTurn,
     (meant, amid): (&TurnScope, Amid),
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
-    let mark = SessionMark::new(&branch, chronicle.session());
+    let mark = SessionMark::new(&branch, session_writer.session());
     let before = repository.index_stamp();
     let staged = repository.staged_since(head)?;
     if let Some(refusal) = find_unsettled(repository, &staged)? {
@@ -74,14 +74,14 @@ pub(super) fn keep(
             return Err(refusal);
         }
         let turn = Turn { not_committed: Some(refusal.message), ..turn_of(told, &[]) };
-        chronicle.append(clock::now(), |number| {
+        session_writer.append(clock::now(), |number| {
             let turn = Turn { number, ..turn.clone() };
             Ok::<_, SessionError>(DraftRecord::at(head, RecordKind::Turn(turn)))
         })?;
         return mark.set(repository, (repository.snapshot()?, head));
     }
     settle(repository, &branch, head)?;
-    let mut recorder = RunRecorder::new(repository, branch, chronicle.session().clone(), head)?;
+    let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
     let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
@@ -92,13 +92,13 @@ pub(super) fn keep(
     let is_all_ours = tree == snapshot && staged.is_empty() && index.follows(before);
     let index = is_all_ours.then_some(&index);
     let delivery = StagedCommit { tree, tip: head, changes: &changes, index };
-    let pipeline = chronicle.newest().record.context.pipeline;
+    let pipeline = session_writer.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
         entry: (!changes.is_empty()).then(|| commit_of(told, &pipeline, &changes).entry()),
         turn: Turn { not_committed: already_changed(&left_out), ..turn_of(told, &changes) },
         transcript: None,
     };
-    chronicle.deliver_turn(&mut recorder, delivery, clock::now(), draft)?;
+    session_writer.deliver_turn(&mut recorder, delivery, clock::now(), draft)?;
     mark.set(repository, (snapshot, recorder.head()))
 }
 

@@ -77,7 +77,7 @@ impl Onward {
         opened: &OpenSessions,
         newest: &StoredRecord,
     ) -> Result<ResumeOptions<'_>, Failure> {
-        let asked = opened.archive().asked_of(newest)?;
+        let asked = opened.session_reader().asked_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
         let mut wishes = ResumeOptions { onward: self, options: Vec::new(), test: None };
@@ -186,7 +186,7 @@ impl ResumeOptions<'_> {
         newest: &StoredRecord,
     ) -> Result<Option<Asked>, Failure> {
         let now = self.read()?.asked()?;
-        Ok(Some(now).filter(|now| opened.archive().asked_of(newest).ok().as_ref() != Some(now)))
+        Ok(Some(now).filter(|now| opened.session_reader().asked_of(newest).ok().as_ref() != Some(now)))
     }
 
     /// As the run understands them.

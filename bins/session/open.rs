@@ -35,7 +35,7 @@ pub(super) struct OpenSessions {
 }
 
 impl OpenSessions {
-    pub(super) fn archive(&self) -> SessionReader<'_> {
+    pub(super) fn session_reader(&self) -> SessionReader<'_> {
         SessionReader::new(&self.repository)
     }
 

@@ -87,7 +87,7 @@ pub(super) fn seen_at(
     }
     let (session, pipeline) = (&newest.record.session, PipelineName::new(&newest.record.context.pipeline));
     let known = known_at(opened, newest, point)?;
-    let first = opened.archive().start_of(newest)?;
+    let first = opened.session_reader().start_of(newest)?;
     let bases = &start_in(&first)?.repositories;
     for section in workspace.sections.iter().filter(|section| !section.is_main) {
         let branch = section.session_branch(&pipeline, session)?;
@@ -141,7 +141,7 @@ fn not_here(name: &RepoName) -> Failure {
 }
 
 fn known_at(opened: &OpenSessions, newest: &StoredRecord, point: Oid) -> Result<Known, Failure> {
-    let base = opened.archive().start_of(newest)?.record.context.head;
+    let base = opened.session_reader().start_of(newest)?.record.context.head;
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
@@ -201,9 +201,10 @@ impl Other {
     /// Brings the tree back there, by a commit on the session's branch.
     pub(super) fn restore(&self, session: &SessionId, task: &TaskId, words: &str) -> Result<(), Failure> {
         let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
-        let house = Pool::open(&self.repository, &self.branch, options)?.house(session)?;
-        let (mut recorder, tree, changes) = put_back(&house, (&self.branch, session), self.point)?;
-        let tip = house.repository.load_commits(&[recorder.head()])?;
+        let session_worktree =
+            Pool::open(&self.repository, &self.branch, options)?.session_worktree(session)?;
+        let (mut recorder, tree, changes) = put_back(&session_worktree, (&self.branch, session), self.point)?;
+        let tip = session_worktree.repository.load_commits(&[recorder.head()])?;
         let is_back = tip.first().and_then(Event::of).is_some_and(|event| event.status() == Status::Reset);
         let is_there = recorder.head() == self.point || (is_back && changes.is_empty());
         if !is_there {

@@ -102,7 +102,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         forked_from: None,
         offline: false,
     };
-    let chronicle = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
+    let session_writer = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
     // What lies there now is the user's, and goes into no turn.
     if repository.worktree.is_some() {
         mark.set(repository, (repository.snapshot()?, base))?;
@@ -110,15 +110,15 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     if !args.json.json {
         ui.line(session.as_str());
     }
-    tell(&chronicle, &args.json, ui)
+    tell(&session_writer, &args.json, ui)
 }
 
 /// The newest record, where that was asked for.
-fn tell(chronicle: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
+fn tell(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
     if !args.json {
         return Ok(Exit::Done);
     }
-    let StoredRecord { commit, record } = chronicle.newest();
+    let StoredRecord { commit, record } = session_writer.newest();
     document::print(ui, &RecordedDocument { commit: commit.to_string(), record })
 }
 
@@ -136,7 +136,7 @@ pub(super) fn name_of(repository: &Repository) -> String {
 }
 
 /// The writer of a session that another driver has begun, whose branch is checked out here.
-pub(super) fn chronicle(opened: &OpenSessions, args: &SessionArg) -> Result<SessionWriter, Failure> {
+pub(super) fn session_writer(opened: &OpenSessions, args: &SessionArg) -> Result<SessionWriter, Failure> {
     let newest = opened.shelf.require(&args.session)?;
     let record = &newest.record;
     let session = &record.session;
@@ -159,23 +159,23 @@ pub(super) fn chronicle(opened: &OpenSessions, args: &SessionArg) -> Result<Sess
 
 pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let chronicle = chronicle(&opened, &args.session)?;
+    let session_writer = session_writer(&opened, &args.session)?;
     let (_, head) = place(&opened.repository)?;
     let newest = opened.shelf.require(&args.session.session)?;
-    let before = match opened.archive().checkpoint_of(newest)? {
+    let before = match opened.session_reader().checkpoint_of(newest)? {
         Some(stored) => stored.record.context.head,
-        None => opened.archive().start_of(newest)?.record.context.head,
+        None => opened.session_reader().start_of(newest)?.record.context.head,
     };
     let has_changed = before != head;
     let snapshot = has_changed.then(|| (name_of(&opened.repository), head));
-    let happening = RecordKind::Checkpoint(Checkpoint {
+    let kind = RecordKind::Checkpoint(Checkpoint {
         node: args.node.clone(),
         step: args.step.clone(),
         status: args.status.clone(),
         snapshot: snapshot.into_iter().collect(),
     });
-    append(&chronicle, &happening, head)?;
-    tell(&chronicle, &args.json, ui)
+    append(&session_writer, &kind, head)?;
+    tell(&session_writer, &args.json, ui)
 }
 
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
@@ -184,16 +184,16 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     if newest.record.context.driver == Driver::Run {
         return give_up(&opened, newest, args, ui);
     }
-    let chronicle = chronicle(&opened, &args.session)?;
+    let session_writer = session_writer(&opened, &args.session)?;
     let (branch, head) = place(&opened.repository)?;
     let result = match args.result {
         None | Some(ResultWord::Complete) => SessionVerdict::Complete,
         Some(ResultWord::Failed) => SessionVerdict::Failed,
     };
-    let happening = RecordKind::End(SessionEnd { result, words: args.message.clone() });
-    append(&chronicle, &happening, head)?;
-    SessionMark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
-    tell(&chronicle, &args.json, ui)
+    let kind = RecordKind::End(SessionEnd { result, words: args.message.clone() });
+    append(&session_writer, &kind, head)?;
+    SessionMark::new(&branch, session_writer.session()).take_away(&opened.repository)?;
+    tell(&session_writer, &args.json, ui)
 }
 
 /// Ends a run that rests or was killed, so that nothing waits for it any more. Its branch and its records stay.
@@ -211,16 +211,16 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
     }
     let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
     let words = if args.message.is_empty() { "given up".to_owned() } else { args.message.clone() };
-    let chronicle = SessionWriter::after(&opened.repository, newest.clone());
-    append(&chronicle, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
+    let session_writer = SessionWriter::after(&opened.repository, newest.clone());
+    append(&session_writer, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
     if !args.json.json {
         ui.note(&format!("session '{session}' is given up; its branch '{branch}' stays"));
     }
-    tell(&chronicle, &args.json, ui)
+    tell(&session_writer, &args.json, ui)
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {
-    match newest.record.happening {
+    match newest.record.kind {
         RecordKind::End(_) => {
             let words = format!("session '{}' has ended", newest.record.session);
             Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"))
@@ -230,8 +230,8 @@ fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {
 }
 
 /// Records what happened to the branch at `head`.
-pub(super) fn append(chronicle: &SessionWriter, happening: &RecordKind, head: Oid) -> Outcome {
-    let draft = |_| Ok::<_, SessionError>(DraftRecord::at(head, happening.clone()));
-    chronicle.append(clock::now(), draft)?;
+pub(super) fn append(session_writer: &SessionWriter, kind: &RecordKind, head: Oid) -> Outcome {
+    let draft = |_| Ok::<_, SessionError>(DraftRecord::at(head, kind.clone()));
+    session_writer.append(clock::now(), draft)?;
     Ok(Exit::Done)
 }

@@ -24,7 +24,7 @@ use super::{
     others,
     plumbing::name_of,
     resume::lock,
-    session_worktree::{go_on, house},
+    session_worktree::{go_on, session_worktree},
     show::start_in,
     then::{self, Moment},
 };
@@ -56,7 +56,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     }
     let moment = Moment::of(&opened, newest, args.turn)?;
     let commit = moment.commit;
-    let first = opened.archive().start_of(newest)?;
+    let first = opened.session_reader().start_of(newest)?;
     let start = start_in(&first)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
@@ -68,17 +68,17 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     brought::require(&opened, &wishes, (commit, Some(&plan)), None, ui)?;
     let Asked { options, withheld } = match wishes.asked(&opened, newest)? {
         Some(asked) => asked,
-        None => opened.archive().asked_of(newest)?,
+        None => opened.session_reader().asked_of(newest)?,
     };
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
-    let house = house(&opened, &branch, &session, &args.onward, ui)?;
-    announce(&opened, &house, newest, (&session, &branch), (&moment, &plan))?;
+    let session_worktree = session_worktree(&opened, &branch, &session, &args.onward, ui)?;
+    announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
         "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
         args.turn,
         newest.record.session,
-        house.path.display()
+        session_worktree.path.display()
     ));
     if !args.onward.json {
         ui.line(session.as_str());
@@ -88,7 +88,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         wishes.without_agents();
         wishes.switch("offline");
     }
-    go_on(&house, &branch, wishes)
+    go_on(&session_worktree, &branch, wishes)
 }
 
 /// Whether all that would be played is here, before anything is begun.
@@ -99,7 +99,7 @@ fn require_recording(
     turn: u32,
 ) -> Result<(), Failure> {
     others::require_all(opened, newest, start)?;
-    let recording = opened.archive().recording(newest, turn)?;
+    let recording = opened.session_reader().recording(newest, turn)?;
     if recording.calls.values().all(Vec::is_empty) {
         let words = format!("session '{}' recorded nothing after turn {turn}", newest.record.session);
         return Err(Failure::new(Exit::No, words));
@@ -136,7 +136,7 @@ fn begin(
 /// Writes the start of the new run on its branch. All tasks stand there as they stood right after the turn.
 fn announce(
     opened: &OpenSessions,
-    house: &SessionWorktree,
+    session_worktree: &SessionWorktree,
     newest: &StoredRecord,
     (session, branch): (&SessionId, &BranchName),
     (moment, plan): (&Moment, &PlanRef),
@@ -145,7 +145,8 @@ fn announce(
     let _lock = lock(repository, branch)?;
     // The plan that held at that turn, not the file: agents may have edited it by then.
     let frozen = then::frozen_plan(opened, newest, moment)?;
-    let mut recorder = RunRecorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
+    let mut recorder =
+        RunRecorder::new(&session_worktree.repository, branch.clone(), session.clone(), moment.commit)?;
     let freeze = FrozenPlan::Kept(frozen.as_ref().unwrap_or(plan));
     write_start_of(&mut recorder, freeze, Some(&newest.record.session))?;
     for then in then::at(opened, newest, moment)? {

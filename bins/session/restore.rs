@@ -32,14 +32,14 @@ use crate::ui::Ui;
 pub(super) fn turn(
     opened: &OpenSessions,
     newest: &StoredRecord,
-    (house, history): (&SessionWorktree, &Run),
+    (session_worktree, history): (&SessionWorktree, &Run),
     number: u32,
     ui: &mut Ui,
 ) -> Result<Oid, Failure> {
-    let stored = opened.archive().turn(newest, number)?;
+    let stored = opened.session_reader().turn(newest, number)?;
     let session = &stored.record.session;
     let branch = &newest.record.context.branch;
-    let lock = lock(&house.repository, branch)?;
+    let lock = lock(&session_worktree.repository, branch)?;
     let _attendance = attend(&lock, ui)?;
     let moment = Moment::of(opened, newest, number)?;
     let (commit, head) = (moment.commit, moment.point.head);
@@ -51,8 +51,8 @@ pub(super) fn turn(
         let words = others::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
-    let (mut recorder, tree, changes) = put_back(house, (branch, session), commit)?;
-    let (repository, tip) = (&house.repository, recorder.head());
+    let (mut recorder, tree, changes) = put_back(session_worktree, (branch, session), commit)?;
+    let (repository, tip) = (&session_worktree.repository, recorder.head());
     let is_under_way = head == stored.record.context.head;
     let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
     if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
@@ -74,16 +74,16 @@ pub(super) fn turn(
 /// Makes the worktree of a session's branch what it was at `commit`, and gives who writes that down, with what changes. What
 /// is not committed there is not overwritten.
 pub(super) fn put_back<'h>(
-    house: &'h SessionWorktree,
+    session_worktree: &'h SessionWorktree,
     (branch, session): (&BranchName, &SessionId),
     commit: Oid,
 ) -> Result<(RunRecorder<'h>, Oid, Vec<TreeChange>), Failure> {
-    let repository = &house.repository;
+    let repository = &session_worktree.repository;
     let tip = repository.require_commit(&branch.to_ref())?;
     let tree = repository.tree_of(commit)?;
     let is_there = repository.snapshot()? == tree;
     if !is_there && !repository.is_clean()? {
-        let words = format!("'{}' holds something that is not committed", house.path.display());
+        let words = format!("'{}' holds something that is not committed", session_worktree.path.display());
         return Err(Failure::new(Exit::Person, words).hint("commit it, or put it aside: git stash -u"));
     }
     settle(repository, branch, tip)?;
@@ -98,13 +98,13 @@ pub(super) fn put_back<'h>(
 
 /// What a crashed run left running is ended before anything is looked at: it would go on to write into what comes back.
 fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
-    let (attendance, EndedProcesses(ended)) =
+    let (orphan_lock, EndedProcesses(ended)) =
         OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
     if !ended.is_empty() {
         let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
         ui.warn(&format!("ended what a crashed run had left running: {}", pids.join(", ")));
     }
-    Ok(attendance)
+    Ok(orphan_lock)
 }
 
 /// What is brought back.

@@ -28,7 +28,7 @@ use super::{
     open::{OpenSessions, open},
     plumbing::append,
     restore,
-    session_worktree::{go_on, house, is_own_branch},
+    session_worktree::{go_on, is_own_branch, session_worktree},
 };
 use crate::{
     clock,
@@ -77,13 +77,13 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
     follow.go(ui)?;
-    let house = house(&opened, branch, &record.session, &args.onward, ui)?;
-    let is_guest = house.is_made && !is_own_branch(&opened, record)?;
+    let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
+    let is_guest = session_worktree.is_made && !is_own_branch(&opened, record)?;
     if is_guest {
         wishes.switch("give-back");
     }
-    let stopped = enter(&opened, args, (newest, &history), &house, (wishes, had_failed), ui);
-    if is_guest && house.is_new {
+    let stopped = enter(&opened, args, (newest, &history), &session_worktree, (wishes, had_failed), ui);
+    if is_guest && session_worktree.is_new {
         give_back(&opened.repository, branch, ui);
     }
     stopped
@@ -94,12 +94,12 @@ fn enter(
     opened: &OpenSessions,
     args: &ResumeArgs,
     (newest, history): (&StoredRecord, &Run),
-    house: &SessionWorktree,
+    session_worktree: &SessionWorktree,
     (mut wishes, had_failed): (ResumeOptions<'_>, bool),
     ui: &mut Ui,
 ) -> Outcome {
     let (record, branch) = (&newest.record, &newest.record.context.branch);
-    let has_changed = plan_has_changed(&opened.repository, house, history)?;
+    let has_changed = plan_has_changed(&opened.repository, session_worktree, history)?;
     if let (Some(changed), false) = (&has_changed, args.plan_changed) {
         let words =
             format!("the plan has changed since session '{}' rested:\n{}", record.session, changed.words);
@@ -109,25 +109,29 @@ fn enter(
         );
         return Err(Failure::new(Exit::Person, words).hint(hint));
     }
-    let chronicle = SessionWriter::after(&opened.repository, newest.clone());
+    let session_writer = SessionWriter::after(&opened.repository, newest.clone());
     let commit = match args.turn {
-        Some(number) => restore::turn(opened, newest, (house, history), number, ui)?,
+        Some(number) => restore::turn(opened, newest, (session_worktree, history), number, ui)?,
         None => opened.repository.require_commit(&branch.to_ref())?,
     };
     if let Some(changed) = &has_changed {
         // The run commits it with the word that it is accepted.
-        bring(&house.path, &changed.path, &changed.bytes)?;
+        bring(&session_worktree.path, &changed.path, &changed.bytes)?;
     }
     let asked = wishes.asked(opened, newest)?;
-    append(&chronicle, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
+    append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
     if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }
     if has_changed.is_some() {
         wishes.switch("accept-changes");
     }
-    ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
-    go_on(house, branch, wishes)
+    ui.note(&format!(
+        "session '{}' goes on on '{branch}' in '{}'",
+        record.session,
+        session_worktree.path.display()
+    ));
+    go_on(session_worktree, branch, wishes)
 }
 
 /// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
@@ -166,7 +170,7 @@ fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
 /// A session whose newest record was not written here, but a moment ago, may be at work somewhere else.
 fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> Result<(), Failure> {
     let record = &stored.record;
-    let is_at_rest = matches!(record.happening, RecordKind::Pause(_) | RecordKind::End(_));
+    let is_at_rest = matches!(record.kind, RecordKind::Pause(_) | RecordKind::End(_));
     let is_recent = clock::now().saturating_sub(record.time) < BUSY.as_secs().cast_signed();
     let was_here =
         known.contains(&stored.commit) && opened.repository.run_lock(&record.context.branch).exists();
@@ -184,8 +188,8 @@ fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> R
 
 /// Whether a session has failed, also where it was resumed since and came to nothing.
 fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Failure> {
-    for stored in opened.archive().walk(newest)? {
-        match stored?.record.happening {
+    for stored in opened.session_reader().walk(newest)? {
+        match stored?.record.kind {
             RecordKind::Resume(_) => {}
             RecordKind::End(SessionEnd { result: SessionVerdict::Failed, .. }) => return Ok(true),
             _ => return Ok(false),
@@ -249,7 +253,7 @@ struct ChangedPlan {
 /// The plan's file, where the session works or in the user's checkout, if it is not as it was frozen.
 fn plan_has_changed(
     here: &Repository,
-    house: &SessionWorktree,
+    session_worktree: &SessionWorktree,
     history: &Run,
 ) -> Result<Option<ChangedPlan>, Failure> {
     let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
@@ -260,7 +264,7 @@ fn plan_has_changed(
         return Ok(None);
     };
     let before = Plan::read(path, &bytes)?;
-    for top in [house.path.as_path(), here.top()] {
+    for top in [session_worktree.path.as_path(), here.top()] {
         let Ok(bytes) = safe_files::read_beneath(top, path) else {
             continue;
         };

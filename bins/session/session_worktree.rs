@@ -19,7 +19,7 @@ use super::{
 use crate::{approval, entry::Outcome, ui::Ui};
 
 /// Where the branch is checked out; if it is nowhere, in a worktree that is made for it.
-pub(super) fn house(
+pub(super) fn session_worktree(
     opened: &OpenSessions,
     branch: &BranchName,
     session: &SessionId,
@@ -30,13 +30,13 @@ pub(super) fn house(
     let options = WorktreeOptions::new(&settings, &Cancel::new());
     let commands = options.foreign_commands();
     let pool = Pool::open(&opened.repository, branch, options)?;
-    if let Some(house) = pool.find_house()? {
-        return Ok(house);
+    if let Some(session_worktree) = pool.find_house()? {
+        return Ok(session_worktree);
     }
     approval::require(&opened.repository, &commands, onward.consent(), ui)?;
-    let house = pool.house(session)?;
-    house.notes.iter().for_each(|note| ui.note(&note.to_string()));
-    Ok(house)
+    let session_worktree = pool.session_worktree(session)?;
+    session_worktree.notes.iter().for_each(|note| ui.note(&note.to_string()));
+    Ok(session_worktree)
 }
 
 /// Whether a branch was made for its session. Any other is the user's, who may want it back.
@@ -48,14 +48,18 @@ pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bo
 
 /// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
 /// killed, tasks are worked on in worktrees of their own.
-pub(super) fn go_on(house: &SessionWorktree, branch: &BranchName, mut wishes: ResumeOptions<'_>) -> Outcome {
-    let is_killed = !Unfinished::find_all(&house.repository, branch)?.is_empty();
-    if !is_killed && !house.repository.is_clean()? {
+pub(super) fn go_on(
+    session_worktree: &SessionWorktree,
+    branch: &BranchName,
+    mut wishes: ResumeOptions<'_>,
+) -> Outcome {
+    let is_killed = !Unfinished::find_all(&session_worktree.repository, branch)?.is_empty();
+    if !is_killed && !session_worktree.repository.is_clean()? {
         wishes.switch("isolate");
     }
     let beside = std::env::current_exe().context("could not find the program itself")?;
     let program = Program::new(beside.with_file_name("git-arborist-gardener"))
-        .dir(&house.path)
+        .dir(&session_worktree.path)
         .args(wishes.into_options());
     let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
     // The session has its branch, whatever is configured for new ones.

@@ -55,9 +55,9 @@ pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
     if let Some(number) = args.turn {
         return show_turn(args, &opened, newest, number, ui);
     }
-    let archive = opened.archive();
-    let (first, checkpoint) = (archive.start_of(newest)?, archive.checkpoint_of(newest)?);
-    let (start, asked) = (start_in(&first)?, archive.asked_of(newest)?);
+    let session_reader = opened.session_reader();
+    let (first, checkpoint) = (session_reader.start_of(newest)?, session_reader.checkpoint_of(newest)?);
+    let (start, asked) = (start_in(&first)?, session_reader.asked_of(newest)?);
     if args.json.json {
         let session = SessionDocument::new(&opened, newest);
         return document::print(
@@ -71,7 +71,7 @@ pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
 
 /// What a session began with, from its first record.
 pub(super) fn start_in(first: &StoredRecord) -> Result<&SessionStart, Failure> {
-    match &first.record.happening {
+    match &first.record.kind {
         RecordKind::Start(start) => Ok(start),
         other => {
             let words = format!("session '{}' begins with '{}'", first.record.session, other.kind());
@@ -96,7 +96,7 @@ fn show(
             ui.line(&format!("  {name:<10} {}", visible(&value)));
         }
     };
-    field("why", why(&record.happening));
+    field("why", why(&record.kind));
     field("plan", plan_of(record.context.plan.as_deref()));
     field("branch", record.context.branch.to_string());
     field("base", start.repositories.first().map(|first| first.base.short()).unwrap_or_default());
@@ -127,8 +127,8 @@ fn show(
 }
 
 /// Why a session stands as it does, where somebody said it.
-fn why(happening: &RecordKind) -> String {
-    match happening {
+fn why(kind: &RecordKind) -> String {
+    match kind {
         RecordKind::Pause(SessionPause { why }) => why.clone(),
         RecordKind::End(SessionEnd { words, .. }) => words.clone(),
         _ => String::new(),
@@ -136,7 +136,7 @@ fn why(happening: &RecordKind) -> String {
 }
 
 fn checkpoint_words(stored: &StoredRecord) -> String {
-    let RecordKind::Checkpoint(Checkpoint { node, status, .. }) = &stored.record.happening else {
+    let RecordKind::Checkpoint(Checkpoint { node, status, .. }) = &stored.record.kind else {
         return String::new();
     };
     let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
@@ -150,7 +150,7 @@ fn show_turn(
     number: u32,
     ui: &mut Ui,
 ) -> Outcome {
-    let stored = opened.archive().turn(newest, number)?;
+    let stored = opened.session_reader().turn(newest, number)?;
     let Some(turn) = stored.record.turn() else {
         return Err(Failure::new(Exit::Fatal, "the record of the turn is none"));
     };
@@ -164,7 +164,7 @@ fn show_turn(
         let (session, record) = (stored.record.session.to_string(), stored.commit.to_string());
         return document::print(ui, &TurnDocument { session, record, turn, patch, other_patches });
     }
-    let first = opened.archive().start_of(newest)?;
+    let first = opened.session_reader().start_of(newest)?;
     let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
     let here = here.filter(|_| !turn.others.is_empty());
     tell_turn(ui, &stored, turn, here);
@@ -254,9 +254,9 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let newest = opened.require(&args.id)?;
     let (mut turns, mut rows, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
-    for stored in opened.archive().walk(newest)? {
+    for stored in opened.session_reader().walk(newest)? {
         let StoredRecord { record, .. } = stored?;
-        match record.happening {
+        match record.kind {
             RecordKind::Turn(turn) => {
                 rows.push(turn_cells(&turn));
                 turns.push(turn);

@@ -60,7 +60,7 @@ pub(super) struct Moment {
 impl Moment {
     /// What a task in a lane did and what had landed beside it are joined.
     pub(super) fn of(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Self, Failure> {
-        let point = opened.archive().point(newest, turn)?;
+        let point = opened.session_reader().point(newest, turn)?;
         let SessionPoint { head, tip, .. } = point;
         let repository = &opened.repository;
         if repository.is_ancestor(tip, head)? {
@@ -103,7 +103,7 @@ pub(super) fn at(
     newest: &StoredRecord,
     moment: &Moment,
 ) -> Result<Vec<Then>, Failure> {
-    let base = opened.archive().start_of(newest)?.record.context.head;
+    let base = opened.session_reader().start_of(newest)?.record.context.head;
     let Moment { commit, point } = moment;
     let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
     point.failed.map(|failed| before.remove(&failed));

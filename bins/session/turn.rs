@@ -18,7 +18,7 @@ use super::{
     keep::{Amid, TurnScope, keep, lock},
     open::{JsonArgs, open},
     paths::named_paths,
-    plumbing::{SessionArg, chronicle},
+    plumbing::{SessionArg, session_writer},
 };
 use crate::{clock, document, entry::Outcome, gardening::dollars, ui::Ui};
 
@@ -73,20 +73,21 @@ pub(super) struct ReportedTurn {
 pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
     let _lock = lock(&Repository::discover()?)?;
     let opened = open(ui)?;
-    let chronicle = chronicle(&opened, &args.session)?;
+    let session_writer = session_writer(&opened, &args.session)?;
     let paths = args.files_from.as_deref().map(|file| named_paths(&opened.repository, file)).transpose()?;
     if let Some(number) = args.turn {
-        let next = chronicle.newest().record.totals.turns.saturating_add(1);
+        let next = session_writer.newest().record.totals.turns.saturating_add(1);
         if number != next {
-            let words = format!("the next turn of session '{}' is {next}, not {number}", chronicle.session());
+            let words =
+                format!("the next turn of session '{}' is {next}, not {number}", session_writer.session());
             return Err(Failure::new(Exit::No, words).hint("leave --turn out to take the next number"));
         }
     }
     let meant = paths.map_or(TurnScope::Since, TurnScope::Paths);
-    keep(&opened.repository, &chronicle, &args.told, (&meant, Amid::Refused))?;
-    let turn = chronicle.newest();
+    keep(&opened.repository, &session_writer, &args.told, (&meant, Amid::Refused))?;
+    let turn = session_writer.newest();
     if let (true, Some(told)) = (args.json.json, turn.record.turn()) {
-        let (session, record) = (chronicle.session().to_string(), turn.commit.to_string());
+        let (session, record) = (session_writer.session().to_string(), turn.commit.to_string());
         return document::print(
             ui,
             &TurnDocument { session, record, turn: told.clone(), patch: None, other_patches: Vec::new() },

@@ -95,6 +95,6 @@ fn origin_elsewhere(
     let Some(((name, repository), commit)) = elsewhere.find_commit(revision)? else {
         return Err(GitError::Unknown(revision.to_owned(), "commit").into());
     };
-    let origin = opened.archive().origin(repository, commit)?;
+    let origin = opened.session_reader().origin(repository, commit)?;
     Ok((commit, origin.map(|origin| (origin, Some(name.clone())))))
 }

@@ -24,7 +24,7 @@ pub(crate) trait Scene: Send + 'static {
     type News: Send;
 
     /// Something has happened.
-    fn hear(&mut self, news: Self::News);
+    fn hear(&mut self, event: Self::News);
 
     /// The rows to be shown on so many columns, at most `most` of them.
     fn rows(&self, columns: usize, most: usize) -> Vec<StyledRow>;
@@ -98,9 +98,9 @@ impl<N: Send + 'static> Live<N> {
 
 impl<N> Live<N> {
     /// Tells what has happened.
-    pub(crate) fn tell(&self, news: N) {
+    pub(crate) fn tell(&self, event: N) {
         if let Some(sender) = &self.sender {
-            let _ = sender.send(news);
+            let _ = sender.send(event);
         }
     }
 }
@@ -120,8 +120,8 @@ fn watch<S: Scene>(mut scene: S, receiver: &Receiver<S::News>, brush: Brush) {
     let mut next = drawn;
     loop {
         match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Ok(news) => {
-                scene.hear(news);
+            Ok(event) => {
+                scene.hear(event);
                 next = next.min(drawn + CALM);
             }
             Err(RecvTimeoutError::Timeout) => {

@@ -54,14 +54,14 @@ pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
         ui,
     )?;
     let base = base(args, &opened, ui)?;
-    let (lease, dirt) = thread::scope(|scope| {
-        let dirt = scope.spawn(|| find_dirt(args, &opened));
+    let (lease, changed_paths) = thread::scope(|scope| {
+        let changed_paths = scope.spawn(|| find_dirt(args, &opened));
         let pool = &opened.pool;
         let lease = if args.lane { pool.lease(&args.task, base) } else { pool.add(&args.task, base) };
-        (lease, dirt.join())
+        (lease, changed_paths.join())
     });
     let lease = lease?;
-    if let Ok(Some(words)) = dirt {
+    if let Ok(Some(words)) = changed_paths {
         ui.warn(&words);
     }
     tell(&lease, &opened, ui)?;
@@ -156,9 +156,10 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
     if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
         return None;
     }
-    let dirt = opened.repository.dirt().ok().filter(|dirt| !dirt.is_empty())?;
-    let shown: Vec<String> = dirt.iter().take(5).map(UncommittedPath::shown).collect();
-    let more = if dirt.len() > shown.len() { ", …" } else { "" };
+    let changed_paths =
+        opened.repository.changed_paths().ok().filter(|changed_paths| !changed_paths.is_empty())?;
+    let shown: Vec<String> = changed_paths.iter().take(5).map(UncommittedPath::shown).collect();
+    let more = if changed_paths.len() > shown.len() { ", …" } else { "" };
     Some(format!("not committed, so not in the worktree: {}{more}", shown.join(", ")))
 }
 

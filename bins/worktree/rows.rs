@@ -129,7 +129,7 @@ impl WorktreeRow {
         let Some(standing) = self.standing.as_ref().filter(|standing| !standing.is_missing) else {
             return Ok(());
         };
-        let dirty = pool.view(standing)?.dirt()?.len();
+        let dirty = pool.view(standing)?.changed_paths()?.len();
         self.long = Some(Long { dirty, size: size_of(&standing.path) });
         Ok(())
     }

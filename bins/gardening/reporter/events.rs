@@ -33,10 +33,10 @@ pub(super) fn note(level: NoteLevel, words: &str) -> RunEvent {
 }
 
 /// What has happened; where it ended a task, that too.
-pub(super) fn of(news: &PipelineEvent) -> Vec<RunEvent> {
+pub(super) fn of(event: &PipelineEvent) -> Vec<RunEvent> {
     let time = now();
-    let task = news.task.as_ref().map(ToString::to_string);
-    let event = match &news.happening {
+    let task = event.task.as_ref().map(ToString::to_string);
+    let event = match &event.kind {
         PipelineEventKind::Begins { name, attempt, step, by } => RunEvent::StepBegins {
             time,
             task,

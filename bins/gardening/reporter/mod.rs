@@ -47,7 +47,7 @@ pub(crate) struct Reporter<'u> {
     manner: Manner,
     story: Story,
     live: Option<Live<PipelineEvent>>,
-    courier: Option<Pusher>,
+    pusher: Option<Pusher>,
     /// The repositories whose last push failed.
     unpushed: BTreeSet<String>,
     /// What was advised for remotes.
@@ -71,7 +71,7 @@ impl<'u> Reporter<'u> {
             manner: Manner::Lines,
             story: Story::default(),
             live: None,
-            courier: None,
+            pusher: None,
             unpushed: BTreeSet::new(),
             hinted: BTreeSet::new(),
         }
@@ -122,25 +122,25 @@ impl<'u> Reporter<'u> {
 
     /// Who is told by a run what happens.
     pub(crate) fn listener<'a>(&'a mut self) -> Box<dyn FnMut(PipelineEvent) + Send + 'a> {
-        Box::new(move |news| self.tell(news))
+        Box::new(move |event| self.tell(event))
     }
 
     /// Tells what has happened.
-    pub(crate) fn tell(&mut self, news: PipelineEvent) {
-        self.story.hear(&news);
-        self.note_checkpoint(&news);
-        let is_trouble = matches!(news.happening, PipelineEventKind::Recorded { why: Some(_), .. });
+    pub(crate) fn tell(&mut self, event: PipelineEvent) {
+        self.story.hear(&event);
+        self.note_checkpoint(&event);
+        let is_trouble = matches!(event.kind, PipelineEventKind::Recorded { why: Some(_), .. });
         match self.manner {
-            Manner::Events => events::of(&news).iter().for_each(|event| self.event(event)),
+            Manner::Events => events::of(&event).iter().for_each(|event| self.event(event)),
             Manner::Quiet if !is_trouble => {}
             Manner::Lines | Manner::Quiet => {
-                if let Some(line) = words::line(self.ui.err_brush(), &news) {
+                if let Some(line) = words::line(self.ui.err_brush(), &event) {
                     self.ui.err(&format!("{line}\n"));
                 }
             }
         }
         if let Some(live) = &self.live {
-            live.tell(news);
+            live.tell(event);
         }
         self.tell_pushes();
     }
@@ -162,7 +162,7 @@ impl<'u> Reporter<'u> {
             Err(error) => {
                 let so_far = Summary { raise: error.raise(), ..self.story.so_far() };
                 let mut failure = Failure::from(error);
-                if let Some(begun) = self.story.begun().filter(|_| opened.house().is_some()) {
+                if let Some(begun) = self.story.begun().filter(|_| opened.session_worktree().is_some()) {
                     name_session(&mut failure.hints, begun, opened.last_turn());
                 }
                 let _ = self.summarize(opened, planned, &so_far, Some(&failure.message));
@@ -183,11 +183,21 @@ impl<'u> Reporter<'u> {
         let Some(begun) = self.story.begun() else { return Ok(()) };
         let (tip, run) = opened.scan_now()?;
         let (story, plan) = (&self.story, &planned.plan);
-        let house = opened.house();
+        let session_worktree = opened.session_worktree();
         let (others, unpushed) = (opened.branches_of_others(planned), &self.unpushed);
-        let document =
-            Account { begun, story, plan, tip, run: &run, summary, stopped, house, others, unpushed }
-                .document();
+        let document = Account {
+            begun,
+            story,
+            plan,
+            tip,
+            run: &run,
+            summary,
+            stopped,
+            session_worktree,
+            others,
+            unpushed,
+        }
+        .document();
         let is_well = summary.is_well();
         match self.manner {
             Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: Box::new(document) }),

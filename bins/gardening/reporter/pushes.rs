@@ -12,7 +12,7 @@ use arborist_core::{
 };
 
 use super::{Manner, Reporter, now};
-use crate::gardening::{OpenRun, annexes::words_on, event::RunEvent};
+use crate::gardening::{OpenRun, event::RunEvent, other_repos::words_on};
 
 /// How long a run that was asked to stop waits for its pushes.
 const HURRY: Duration = Duration::from_secs(10);
@@ -87,32 +87,30 @@ impl Reporter<'_> {
     }
 
     /// Who pushes what the run commits.
-    pub(in crate::gardening) fn employ(&mut self, courier: Option<Pusher>) {
-        self.courier = courier;
+    pub(in crate::gardening) fn set_pusher(&mut self, pusher: Option<Pusher>) {
+        self.pusher = pusher;
     }
 
-    pub(super) fn note_checkpoint(&self, news: &PipelineEvent) {
-        let is_commit = matches!(
-            news.happening,
-            PipelineEventKind::Recorded { .. } | PipelineEventKind::Committed { .. }
-        );
-        if let (true, Some(courier)) = (is_commit, &self.courier) {
-            courier.checkpoint();
+    pub(super) fn note_checkpoint(&self, event: &PipelineEvent) {
+        let is_commit =
+            matches!(event.kind, PipelineEventKind::Recorded { .. } | PipelineEventKind::Committed { .. });
+        if let (true, Some(pusher)) = (is_commit, &self.pusher) {
+            pusher.checkpoint();
         }
     }
 
     pub(super) fn tell_pushes(&mut self) {
-        let notices = self.courier.as_ref().map(Pusher::notices).unwrap_or_default();
+        let notices = self.pusher.as_ref().map(Pusher::notices).unwrap_or_default();
         notices.iter().for_each(|notice| self.tell_push(notice));
     }
 
     /// The run is over: what is to be pushed then is pushed, and waited for. Tells whether somebody cut that short.
     pub(super) fn close_pushes(&mut self, opened: &OpenRun, ended: &Result<Summary, GardenerError>) -> bool {
-        let Some(courier) = self.courier.take() else { return false };
+        let Some(pusher) = self.pusher.take() else { return false };
         let was_stopped = opened.cancel.is_cancelled();
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);
         let close = if is_well { Close::Succeeded } else { Close::Failed };
-        let notices = courier.close(close, (&opened.cancel, HURRY));
+        let notices = pusher.close(close, (&opened.cancel, HURRY));
         notices.iter().for_each(|notice| self.tell_push(notice));
         !was_stopped && opened.cancel.is_cancelled() && !self.unpushed.is_empty()
     }

@@ -97,18 +97,18 @@ impl Story {
         Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
     }
 
-    pub(super) fn hear(&mut self, news: &PipelineEvent) {
-        match &news.happening {
+    pub(super) fn hear(&mut self, event: &PipelineEvent) {
+        match &event.kind {
             PipelineEventKind::Begins { step, attempt, .. } => {
                 self.attempts += usize::from(*step == "implement");
-                let task = news.task.iter().cloned();
+                let task = event.task.iter().cloned();
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
             PipelineEventKind::Committed { .. } => self.commits += 1,
             PipelineEventKind::Recorded { status, why, expense, .. } => {
                 self.commits += 1;
                 expense.usage.iter().for_each(|usage| self.spent.add(*usage));
-                let Some(task) = &news.task else { return };
+                let Some(task) = &event.task else { return };
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), words::one_line(why));
                 }
@@ -127,7 +127,7 @@ impl Story {
             }
             PipelineEventKind::Merged { commit, resolved: Some((by, _)), .. } => {
                 let (by, commit) = (by.clone(), commit.to_string());
-                let task = news.task.iter().map(ToString::to_string);
+                let task = event.task.iter().map(ToString::to_string);
                 self.resolved.extend(task.map(|task| ResolvedDocument {
                     task,
                     by: by.clone(),

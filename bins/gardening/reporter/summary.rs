@@ -37,7 +37,7 @@ pub(super) struct Account<'a> {
     pub(super) summary: &'a Summary,
     pub(super) stopped: Option<&'a str>,
     /// The worktree of a run that has a branch of its own.
-    pub(super) house: Option<&'a Path>,
+    pub(super) session_worktree: Option<&'a Path>,
     /// The branches of the run in other repositories, by their names.
     pub(super) others: Vec<(String, BranchName)>,
     /// The repositories whose last push failed.
@@ -82,8 +82,8 @@ impl Account<'_> {
             seconds: story.seconds(),
             stopped: self.stopped.map(one_line),
             next: self.next(&progress),
-            worktree: self.house.map(|house| house.display().to_string()),
-            merge: self.house.filter(|_| is_done).map(|_| format!("git merge {}", begun.branch)),
+            worktree: self.session_worktree.map(|session_worktree| session_worktree.display().to_string()),
+            merge: self.session_worktree.filter(|_| is_done).map(|_| format!("git merge {}", begun.branch)),
             others: if is_done { self.others.iter().map(other).collect() } else { Vec::new() },
             unpushed: self.unpushed.iter().cloned().collect(),
         }
@@ -108,7 +108,8 @@ impl Account<'_> {
             return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
-            let scope = self.house.map(|_| format!(" --scope {}", self.begun.branch)).unwrap_or_default();
+            let scope =
+                self.session_worktree.map(|_| format!(" --scope {}", self.begun.branch)).unwrap_or_default();
             if unlanded.needs == Needs::Word {
                 return Some(format!("git arborist merge run{scope}"));
             }
@@ -119,7 +120,7 @@ impl Account<'_> {
         }
         let has_failed = progress.count(State::Failed) > 0;
         let (options, again) = (self.raised(&self.begun.options), self.raised(&self.begun.again));
-        Some(match (self.house, has_failed) {
+        Some(match (self.session_worktree, has_failed) {
             (Some(_), _) if again.is_empty() => {
                 format!("git arborist session resume {}", self.begun.session)
             }

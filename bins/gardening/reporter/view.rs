@@ -146,9 +146,9 @@ fn padded(text: &str, columns: usize) -> String {
 impl Scene for LiveView {
     type News = PipelineEvent;
 
-    fn hear(&mut self, news: PipelineEvent) {
-        let Some(task) = news.task else { return };
-        match news.happening {
+    fn hear(&mut self, event: PipelineEvent) {
+        let Some(task) = event.task else { return };
+        match event.kind {
             PipelineEventKind::Begins { attempt, step, by, .. } => self.begins(Running {
                 task,
                 step,

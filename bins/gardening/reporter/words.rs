@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// What has happened, in a line; nothing for what only a live view shows.
-pub(super) fn line(brush: Brush, news: &PipelineEvent) -> Option<String> {
-    match &news.happening {
+pub(super) fn line(brush: Brush, event: &PipelineEvent) -> Option<String> {
+    match &event.kind {
         PipelineEventKind::Begins { name, attempt, step, by } => {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
-            let task = brush.paint(Tone::Strong, news.task.as_ref().map_or("", TaskId::as_str));
+            let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
             Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
         }
         PipelineEventKind::Recorded { status, commit, why, files, .. } => {
@@ -29,28 +29,28 @@ pub(super) fn line(brush: Brush, news: &PipelineEvent) -> Option<String> {
                 Some(1) => " (1 file)".to_owned(),
                 Some(files) => format!(" ({files} files)"),
             };
-            let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
+            let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
         }
         PipelineEventKind::Waits { seconds, chosen } => {
-            let task = news.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+            let task = event.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
             Some(format!("  {task}{}", waiting(*seconds, *chosen)))
         }
         PipelineEventKind::Committed { turn, repo, commit, words } => {
             let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
-            let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
+            let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
         PipelineEventKind::Note { words } => Some(plain_text(words)),
         PipelineEventKind::Conflicted { paths, is_escalated, .. } => {
-            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            let task = event.task.as_ref().map_or("", TaskId::as_str);
             let person = if *is_escalated { "; a person is needed" } else { "" };
             Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
         }
         PipelineEventKind::Merged { resolved: Some((_, by)), .. } => {
-            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            let task = event.task.as_ref().map_or("", TaskId::as_str);
             Some(format!("  the conflict of {task} was resolved by {}", one_line(by)))
         }
         PipelineEventKind::Said { .. }

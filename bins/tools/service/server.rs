@@ -94,8 +94,8 @@ async fn watched(
 
 async fn listen(server: Server) -> anyhow::Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio();
-    let ear = WatchedInput { stdin, gone: server.0.gone.clone() };
-    let service = match server.serve((ear, stdout)).await {
+    let input = WatchedInput { stdin, gone: server.0.gone.clone() };
+    let service = match server.serve((input, stdout)).await {
         Ok(service) => service,
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(error.into()),

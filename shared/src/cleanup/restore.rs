@@ -56,30 +56,30 @@ pub fn restore(
 ) -> Result<RestoredWork, CleanupError> {
     let parts = find(&list_saved(repository)?, &wish.name)?;
     let mut restored = RestoredWork::default();
-    let hand = RestoreContext { repository, pool };
+    let identity = RestoreContext { repository, pool };
     let content = parts.iter().find(|saved| saved.part == Part::Worktree);
     let tip = parts.iter().find(|saved| saved.part != Part::Worktree);
     let placed = content.or(tip.filter(|_| wish.to.is_some()));
-    let path = placed.map(|saved| hand.path_of(saved, wish)).transpose()?;
+    let path = placed.map(|saved| identity.path_of(saved, wish)).transpose()?;
     if let Some(saved) = tip {
         if content.is_none() && wish.to.is_some() {
-            hand.refuse_record(saved, wish)?;
+            identity.refuse_record(saved, wish)?;
         }
-        restored.refs.push(hand.restore_ref(saved, wish)?);
+        restored.refs.push(identity.restore_ref(saved, wish)?);
     }
     let (Some(saved), Some(path), Some(pool)) = (placed, path, pool) else {
         return Ok(restored);
     };
     let remembered = match content {
-        Some(saved) => hand.remember(saved, wish, &mut restored.refs)?,
-        None => Some(hand.check_out(saved.commit, &restored.refs)?),
+        Some(saved) => identity.remember(saved, wish, &mut restored.refs)?,
+        None => Some(identity.check_out(saved.commit, &restored.refs)?),
     };
     match remembered {
         Some(remembered) => {
             let path = pool.revive(&path, &remembered)?;
             restored.worktree = Some((path, remembered.branch));
         }
-        None if tip.is_none() => restored.refs.push(hand.restore_ref(saved, wish)?),
+        None if tip.is_none() => restored.refs.push(identity.restore_ref(saved, wish)?),
         None => {}
     }
     Ok(restored)

@@ -23,14 +23,14 @@ pub fn foreign_commands(
     if let (Some(command), Origin::Repository) = (&options.test_command, options.test_origin) {
         commands.insert(format!("test: {command}"));
     }
-    for chain in options.staff.chains(plan)? {
-        commands.extend(chain.iter().flat_map(|crew| foreign_runner(crew, settings)));
+    for chain in options.runners.chains(plan)? {
+        commands.extend(chain.iter().flat_map(|step_runner| foreign_runner(step_runner, settings)));
     }
-    if options.staff.is_review_switched_off()? {
+    if options.runners.is_review_switched_off()? {
         commands.insert("review: demo (it approves everything)".to_owned());
     }
-    if let MessageBy::Model(crew) = &options.message_by {
-        commands.extend(foreign_runner(crew, settings));
+    if let MessageBy::Model(step_runner) = &options.message_by {
+        commands.extend(foreign_runner(step_runner, settings));
     }
     commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
     Ok(commands)
@@ -39,6 +39,6 @@ pub fn foreign_commands(
 /// What a repository brought along of a runner, a line each: its call, and what is set in its environment, which can
 /// make any program run another.
 #[must_use]
-pub fn foreign_runner(crew: &StepRunner, settings: &Settings) -> Vec<String> {
-    crew.foreign_lines(settings)
+pub fn foreign_runner(step_runner: &StepRunner, settings: &Settings) -> Vec<String> {
+    step_runner.foreign_lines(settings)
 }

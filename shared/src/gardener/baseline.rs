@@ -33,7 +33,7 @@ pub struct Probe<'a> {
     /// The worktree that it runs in, and others of the run.
     pub places: Vec<&'a Repository>,
     /// Puts back what it may not change.
-    pub sentry: &'a ConfigGuard,
+    pub config_guard: &'a ConfigGuard,
     /// What it finds in its environment.
     pub environment: Vec<(String, String)>,
     /// How long it may take.
@@ -66,7 +66,7 @@ pub enum Baseline {
 
 impl Probe<'_> {
     /// Runs the command.
-    pub fn run(&self, attendance: &mut OrphanLock) -> Result<Baseline, GardenerError> {
+    pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {
         let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
@@ -80,10 +80,10 @@ impl Probe<'_> {
             .log(file)
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
-            .attended(attendance);
+            .with_orphan_lock(orphan_lock);
         let neighbours = self.places.first().map(|place| Neighbours::count(place));
         let before = neighbours.and_then(|neighbours| self.look(neighbours));
-        let (ended, trespass) = self.sentry.guard_all(&self.places, || supervised.run(|_| {}));
+        let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
         let company = neighbours.map(|neighbours| neighbours.since(self.places.len()));
         if let (Some((place, before)), Some(OtherWriters::Alone)) = (before, company) {
             place.learn_own_writes(&before)?;

@@ -24,10 +24,10 @@ pub struct BaselineGuard<'a> {
 impl<'a> BaselineGuard<'a> {
     /// From here on the refs of the run are owned: set-up commands that prepare the place of a baseline are watched, too.
     pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
-        let (repository, hand) = (recorder.repository(), recorder.hand());
-        repository.own_refs(&owned_by(&hand.run, Some(&hand.session)))?;
+        let (repository, identity) = (recorder.repository(), recorder.identity());
+        repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
         // Later others may queue and land what is finished. Nothing can be before the first task.
-        let mut owned = queue_refs(&hand.run);
+        let mut owned = queue_refs(&identity.run);
         owned.names.push(recorder.branch().to_ref());
         let meanwhile = repository.own_refs_meanwhile(&owned)?;
         let target = (!is_in_place).then(|| repository.float_ref(&recorder.branch().to_ref()));

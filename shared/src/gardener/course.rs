@@ -107,13 +107,13 @@ impl<'scope> RunProgress<'scope, '_, '_> {
     }
 
     /// Tells all others who are at work what one of them has spent.
-    pub(super) fn pass_on(&mut self, news: &PipelineEvent) {
-        let PipelineEventKind::Recorded { expense, .. } = &news.happening else {
+    pub(super) fn pass_on(&mut self, event: &PipelineEvent) {
+        let PipelineEventKind::Recorded { expense, .. } = &event.kind else {
             return;
         };
         let spent = expense.spent();
         for running in &mut self.running {
-            if Some(&running.task.id) == news.task.as_ref() {
+            if Some(&running.task.id) == event.task.as_ref() {
                 running.spent = running.spent + spent;
             } else {
                 // One who does not listen any more is at its end.

@@ -87,16 +87,16 @@ impl CompletedTask {
 impl<'a> Gardener<'a> {
     /// The run's newest commit, be it parked or not.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
-        Ok(Target::new(self.repository, &self.tools.hand.run).require()?.tip())
+        Ok(Target::new(self.repository, &self.tools.identity.run).require()?.tip())
     }
 
     /// Tells what others committed to the run's branch, on which the next task builds. Tasks in lanes leave the branch to
     /// the user, so that it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
-        let hand = &self.tools.hand;
-        let found = list_foreign(self.repository, (&hand.run, &hand.run), Some(&hand.session))?;
+        let identity = &self.tools.identity;
+        let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for words in found {
-            (self.voice)(PipelineEvent { task: None, happening: PipelineEventKind::Note { words } });
+            (self.on_event)(PipelineEvent { task: None, kind: PipelineEventKind::Note { words } });
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<'a> Gardener<'a> {
         Ok(Begin {
             base: self.newest()?,
             newest: newest.map(|event| event.commit),
-            session: self.tools.hand.session.clone(),
+            session: self.tools.identity.session.clone(),
         })
     }
 
@@ -136,7 +136,7 @@ impl<'a> Gardener<'a> {
             .filter(|history| is_complete(history) && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let run = &self.tools.hand.run;
+        let run = &self.tools.identity.run;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
         // Tickets of what has landed already are left of a crash: a look at the queue takes them away.
@@ -308,20 +308,20 @@ fn drain(
     reports: &SyncSender<WorkerReport>,
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
-    let run = &tools.hand.run;
+    let run = &tools.identity.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
-    Ok(queue.drain(&lanes.queue, &mut |news| {
-        let has_landed = matches!(&news, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
-        for news in translate(news) {
-            let _ = reports.send(WorkerReport::News(news));
+    Ok(queue.drain(&lanes.queue, &mut |event| {
+        let has_landed = matches!(&event, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
+        for event in translate(event) {
+            let _ = reports.send(WorkerReport::News(event));
         }
         // What lands together moves the branch once: the first of it tells where to.
         let followed =
-            has_landed.then(|| tools.scribe.follow(lanes.repository, run, Status::Merge)).flatten();
-        if let Some(happening) = followed {
-            let _ = reports.send(WorkerReport::News(PipelineEvent { task: None, happening }));
+            has_landed.then(|| tools.checkpoints.follow(lanes.repository, run, Status::Merge)).flatten();
+        if let Some(kind) = followed {
+            let _ = reports.send(WorkerReport::News(PipelineEvent { task: None, kind }));
         }
     })?)
 }

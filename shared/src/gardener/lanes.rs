@@ -40,7 +40,7 @@ pub struct Lanes<'a> {
     /// Where an earlier run may have left attempts.
     pub left: LeftMarks,
     /// Where this run has been.
-    pub attended: Attended,
+    pub with_orphan_lock: Attended,
     /// What the test command has passed on.
     pub proofs: Proofs,
 }
@@ -69,7 +69,7 @@ impl Lanes<'_> {
     /// A place for a task. What a branch from elsewhere held is saved, and the task begins anew.
     pub(super) fn take(&self, task: &TaskId, ground: &LaneStart) -> Result<WorkerPlace, GardenerError> {
         let lease = self.pool.lease(task, ground.base)?;
-        let attendance = self.attend(&lease.path)?;
+        let orphan_lock = self.attend(&lease.path)?;
         let mut head = tip_of(&lease)?;
         if lease.begun == LeaseStart::Adopted {
             settle_lane(&lease.repository, head)?;
@@ -80,7 +80,7 @@ impl Lanes<'_> {
             self.queue.distrusted.take(task);
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
-        Ok(WorkerPlace { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
+        Ok(WorkerPlace { repository: lease.repository.clone(), tip, orphan_lock, lease: Some(lease) })
     }
 
     /// Whether an attempt at a task may be there that nobody ended. For whoever asks a second time it may be our own.
@@ -120,16 +120,16 @@ impl Lanes<'_> {
 
     /// Whatever of an earlier run still lives in a lane is ended before we are there for the first time.
     fn attend(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
-        let path = self.attendance(lane);
-        let is_known = self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        let path = self.orphan_lock(lane);
+        let is_known = self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
-        let (attendance, _) = take(self.lock, &path, GRACE)
+        let (orphan_lock, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-        self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
-        Ok(attendance)
+        self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        Ok(orphan_lock)
     }
 
-    fn attendance(&self, lane: &Path) -> PathBuf {
+    fn orphan_lock(&self, lane: &Path) -> PathBuf {
         let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), OrphanLock::SUFFIX);
         self.lock.path().with_file_name(name)
     }

@@ -79,11 +79,11 @@ pub struct Gardener<'a> {
     /// The user's checkout, while nobody works in it.
     pub checkout: Option<WorkerPlace>,
     /// Places in other repositories, while nobody works in them.
-    pub annexes: Vec<OtherRepo>,
+    pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
     pub red_before: KnownRed,
     /// Who is told what happens.
-    pub voice: Box<dyn FnMut(PipelineEvent) + 'a>,
+    pub on_event: Box<dyn FnMut(PipelineEvent) + 'a>,
 }
 
 /// How many reports may wait to be heard. A worker that tells more waits, and so does its agent: memory stays bounded.
@@ -126,9 +126,9 @@ impl<'a> Gardener<'a> {
                 }
                 match next_report(&reports, &mut course) {
                     None => {}
-                    Some(WorkerReport::News(news)) => {
-                        course.pass_on(&news);
-                        (self.voice)(news);
+                    Some(WorkerReport::News(event)) => {
+                        course.pass_on(&event);
+                        (self.on_event)(event);
                     }
                     Some(WorkerReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
@@ -143,24 +143,24 @@ impl<'a> Gardener<'a> {
 
     /// Packs objects where git would. `task` is the last one that ended.
     fn pack(&mut self, packing: &mut Packing, task: &TaskId) {
-        let annexes = self.annexes.iter().map(|annex| &annex.repository);
-        for repository in [self.repository].into_iter().chain(annexes) {
+        let other_repos = self.other_repos.iter().map(|other_repo| &other_repo.repository);
+        for repository in [self.repository].into_iter().chain(other_repos) {
             if let Err(error) = packing.run(repository) {
                 let words = format!("  objects were not packed: {error}");
-                (self.voice)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
+                (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
             }
         }
     }
 
     /// From here on only this process moves the refs of the run, as far as it can help it.
     fn own_refs(&self) -> Result<(), GardenerError> {
-        let hand = &self.tools.hand;
-        self.repository.own_refs(&owned_by(&hand.run, Some(&hand.session)))?;
-        for annex in &self.annexes {
-            let names = vec![annex.tip.branch.to_ref()];
-            let marks = format!("{}{}/", Unfinished::REFS, annex.tip.branch.component());
+        let identity = &self.tools.identity;
+        self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        for other_repo in &self.other_repos {
+            let names = vec![other_repo.tip.branch.to_ref()];
+            let marks = format!("{}{}/", Unfinished::REFS, other_repo.tip.branch.component());
             let owned = Ownership { names, prefixes: vec![marks], bases: Vec::new() };
-            annex.repository.own_refs(&owned)?;
+            other_repo.repository.own_refs(&owned)?;
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl<'a> Gardener<'a> {
         for task in find_unrecorded(self.repository, &self.run)? {
             let words =
                 format!("the branch of '{task}' holds work that no record knows: the task is done again");
-            (self.voice)(PipelineEvent::of(&task, PipelineEventKind::Note { words }));
+            (self.on_event)(PipelineEvent::of(&task, PipelineEventKind::Note { words }));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
                 lanes.queue.distrusted.add(task);
@@ -250,12 +250,12 @@ impl<'a> Gardener<'a> {
             Some(_) => JobPlace::Lane(self.ground(task)?),
             None => JobPlace::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let is_needed = |annex: &mut OtherRepo| self.tools.needs(task, &annex.name);
-        let mut annexes: Vec<OtherRepo> = self.annexes.extract_if(.., is_needed).collect();
-        for annex in annexes.iter_mut().filter(|annex| works_in(task, &annex.name)) {
-            annex.find_base(&task.id)?;
+        let is_needed = |other_repo: &mut OtherRepo| self.tools.needs(task, &other_repo.name);
+        let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
+        for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
+            other_repo.find_base(&task.id)?;
         }
-        Ok(Job { task, work, place, annexes })
+        Ok(Job { task, work, place, other_repos })
     }
 
     /// A task that has not begun needs an agent, and so money; one that has may need none.
@@ -291,8 +291,8 @@ impl<'a> Gardener<'a> {
 
     /// Takes in what a worker did.
     fn settle(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
-        let EndedJob { task, site, annexes, events, result } = ended;
-        self.annexes.extend(annexes);
+        let EndedJob { task, site, other_repos, events, result } = ended;
+        self.other_repos.extend(other_repos);
         course.running.retain(|running| running.task.id != task);
         let is_in_lane = self.tools.lanes.is_some();
         let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
@@ -329,7 +329,7 @@ impl<'a> Gardener<'a> {
                 course.halt_unless_kept_going();
             }
             Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.voice)(PipelineEvent::of(
+                (self.on_event)(PipelineEvent::of(
                     &task,
                     PipelineEventKind::Note { words: format!("{task} stops: {error}") },
                 ));
@@ -339,7 +339,7 @@ impl<'a> Gardener<'a> {
             // The attempt is recorded, so its place is in order and others can go on there. The same task could run into the
             // same error again, so it waits for the next run.
             Err(error) if self.is_set_aside(&task, &error) && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.voice)(PipelineEvent::of(
+                (self.on_event)(PipelineEvent::of(
                     &task,
                     PipelineEventKind::Note { words: format!("{task} is set aside: {error}") },
                 ));
@@ -380,7 +380,7 @@ impl<'a> Gardener<'a> {
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
-        let mut recorder = site.recorder(&self.tools.hand);
+        let mut recorder = site.recorder(&self.tools.identity);
         let mut events = Vec::new();
         for task in failed {
             let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
@@ -390,8 +390,8 @@ impl<'a> Gardener<'a> {
             events.push(event);
             let expense = Expense::default();
             let (status, files) = (Status::Reset, None);
-            let happening = PipelineEventKind::Recorded { status, commit, why: None, expense, files };
-            (self.voice)(PipelineEvent::of(&task.id, happening));
+            let kind = PipelineEventKind::Recorded { status, commit, why: None, expense, files };
+            (self.on_event)(PipelineEvent::of(&task.id, kind));
         }
         let tip = recorder.tip().clone();
         site.tip = tip;
@@ -408,14 +408,14 @@ impl<'a> Gardener<'a> {
                 || begun.contains(&task.id)
         };
         match wanted.iter().find(is_apart) {
-            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.hand.run, &task.id)),
+            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.identity.run, &task.id)),
             None => Ok(()),
         }
     }
 
     /// The tasks that a run which was killed had begun on branches of their own, before anything of them was committed.
     fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
-        let (run, mut found) = (&self.tools.hand.run, Vec::new());
+        let (run, mut found) = (&self.tools.identity.run, Vec::new());
         for mark in self.repository.list_refs(&[Unfinished::REFS])? {
             let Some(task) = Unfinished::task_of(&mark.name, run) else { continue };
             let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, run.component()));

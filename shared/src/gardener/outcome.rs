@@ -40,24 +40,20 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
 }
 
 /// What a queue tells, as a run tells it.
-pub(super) fn translate(news: queue::QueueEvent) -> Vec<PipelineEvent> {
+pub(super) fn translate(event: queue::QueueEvent) -> Vec<PipelineEvent> {
     let note = |words| PipelineEventKind::Note { words };
-    match news {
+    match event {
         queue::QueueEvent::Gating { gate, commit } => {
-            vec![PipelineEvent {
-                task: None,
-                happening: note(format!("gate '{gate}' on {}", commit.short())),
-            }]
+            vec![PipelineEvent { task: None, kind: note(format!("gate '{gate}' on {}", commit.short())) }]
         }
-        queue::QueueEvent::Settled { ticket, outcome } => settled(&ticket, &outcome)
-            .into_iter()
-            .map(|happening| PipelineEvent::of(&ticket.task, happening))
-            .collect(),
+        queue::QueueEvent::Settled { ticket, outcome } => {
+            settled(&ticket, &outcome).into_iter().map(|kind| PipelineEvent::of(&ticket.task, kind)).collect()
+        }
         queue::QueueEvent::Resolving { task, attempt } => {
             let words = format!("an agent resolves the conflict of {task}, try {attempt}");
             vec![PipelineEvent::of(&task, note(words))]
         }
-        queue::QueueEvent::Note { words } => vec![PipelineEvent { task: None, happening: note(words) }],
+        queue::QueueEvent::Note { words } => vec![PipelineEvent { task: None, kind: note(words) }],
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
 
 /// Runs them, and writes down what came of it.
 pub(super) fn test(
-    shop: &mut TaskContext<'_>,
+    context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
     phase: &Task,
     written: &mut Vec<Event>,
@@ -39,9 +39,10 @@ pub(super) fn test(
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
-    shop.tell(&phase.id, PipelineEventKind::Begins { name: phase.name.clone(), attempt, step: "test", by });
-    let log = format!("{}/{}_test_{}.log", shop.options.log_dir, phase.id, shop.stamp());
-    let result = shop.test_phase(recorder, (phase, &commands), &log)?;
+    context
+        .tell(&phase.id, PipelineEventKind::Begins { name: phase.name.clone(), attempt, step: "test", by });
+    let log = format!("{}/{}_test_{}.log", context.options.log_dir, phase.id, context.stamp());
+    let result = context.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;
@@ -49,7 +50,7 @@ pub(super) fn test(
     let event = recorder.record(entry, recorder.tree())?;
     let commit = event.commit;
     written.push(event);
-    shop.tell(
+    context.tell(
         &phase.id,
         PipelineEventKind::Recorded {
             status,

@@ -128,14 +128,15 @@ fn write_one(
     let after = repository.take_snapshot()?.tree;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
-    let dirt = ChangedPaths::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
+    let changed_paths =
+        ChangedPaths::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
     if let Some(staged) = staged_before {
         put_back_staged(repository, staged, [branch, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let Sorted { trespass, .. } = dirt.sort(repository, &attempt, (before, after), touched)?;
+    let Sorted { trespass, .. } = changed_paths.sort(repository, &attempt, (before, after), touched)?;
     let left = repository.changes(recorder.tree(), after)?;
-    let left = left.into_iter().filter(|change| !dirt.holds(change));
+    let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
     let staged = find_staged(recorder, &changes)?;
     let tree =

@@ -29,8 +29,8 @@ pub(super) enum Sign {
 
 impl Sign {
     /// What follows from something that has happened.
-    fn of(happening: &PipelineEventKind) -> Option<Self> {
-        match happening {
+    fn of(kind: &PipelineEventKind) -> Option<Self> {
+        match kind {
             PipelineEventKind::Begins { step: "implement", .. } => Some(Self::Begun),
             PipelineEventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
                 Some(Self::Written)
@@ -69,8 +69,8 @@ impl Signals {
     }
 
     /// Tells what has happened.
-    pub(super) fn give(&self, happening: &PipelineEventKind) {
-        let Some(sign) = Sign::of(happening) else { return };
+    pub(super) fn give(&self, kind: &PipelineEventKind) {
+        let Some(sign) = Sign::of(kind) else { return };
         match sign {
             Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
             Sign::Written => self.stop_saving(),

@@ -16,7 +16,7 @@ pub struct WorkerPlace {
     /// The branch that is checked out there, and where it stands.
     pub tip: Tip,
     /// Tells whether a process of an attempt lives there.
-    pub attendance: OrphanLock,
+    pub orphan_lock: OrphanLock,
     /// What makes it ours, if it is not the user's checkout.
     pub lease: Option<Lease>,
 }
@@ -24,8 +24,8 @@ pub struct WorkerPlace {
 impl WorkerPlace {
     /// One who writes down what happens there.
     #[must_use]
-    pub fn recorder(&self, hand: &RunIdentity) -> RunRecorder<'_> {
-        RunRecorder::at(&self.repository, hand.clone(), self.tip.clone())
+    pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {
+        RunRecorder::at(&self.repository, identity.clone(), self.tip.clone())
     }
 
     /// Where a lane's folder is gone, whatever fails there fails for that.

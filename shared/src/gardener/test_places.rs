@@ -58,19 +58,19 @@ impl Tools<'_> {
         let mut scratch = lanes.pool.scratch("gate", base)?;
         lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;
         let place = scratch.repository.clone();
-        let (repo, session) = (self.toolbox.main(), Some(&self.hand.session));
+        let (repo, session) = (self.toolbox.main(), Some(&self.identity.session));
         let probe = Probe {
             command,
             dir: &scratch.path,
             places: vec![&place],
-            sentry: &self.sentry,
-            environment: run_variables(repo, &self.hand.run, session, &scratch.path),
+            config_guard: &self.config_guard,
+            environment: run_variables(repo, &self.identity.run, session, &scratch.path),
             limit: self.options.test_time,
             log: self.home.join(log),
             secrets: &self.secrets,
             cancel: &self.cancel,
         };
-        probe.run(&mut scratch.attendance)
+        probe.run(&mut scratch.orphan_lock)
     }
 
     /// Clean checkouts for the tests of tasks that are worked on in the user's own, if they are asked for.

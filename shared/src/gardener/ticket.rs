@@ -41,8 +41,8 @@ impl<'a> Gardener<'a> {
     pub(super) fn ticket(&self, finished: &CompletedTask, queued: &[TaskId]) -> Ticket {
         let now = (self.tools.clock)();
         let mut ticket =
-            Ticket::new(self.tools.hand.run.clone(), finished.task.clone(), finished.source, now);
-        ticket.session = Some(self.tools.hand.session.clone());
+            Ticket::new(self.tools.identity.run.clone(), finished.task.clone(), finished.source, now);
+        ticket.session = Some(self.tools.identity.session.clone());
         if let Some(task) = self.plan.find(&finished.task) {
             ticket.name.clone_from(&task.name);
         }

@@ -39,7 +39,7 @@ pub struct Tools<'a> {
     /// What was meant.
     pub options: &'a RunOptions,
     /// For which run they write.
-    pub hand: RunIdentity,
+    pub identity: RunIdentity,
     /// What must not be written down.
     pub secrets: Secrets,
     /// The wish to stop.
@@ -55,11 +55,11 @@ pub struct Tools<'a> {
     /// Seconds since 1970.
     pub clock: fn() -> i64,
     /// Watches what agents share.
-    pub sentry: ConfigGuard,
+    pub config_guard: ConfigGuard,
     /// The worktrees for reviewers.
     pub reviews: Arc<ReviewWorktrees>,
     /// Who writes the session down.
-    pub scribe: CheckpointWriter<'a>,
+    pub checkpoints: CheckpointWriter<'a>,
     /// What is known of tasks that an earlier process began.
     pub recalled: Vec<ResumeContext>,
     /// What is played again instead of calling anybody.
@@ -99,41 +99,41 @@ impl<'a> Tools<'a> {
     }
 
     fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
-        Saving { repository, run: &self.hand.run, task, every: self.save_every }
+        Saving { repository, run: &self.identity.run, task, every: self.save_every }
     }
 
-    fn workshop<'w>(
+    fn task_context<'w>(
         &'w self,
         repository: &'w Repository,
-        attendance: OrphanLock,
-        voice: impl FnMut(PipelineEvent) + Send + 'w,
+        orphan_lock: OrphanLock,
+        on_event: impl FnMut(PipelineEvent) + Send + 'w,
     ) -> TaskContext<'w> {
-        let (repo, place, session) = (self.toolbox.main(), repository.top(), Some(&self.hand.session));
-        let environment = run_variables(repo, &self.hand.run, session, place);
+        let (repo, place, session) = (self.toolbox.main(), repository.top(), Some(&self.identity.session));
+        let environment = run_variables(repo, &self.identity.run, session, place);
         TaskContext {
             options: self.options,
             dir: repository.top(),
             home: &self.home,
             secrets: self.secrets.clone(),
             cancel: self.cancel.clone(),
-            attendance,
+            orphan_lock,
             demo: self.demo.clone(),
             hook: self.hook,
             clock: self.clock,
             tools: self
                 .toolbox
-                .server(&[ToolRoot { name: repo, path: place, run: &self.hand.run }], &environment),
+                .server(&[ToolRoot { name: repo, path: place, run: &self.identity.run }], &environment),
             environment,
-            voice: Box::new(voice),
+            on_event: Box::new(on_event),
             memory: CallMemory::recalling(self.recalled.clone()),
-            sentry: self.sentry.clone(),
+            config_guard: self.config_guard.clone(),
             review_places: match self.options.reviews_in {
                 ReviewsIn::Scratch => Some(&*self.reviews),
                 ReviewsIn::Checkout => None,
             },
-            scribe: self.scribe.clone(),
+            checkpoints: self.checkpoints.clone(),
             playback: self.playback.clone(),
-            annexes: Vec::new(),
+            other_repos: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
             ignored: None,
@@ -154,16 +154,21 @@ impl<'a> Tools<'a> {
 
     /// Opens a shop to the other repositories that a task works in, and to the tools of those that only test it, whose
     /// places are given back.
-    fn equip(&self, shop: &mut TaskContext<'_>, task: &Task, annexes: Vec<OtherRepo>) -> Vec<OtherRepo> {
-        let session = Some(&self.hand.session);
-        let top = |annex: &OtherRepo| annex.repository.top().to_owned();
+    fn equip(
+        &self,
+        context: &mut TaskContext<'_>,
+        task: &Task,
+        other_repos: Vec<OtherRepo>,
+    ) -> Vec<OtherRepo> {
+        let session = Some(&self.identity.session);
+        let top = |other_repo: &OtherRepo| other_repo.repository.top().to_owned();
         let own = self.sections.iter().filter(|section| section.is_main);
-        shop.places = own.map(|section| (section.name.clone(), shop.dir.to_owned())).collect();
+        context.places = own.map(|section| (section.name.clone(), context.dir.to_owned())).collect();
         for section in self.sections {
-            let annex = annexes.iter().find(|annex| annex.name == section.name);
-            let (run, dir) = match annex {
-                Some(annex) => (&annex.hand.run, annex.repository.top()),
-                None if section.is_main => (&self.hand.run, shop.dir),
+            let other_repo = other_repos.iter().find(|other_repo| other_repo.name == section.name);
+            let (run, dir) = match other_repo {
+                Some(other_repo) => (&other_repo.identity.run, other_repo.repository.top()),
+                None if section.is_main => (&self.identity.run, context.dir),
                 None => continue,
             };
             let environment = run_variables(&section.name, run, session, dir);
@@ -173,28 +178,31 @@ impl<'a> Tools<'a> {
                 dir: dir.to_owned(),
                 environment: environment.clone(),
             };
-            shop.commands.extend(section.tools.iter().map(named));
+            context.commands.extend(section.tools.iter().map(named));
         }
-        let (annexes, lent): (Vec<OtherRepo>, Vec<OtherRepo>) =
-            annexes.into_iter().partition(|annex| works_in(task, &annex.name));
-        shop.places.extend(annexes.iter().map(|annex| (annex.name.clone(), top(annex))));
-        let first =
-            annexes.iter().find(|annex| task.repos.first().is_some_and(|name| annex.name.as_str() == name));
-        if let Some(annex) = first {
-            let (run, place) = (&annex.hand.run, annex.repository.top());
-            shop.environment.extend(run_variables(&annex.name, run, session, place));
+        let (other_repos, lent): (Vec<OtherRepo>, Vec<OtherRepo>) =
+            other_repos.into_iter().partition(|other_repo| works_in(task, &other_repo.name));
+        context
+            .places
+            .extend(other_repos.iter().map(|other_repo| (other_repo.name.clone(), top(other_repo))));
+        let first = other_repos
+            .iter()
+            .find(|other_repo| task.repos.first().is_some_and(|name| other_repo.name.as_str() == name));
+        if let Some(other_repo) = first {
+            let (run, place) = (&other_repo.identity.run, other_repo.repository.top());
+            context.environment.extend(run_variables(&other_repo.name, run, session, place));
         }
-        if !annexes.is_empty() {
+        if !other_repos.is_empty() {
             let run_in = |name: &RepoName| {
-                let annex = annexes.iter().find(|annex| annex.name == *name);
-                annex.map_or(&self.hand.run, |annex| &annex.hand.run)
+                let other_repo = other_repos.iter().find(|other_repo| other_repo.name == *name);
+                other_repo.map_or(&self.identity.run, |other_repo| &other_repo.identity.run)
             };
-            let named = shop.places.iter().filter(|(name, _)| works_in(task, name));
+            let named = context.places.iter().filter(|(name, _)| works_in(task, name));
             let roots: Vec<ToolRoot<'_>> =
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
-            shop.tools = self.toolbox.server(&roots, &shop.environment);
+            context.tools = self.toolbox.server(&roots, &context.environment);
         }
-        shop.annexes = annexes;
+        context.other_repos = other_repos;
         lent
     }
 }
@@ -210,7 +218,7 @@ pub(super) struct Job<'a> {
     pub(super) work: JobKind,
     pub(super) place: JobPlace,
     /// Places in other repositories.
-    pub(super) annexes: Vec<OtherRepo>,
+    pub(super) other_repos: Vec<OtherRepo>,
 }
 
 /// What is to be done.
@@ -262,7 +270,7 @@ pub(super) struct EndedJob {
     /// The place that is free again, if there was one.
     pub(super) site: Option<WorkerPlace>,
     /// Those in other repositories.
-    pub(super) annexes: Vec<OtherRepo>,
+    pub(super) other_repos: Vec<OtherRepo>,
     /// What was written down.
     pub(super) events: Vec<Event>,
     pub(super) result: Result<TaskEnd, GardenerError>,
@@ -270,26 +278,26 @@ pub(super) struct EndedJob {
 
 /// Does a job. Everything that is told was written down before.
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
-    let Job { task, work, place, mut annexes } = job;
+    let Job { task, work, place, mut other_repos } = job;
     let mut events = Vec::new();
     // The steps of the task look after its own branch. Once they are over it is compared like all others.
     let _branch = tools.lanes.map(|lanes| {
-        let branch = tools.hand.run.task_branch(&task.id);
+        let branch = tools.identity.run.task_branch(&task.id);
         lanes.repository.float_ref(&branch.to_ref())
     });
     let site = match place {
         JobPlace::Site(site) => Ok(*site),
         JobPlace::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
         JobPlace::Scratch(commit) => {
-            let result = test_in_scratch(tools, (task, &mut annexes), commit, &mut events, reports);
-            let ended = EndedJob { task: task.id.clone(), site: None, annexes, events, result };
+            let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
+            let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
             let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
             return;
         }
     };
     let (site, result) = match site {
         Ok(site) => {
-            let (site, result) = work_at(tools, (task, work), (site, &mut annexes), &mut events, reports);
+            let (site, result) = work_at(tools, (task, work), (site, &mut other_repos), &mut events, reports);
             let result = result.map_err(|error| site.explain(error));
             (Some(site), result)
         }
@@ -298,7 +306,7 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
     let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
         task: task.id.clone(),
         site,
-        annexes,
+        other_repos,
         events,
         result,
     })));
@@ -307,48 +315,48 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
 fn work_at(
     tools: &Tools<'_>,
     (task, work): (&Task, JobKind),
-    (site, annexes): (WorkerPlace, &mut Vec<OtherRepo>),
+    (site, other_repos): (WorkerPlace, &mut Vec<OtherRepo>),
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
 ) -> (WorkerPlace, Result<TaskEnd, GardenerError>) {
-    let WorkerPlace { repository, tip, attendance, lease } = site;
+    let WorkerPlace { repository, tip, orphan_lock, lease } = site;
     let (signs, heard) = Signals::new();
-    let voice = reports.clone();
-    let (tip, attendance, result) = thread::scope(|scope| {
+    let on_event = reports.clone();
+    let (tip, orphan_lock, result) = thread::scope(|scope| {
         let saving = tools.saving(&repository, &task.id);
         scope.spawn(move || saving.go_on(&heard));
-        let mut shop = tools.workshop(&repository, attendance, move |news| {
+        let mut context = tools.task_context(&repository, orphan_lock, move |event| {
             // Nobody listens only when the run is at its end.
-            signs.give(&news.happening);
-            let _ = voice.send(WorkerReport::News(news));
+            signs.give(&event.kind);
+            let _ = on_event.send(WorkerReport::News(event));
         });
         if let Some(lease) = &lease {
-            shop.environment.extend(lease.environment.clone());
-            shop.lane_check = tools.lane_check(lease.path.clone());
+            context.environment.extend(lease.environment.clone());
+            context.lane_check = tools.lane_check(lease.path.clone());
         } else {
-            shop.clean_places = tools.clean_places();
-            shop.ignored = Some(tools.ignored.clone());
+            context.clean_places = tools.clean_places();
+            context.ignored = Some(tools.ignored.clone());
         }
-        let lent = tools.equip(&mut shop, task, std::mem::take(annexes));
-        let mut recorder = RunRecorder::at(&repository, tools.hand.clone(), tip);
+        let lent = tools.equip(&mut context, task, std::mem::take(other_repos));
+        let mut recorder = RunRecorder::at(&repository, tools.identity.clone(), tip);
         let result = match work {
-            JobKind::Task(start) => run_task(&mut shop, &mut recorder, task, *start, written),
+            JobKind::Task(start) => run_task(&mut context, &mut recorder, task, *start, written),
             JobKind::Phase => {
-                phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from)
+                phase::test(&mut context, &mut recorder, task, written).map_err(GardenerError::from)
             }
         };
-        *annexes = std::mem::take(&mut shop.annexes);
-        annexes.extend(lent);
-        (recorder.tip().clone(), shop.leave(), result)
+        *other_repos = std::mem::take(&mut context.other_repos);
+        other_repos.extend(lent);
+        (recorder.tip().clone(), context.leave(), result)
     });
-    (WorkerPlace { repository, tip, attendance, lease }, result)
+    (WorkerPlace { repository, tip, orphan_lock, lease }, result)
 }
 
 /// The tests of a phase run beside the checkout, at the run's newest commit. What comes of them is written down on the run's
 /// own branch.
 fn test_in_scratch(
     tools: &Tools<'_>,
-    (phase, annexes): (&Task, &mut Vec<OtherRepo>),
+    (phase, other_repos): (&Task, &mut Vec<OtherRepo>),
     commit: Oid,
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
@@ -356,23 +364,23 @@ fn test_in_scratch(
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let scratch = lanes.pool.scratch("phase", commit)?;
     lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
-    let (place, attendance, _lock) = scratch.into_parts();
-    let voice = reports.clone();
-    let mut shop = tools.workshop(&place, attendance, move |news| {
-        let _ = voice.send(WorkerReport::News(news));
+    let (place, orphan_lock, _lock) = scratch.into_parts();
+    let on_event = reports.clone();
+    let mut context = tools.task_context(&place, orphan_lock, move |event| {
+        let _ = on_event.send(WorkerReport::News(event));
     });
-    let lent = tools.equip(&mut shop, phase, std::mem::take(annexes));
-    let tip = Tip::new(lanes.repository, tools.hand.run.clone(), commit)?;
-    let mut recorder = RunRecorder::at(lanes.repository, tools.hand.clone(), tip);
-    let result = phase::test(&mut shop, &mut recorder, phase, written);
-    *annexes = std::mem::take(&mut shop.annexes);
-    annexes.extend(lent);
+    let lent = tools.equip(&mut context, phase, std::mem::take(other_repos));
+    let tip = Tip::new(lanes.repository, tools.identity.run.clone(), commit)?;
+    let mut recorder = RunRecorder::at(lanes.repository, tools.identity.clone(), tip);
+    let result = phase::test(&mut context, &mut recorder, phase, written);
+    *other_repos = std::mem::take(&mut context.other_repos);
+    other_repos.extend(lent);
     Ok(result?)
 }
 
 /// What an earlier run left of the task in this place is written down first.
 fn run_task(
-    shop: &mut TaskContext<'_>,
+    context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
     task: &Task,
     start: TaskStart,
@@ -389,18 +397,18 @@ fn run_task(
     };
     let known = events.len();
     if is_interrupted {
-        record_left((shop, recorder), task, &mut events, None)?;
+        record_left((context, recorder), task, &mut events, None)?;
     }
-    shop.scribe.begin(recorder.tree());
-    let mut run = TaskRun { shop, recorder, task, earlier, events, base, known_red, others, is_retried };
+    context.checkpoints.begin(recorder.tree());
+    let mut run = TaskRun { context, recorder, task, earlier, events, base, known_red, others, is_retried };
     let result = run.run();
-    let TaskRun { shop, recorder, mut events, .. } = run;
+    let TaskRun { context, recorder, mut events, .. } = run;
     // An error of ours leaves the attempt marked. Its reason is known only now, so it is recorded at once; if that fails too,
     // the mark stays, and the next run records it.
     if let Err(error) = &result
         && error.is_interruption()
     {
-        let _ = record_left((shop, recorder), task, &mut events, Some(&error.reason()));
+        let _ = record_left((context, recorder), task, &mut events, Some(&error.reason()));
     }
     let result = result.map_err(|error| error.after(&task.id, &events));
     written.extend(events.drain(known..));
@@ -409,20 +417,20 @@ fn run_task(
 
 /// Records attempts of the task that are marked and have no end.
 fn record_left(
-    (shop, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
+    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
     task: &Task,
     events: &mut Vec<Event>,
     why: Option<&str>,
 ) -> Result<(), GardenerError> {
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
-    let known = TaskFacts { events: &own, name: &name, max: shop.options.max_retries, why };
+    let known = TaskFacts { events: &own, name: &name, max: context.options.max_retries, why };
     for recovered in write_down(recorder, &known)? {
-        shop.tell(&task.id, PipelineEventKind::Note { words: recovered.words() });
+        context.tell(&task.id, PipelineEventKind::Note { words: recovered.words() });
         // What no record knows would not land, if the next attempt finds nothing left to change.
         if recovered.has_files()
-            && let Some(told) = shop.scribe.step(recorder, &recovered.event)
+            && let Some(told) = context.checkpoints.step(recorder, &recovered.event)
         {
-            shop.tell(&task.id, told);
+            context.tell(&task.id, told);
         }
         events.push(recovered.event);
     }

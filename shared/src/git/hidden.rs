@@ -61,12 +61,12 @@ impl Repository {
         index.reveal(hidden)?;
         let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
         let changed: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
-        let dirt = |path: &Vec<u8>| UncommittedPath {
+        let changed_paths = |path: &Vec<u8>| UncommittedPath {
             path: path.clone(),
             is_untracked: false,
             is_inside_submodule: false,
         };
-        Ok(hidden.iter().filter(|path| changed.contains(path.as_slice())).map(dirt).collect())
+        Ok(hidden.iter().filter(|path| changed.contains(path.as_slice())).map(changed_paths).collect())
     }
 }
 

@@ -25,9 +25,9 @@ impl Repository {
 
     /// A repository in the worktree at `top`, below what git does not know or ignores there.
     #[must_use]
-    pub fn find_inner(top: &Path, dirt: &[UncommittedPath], ignored: &[PathBuf]) -> Option<PathBuf> {
-        let untracked = dirt.iter().filter(|dirt| dirt.is_untracked);
-        let untracked = untracked.map(|dirt| Path::new(OsStr::from_bytes(&dirt.path)));
+    pub fn find_inner(top: &Path, changed_paths: &[UncommittedPath], ignored: &[PathBuf]) -> Option<PathBuf> {
+        let untracked = changed_paths.iter().filter(|changed_paths| changed_paths.is_untracked);
+        let untracked = untracked.map(|changed_paths| Path::new(OsStr::from_bytes(&changed_paths.path)));
         let mut below = untracked.chain(ignored.iter().map(PathBuf::as_path));
         below.find_map(|path| find_repository(&top.join(path))?.strip_prefix(top).map(Path::to_owned).ok())
     }

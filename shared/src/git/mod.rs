@@ -1,4 +1,4 @@
-//! The only door to git. It is asked in its machine voice and with a pinned environment, so that neither
+//! The only module that runs git. It asks for machine-readable output in a pinned environment, so that neither
 //! the user's configuration nor the repository's can change an answer or run a program.
 
 mod ancestry;

@@ -280,21 +280,21 @@ impl Repository {
     }
 
     /// What no commit holds, ignored files aside.
-    pub fn dirt(&self) -> Result<Vec<UncommittedPath>, GitError> {
+    pub fn changed_paths(&self) -> Result<Vec<UncommittedPath>, GitError> {
         self.refuse_special()?;
         let view = self.find_view()?;
         let command = seen_by(view.as_ref(), self.git("status"));
         let command = command.args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
         let status = command.finish_later();
         let hidden = self.start_hidden_in(view.as_ref());
-        let mut dirt = parse_status(&checked("status", status.finish()?)?);
-        dirt.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
+        let mut changed_paths = parse_status(&checked("status", status.finish()?)?);
+        changed_paths.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
         for path in self.dirty_submodules(None)? {
             // One whose commit was moved is among them already.
-            dirt.retain(|dirt| dirt.path != path);
-            dirt.push(UncommittedPath { path, is_untracked: false, is_inside_submodule: true });
+            changed_paths.retain(|changed_paths| changed_paths.path != path);
+            changed_paths.push(UncommittedPath { path, is_untracked: false, is_inside_submodule: true });
         }
-        Ok(dirt)
+        Ok(changed_paths)
     }
 
     /// Removes what git does not know. Ignored files stay.
@@ -408,7 +408,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
 /// Records of `status --porcelain=v2`; the path is the last of so many fields.
 fn parse_status(printed: &[u8]) -> Vec<UncommittedPath> {
     let records = printed.split(|b| *b == 0);
-    let dirt = |record: &[u8]| {
+    let changed_paths = |record: &[u8]| {
         let fields = match record.first()? {
             b'1' => 9,
             b'u' => 11,
@@ -419,7 +419,7 @@ fn parse_status(printed: &[u8]) -> Vec<UncommittedPath> {
         let path = words.get(fields - 1)?.to_vec();
         Some(UncommittedPath { path, is_untracked: record[0] == b'?', is_inside_submodule: false })
     };
-    records.filter_map(dirt).collect()
+    records.filter_map(changed_paths).collect()
 }
 
 #[cfg(test)]
@@ -444,7 +444,8 @@ mod tests {
     fn what_is_dirty_is_told_with_spaces_in_its_name() {
         let printed = b"1 .M N... 100644 100644 100644 a b my file\0? other dir/\0! ignored\0";
         let found = parse_status(printed);
-        let shown: Vec<(String, bool)> = found.iter().map(|dirt| (dirt.shown(), dirt.is_untracked)).collect();
+        let shown: Vec<(String, bool)> =
+            found.iter().map(|changed_paths| (changed_paths.shown(), changed_paths.is_untracked)).collect();
         assert_eq!(shown, [("my file".to_owned(), false), ("other dir/".to_owned(), true)]);
     }
 }

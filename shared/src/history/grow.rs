@@ -14,7 +14,7 @@ pub enum EventPosition {
 
 impl Run {
     /// Adds what has just been written down. It follows everything that is known of its task.
-    pub fn grow(&mut self, event: Event, ground: EventPosition) {
+    pub fn grow(&mut self, event: Event, position: EventPosition) {
         let Some(task) = event.task().cloned() else {
             return;
         };
@@ -26,7 +26,7 @@ impl Run {
         let TaskHistory { id, mut events, cancelled, earlier, .. } = history;
         events.push(event);
         let mut grown = TaskHistory::new(id, events, cancelled, Vec::new()).with_earlier(earlier);
-        grown.is_landed = ground == EventPosition::Run;
+        grown.is_landed = position == EventPosition::Run;
         self.tasks.push(grown);
         let last = self.tasks.len() - 1;
         self.tasks.swap(at, last);

@@ -38,9 +38,9 @@ pub struct Caller<'a> {
     /// The wish to stop.
     pub cancel: &'a Cancel,
     /// Tells whether a process of an attempt lives, for callers that must know after a crash.
-    pub attendance: Option<&'a mut OrphanLock>,
+    pub orphan_lock: Option<&'a mut OrphanLock>,
     /// Who is told what happens.
-    pub voice: &'a mut (dyn FnMut(PipelineEventKind) + 'a),
+    pub on_event: &'a mut (dyn FnMut(PipelineEventKind) + 'a),
     /// Who follows what the agent does, if somebody has to.
     pub follower: Option<&'a mut (dyn Follower + 'a)>,
     /// What all calls have spent.
@@ -212,7 +212,7 @@ impl Caller<'_> {
                 waited += pause.span;
             }
             let seconds = pause.span.as_secs_f64().ceil() as u64;
-            (self.voice)(PipelineEventKind::Waits { seconds, chosen: pause.chosen });
+            (self.on_event)(PipelineEventKind::Waits { seconds, chosen: pause.chosen });
             if self.cancel.wait(pause.span) {
                 break;
             }
@@ -225,7 +225,7 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = safe_files::open_log(&log).map_err(|source| file_error(&log, source))?;
-        let mut hearing = Hearing::new(self.voice, lend(&mut self.follower), (&mut tally, self.secrets));
+        let mut hearing = Hearing::new(self.on_event, lend(&mut self.follower), (&mut tally, self.secrets));
         let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
@@ -238,8 +238,8 @@ impl Caller<'_> {
         let mut supervised =
             Supervised::new(program).input(stdin).limits(self.limits).until(self.cancel).log(log);
         supervised = supervised.filter(Redaction::new(self.secrets));
-        if let Some(attendance) = self.attendance.as_deref_mut() {
-            supervised = supervised.attended(attendance);
+        if let Some(orphan_lock) = self.orphan_lock.as_deref_mut() {
+            supervised = supervised.with_orphan_lock(orphan_lock);
         }
         let ended = supervised.run(listener);
         hearing.hear(b"", &reader.finish());
@@ -276,7 +276,7 @@ fn is_lost_session(outcome: &CallOutcome, words: &str) -> bool {
 
 /// Everybody who hears what an agent tells.
 pub(super) struct Hearing<'h> {
-    voice: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
+    on_event: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
     pub(super) follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
     /// Takes secrets out of what is told. A secret may have several lines, so it hears all of them.
@@ -286,11 +286,11 @@ pub(super) struct Hearing<'h> {
 
 impl<'h> Hearing<'h> {
     pub(super) fn new(
-        voice: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
+        on_event: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
         follower: Option<&'h mut (dyn Follower + 'h)>,
         (tally, secrets): (&'h mut Tally, &Secrets),
     ) -> Self {
-        Self { voice, follower, tally, redactor: Redactor::new(secrets), untold: Vec::new() }
+        Self { on_event, follower, tally, redactor: Redactor::new(secrets), untold: Vec::new() }
     }
 
     pub(super) fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
@@ -304,13 +304,13 @@ impl<'h> Hearing<'h> {
 
     /// The tree stands still only until the agent goes on, so it is looked at before anything is told.
     pub(super) fn settle(&mut self) {
-        let news = self.follower.as_mut().map(|follower| follower.settle(self.tally)).unwrap_or_default();
-        self.untold.drain(..).chain(news).for_each(&mut *self.voice);
+        let event = self.follower.as_mut().map(|follower| follower.settle(self.tally)).unwrap_or_default();
+        self.untold.drain(..).chain(event).for_each(&mut *self.on_event);
     }
 
     pub(super) fn end(&mut self) {
-        let news = self.follower.as_mut().map(|follower| follower.ends(self.tally)).unwrap_or_default();
-        news.into_iter().for_each(&mut *self.voice);
+        let event = self.follower.as_mut().map(|follower| follower.ends(self.tally)).unwrap_or_default();
+        event.into_iter().for_each(&mut *self.on_event);
     }
 }
 

@@ -46,8 +46,8 @@ pub struct CallFacts<'a> {
 impl CallRecord {
     /// Of a call of this one that begins now.
     #[must_use]
-    pub fn of(crew: &StepRunner, words: Words, now: i64) -> Self {
-        let (who, draft) = (Who::called(crew), OpenTurn::new(now, words));
+    pub fn of(step_runner: &StepRunner, words: Words, now: i64) -> Self {
+        let (who, draft) = (Who::called(step_runner), OpenTurn::new(now, words));
         let model = who.model.clone();
         Self { who, draft, model, session: None, words }
     }
@@ -59,7 +59,7 @@ impl CallRecord {
         matter: &CallFacts<'_>,
         (secrets, now): (&Secrets, i64),
     ) -> Result<(), SessionError> {
-        let Some(chronicle) = SessionWriter::find(repository, session)? else {
+        let Some(session_writer) = SessionWriter::find(repository, session)? else {
             return Ok(());
         };
         self.draft.close();
@@ -67,7 +67,7 @@ impl CallRecord {
         let noted = Noted::new(&self.draft, (self.model, self.session), secrets);
         let (node, attempt, words) = (matter.node, matter.attempt, self.words);
         let call = CallOf { node, attempt, step: matter.step, words };
-        chronicle.append(now, |number| {
+        session_writer.append(now, |number| {
             let (turn, transcript): (Turn, Option<Transcript>) =
                 noted.written(&call, &self.who, (number, now));
             let turn = Turn {

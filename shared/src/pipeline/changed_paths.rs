@@ -38,10 +38,10 @@ impl ChangedPaths {
         branch: Oid,
         (worktree, staged): (Oid, Oid),
     ) -> Result<Self, GitError> {
-        let mut dirt = Self::of_worktree(repository, branch, worktree)?;
+        let mut changed_paths = Self::of_worktree(repository, branch, worktree)?;
         let staged = repository.changes(branch, staged)?;
-        dirt.0.extend(staged.into_iter().map(|change| change.path));
-        Ok(dirt)
+        changed_paths.0.extend(staged.into_iter().map(|change| change.path));
+        Ok(changed_paths)
     }
 
     /// Whether everything was as the branch has it.

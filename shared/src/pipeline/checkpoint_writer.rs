@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct CheckpointWriter<'a> {
     /// Where to.
-    pub chronicle: &'a SessionWriter,
+    pub session_writer: &'a SessionWriter,
     /// What the run is called.
     pub pipeline: PipelineName,
     /// Whether what is said is kept.
@@ -68,13 +68,13 @@ impl<'a> CheckpointWriter<'a> {
     /// For a run that is called so.
     #[must_use]
     pub fn new(
-        chronicle: &'a SessionWriter,
+        session_writer: &'a SessionWriter,
         pipeline: PipelineName,
         words: Words,
         clock: fn() -> i64,
     ) -> Self {
         let (others, seen) = (Vec::new(), Snapshot::new());
-        Self { chronicle, pipeline, words, clock, last: None, others, seen }
+        Self { session_writer, pipeline, words, clock, last: None, others, seen }
     }
 
     /// The same for a session that works in other repositories too.
@@ -91,7 +91,7 @@ impl<'a> CheckpointWriter<'a> {
 
     /// What calls have spent beyond what their turns tell is owed to the session.
     pub(super) fn owe(&self, expense: &Expense, told: Usage) {
-        self.chronicle.owe(expense.usage.unwrap_or_default().minus(told));
+        self.session_writer.owe(expense.usage.unwrap_or_default().minus(told));
     }
 
     /// A step has ended. Where it changed something in any repository, that is a checkpoint.
@@ -120,7 +120,7 @@ impl<'a> CheckpointWriter<'a> {
         by: Status,
     ) -> Option<PipelineEventKind> {
         let tip = repository.find_branch(branch).ok().flatten()?;
-        if self.chronicle.newest().record.context.tip == tip {
+        if self.session_writer.newest().record.context.tip == tip {
             return None;
         }
         let mut snapshot = heads_of(&self.others);
@@ -149,9 +149,9 @@ impl<'a> CheckpointWriter<'a> {
     ) -> Result<Oid, SessionError> {
         let (step, status) = (status.step().as_str().to_owned(), status.to_string());
         let checkpoint = Checkpoint { node, step, status, snapshot };
-        self.chronicle.append((self.clock)(), |_| {
-            let happening = Record::Checkpoint(checkpoint.clone());
-            Ok(DraftRecord { about: Some(commit), tip, ..DraftRecord::of(happening) })
+        self.session_writer.append((self.clock)(), |_| {
+            let kind = Record::Checkpoint(checkpoint.clone());
+            Ok(DraftRecord { about: Some(commit), tip, ..DraftRecord::of(kind) })
         })
     }
 }

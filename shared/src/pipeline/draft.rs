@@ -73,7 +73,7 @@ impl OpenTurn {
     pub(super) fn close(&mut self) {
         if !self.unfinished.is_empty() {
             let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
-            self.lines.push(Utterance { voice: Speaker::Stream, text });
+            self.lines.push(Utterance { speaker: Speaker::Stream, text });
             self.unfinished.clear();
         }
     }

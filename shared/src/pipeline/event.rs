@@ -15,14 +15,14 @@ pub struct PipelineEvent {
     /// The task; `None` for what concerns the whole run.
     pub task: Option<TaskId>,
     /// What.
-    pub happening: PipelineEventKind,
+    pub kind: PipelineEventKind,
 }
 
 impl PipelineEvent {
     /// Of a task.
     #[must_use]
-    pub fn of(task: &TaskId, happening: PipelineEventKind) -> Self {
-        Self { task: Some(task.clone()), happening }
+    pub fn of(task: &TaskId, kind: PipelineEventKind) -> Self {
+        Self { task: Some(task.clone()), kind }
     }
 }
 

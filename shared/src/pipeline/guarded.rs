@@ -18,9 +18,13 @@ pub(super) struct Guarded {
 }
 
 /// A child begins in a place of `recorder`, with these other repositories in reach.
-pub(super) fn begin(recorder: &RunRecorder<'_>, sentry: &ConfigGuard, annexes: &[OtherRepo]) -> Guarded {
-    let others = annexes.iter().map(|annex| annex.sentry.watch(&annex.repository));
-    Guarded { watches: [sentry.watch(recorder.repository())].into_iter().chain(others).collect() }
+pub(super) fn begin(
+    recorder: &RunRecorder<'_>,
+    config_guard: &ConfigGuard,
+    other_repos: &[OtherRepo],
+) -> Guarded {
+    let others = other_repos.iter().map(|other_repo| other_repo.config_guard.watch(&other_repo.repository));
+    Guarded { watches: [config_guard.watch(recorder.repository())].into_iter().chain(others).collect() }
 }
 
 impl Guarded {

@@ -52,32 +52,32 @@ struct Idle {
 
 impl TaskRun<'_, '_, '_> {
     pub(super) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let mut annexes = std::mem::take(&mut self.shop.annexes);
-        let ended = self.implement_beside(attempt, &annexes);
+        let mut other_repos = std::mem::take(&mut self.context.other_repos);
+        let ended = self.implement_beside(attempt, &other_repos);
         let step = ended.and_then(|(step, tips)| {
-            annexes.iter_mut().zip(tips).for_each(|(annex, tip)| annex.tip = tip);
+            other_repos.iter_mut().zip(tips).for_each(|(other_repo, tip)| other_repo.tip = tip);
             step
         });
-        self.shop.annexes = annexes;
+        self.context.other_repos = other_repos;
         step
     }
 
     fn implement_beside(
         &mut self,
         attempt: Attempt,
-        annexes: &[OtherRepo],
+        other_repos: &[OtherRepo],
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
-        let chain = self.shop.options.staff.implementers(self.task)?;
+        let chain = self.context.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
-        let by = self.shop.name_of_next(&chain);
+        let by = self.context.name_of_next(&chain);
         let log = self.log_path("implement");
         self.announce("implement", attempt, (&by, &log));
-        let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
-        let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
-        let log = self.shop.home.join(log);
+        let prompt = implement(self.subject(), &self.events) + &self.context.words_on_places(self.task);
+        let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
+        let log = self.context.home.join(log);
         self.recorder.unsettle();
-        let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
-        let mut rooms = other_repo::enter(annexes, self.task, attempt)?;
+        let begun = place::begin(self.recorder, &self.context.config_guard, &self.task.id, attempt)?;
+        let mut rooms = other_repo::enter(other_repos, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
         let errand = AgentCall {
@@ -87,20 +87,20 @@ impl TaskRun<'_, '_, '_> {
             task,
             step,
             place,
-            annexes,
+            other_repos,
             apart: None,
             prompt,
             log,
         };
-        let messenger = Messenger::of(self.shop, &place.git_dir, &self.log_path("commit-message"));
-        let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
+        let messenger = Messenger::of(self.context, &place.git_dir, &self.log_path("commit-message"));
+        let of = TurnsOf::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = rooms.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
-        let mut called = self.shop.call(errand, Some(&mut turns));
+        let mut called = self.context.call(errand, Some(&mut turns));
         let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
             turns.finish();
         called.expense.add(expense.usage, expense.time);
-        self.shop.scribe.owe(&called.expense, told);
+        self.context.checkpoints.owe(&called.expense, told);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
@@ -130,7 +130,7 @@ impl TaskRun<'_, '_, '_> {
             && beside.iter().all(|(room, work)| room.is_untouched(work));
         let judgement = match &called.result {
             Ok(reply) => {
-                let mut refusal = place::ask_hook(self.recorder, self.shop.hook, &begun, work)?;
+                let mut refusal = place::ask_hook(self.recorder, self.context.hook, &begun, work)?;
                 for (room, work) in &mut beside {
                     refusal = refusal.or(room.ask_hook(work)?);
                 }
@@ -163,7 +163,7 @@ impl TaskRun<'_, '_, '_> {
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
-            self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
+            self.context.tell(&self.task.id, PipelineEventKind::Note { words });
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (room, work) in beside {

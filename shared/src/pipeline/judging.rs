@@ -45,10 +45,10 @@ impl TaskRun<'_, '_, '_> {
     /// Whether the tests fail without the task's work too, in a lane in which none has passed yet: then it lacks
     /// something, and no attempt is charged for that.
     pub(super) fn require_good_lane(&mut self, result: &TestResult) -> Result<(), PipelineError> {
-        let Some(mut check) = self.shop.lane_check.take() else { return Ok(()) };
+        let Some(mut check) = self.context.lane_check.take() else { return Ok(()) };
         let checked =
             if result.is_passed { check(None) } else { check(Some((self.base.commit, &self.known_red))) };
-        self.shop.lane_check = Some(check);
+        self.context.lane_check = Some(check);
         checked
     }
 }

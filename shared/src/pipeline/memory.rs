@@ -23,7 +23,7 @@ pub struct CallMemory {
 #[derive(Debug, Clone)]
 pub struct Session {
     task: TaskId,
-    crew: StepRunner,
+    step_runner: StepRunner,
     /// As the program calls it.
     pub id: String,
     /// What it has spent so far.
@@ -32,7 +32,7 @@ pub struct Session {
 
 #[derive(Debug, Clone)]
 struct Absence {
-    crew: StepRunner,
+    step_runner: StepRunner,
     /// `None`: for as long as this process lives.
     until: Option<Timestamp>,
 }
@@ -51,30 +51,31 @@ impl CallMemory {
     }
 
     /// The next call of somebody for a task goes on with this session of theirs.
-    pub(super) fn go_on(&mut self, task: &TaskId, crew: &StepRunner, id: String) {
-        self.session = Some(Session { task: task.clone(), crew: crew.clone(), id, usage: None });
+    pub(super) fn go_on(&mut self, task: &TaskId, step_runner: &StepRunner, id: String) {
+        self.session =
+            Some(Session { task: task.clone(), step_runner: step_runner.clone(), id, usage: None });
     }
 
     /// The first of a chain who can work; the last, if nobody can.
     #[must_use]
     pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>, now: Timestamp) -> &'c StepRunner {
-        let is_absent = |crew: &StepRunner| {
-            let of_crew = self.absent.iter().filter(|absence| absence.crew == *crew);
+        let is_absent = |step_runner: &StepRunner| {
+            let of_crew = self.absent.iter().filter(|absence| absence.step_runner == *step_runner);
             of_crew.into_iter().any(|absence| absence.until.is_none_or(|until| until > now))
         };
         let last = chain.iter().last().unwrap_or(chain.first());
-        chain.iter().find(|crew| !is_absent(crew)).unwrap_or(last)
+        chain.iter().find(|step_runner| !is_absent(step_runner)).unwrap_or(last)
     }
 
     /// Remembers that somebody cannot work, and until when if that is known.
-    pub fn miss(&mut self, crew: &StepRunner, until: Option<Timestamp>) {
-        self.absent.push(Absence { crew: crew.clone(), until });
+    pub fn miss(&mut self, step_runner: &StepRunner, until: Option<Timestamp>) {
+        self.absent.push(Absence { step_runner: step_runner.clone(), until });
     }
 
     /// The session that somebody was in when last called for a task.
     #[must_use]
-    pub fn session(&self, task: &TaskId, crew: &StepRunner) -> Option<&Session> {
-        self.session.as_ref().filter(|session| session.task == *task && session.crew == *crew)
+    pub fn session(&self, task: &TaskId, step_runner: &StepRunner) -> Option<&Session> {
+        self.session.as_ref().filter(|session| session.task == *task && session.step_runner == *step_runner)
     }
 
     /// Forgets the session that somebody was in.
@@ -83,11 +84,11 @@ impl CallMemory {
     }
 
     /// Remembers the session that a call was in; one that told of none is not gone on with.
-    pub fn keep_session(&mut self, task: &TaskId, crew: &StepRunner, outcome: &CallOutcome) {
+    pub fn keep_session(&mut self, task: &TaskId, step_runner: &StepRunner, outcome: &CallOutcome) {
         let (CallOutcome::Success { session, usage, .. }
         | CallOutcome::Limited { session, usage, .. }
         | CallOutcome::Failed { session, usage, .. }) = outcome;
-        let (task, crew) = (task.clone(), crew.clone());
-        self.session = session.clone().map(|id| Session { task, crew, id, usage: *usage });
+        let (task, step_runner) = (task.clone(), step_runner.clone());
+        self.session = session.clone().map(|id| Session { task, step_runner, id, usage: *usage });
     }
 }

@@ -51,7 +51,7 @@ impl MessageBy {
 /// Asks for messages.
 #[derive(Debug, Clone)]
 pub(super) struct Messenger {
-    crew: StepRunner,
+    step_runner: StepRunner,
     limits: Limits,
     secrets: Secrets,
     cancel: Cancel,
@@ -78,21 +78,21 @@ pub(super) struct MessageTopic<'a> {
 
 impl Messenger {
     /// For a task, if somebody is to be asked.
-    pub(super) fn of(shop: &TaskContext<'_>, git_dir: &std::path::Path, log: &str) -> Option<Self> {
-        let RunOptions { message_by, message_limits, .. } = shop.options;
-        let MessageBy::Model(crew) = message_by else {
+    pub(super) fn of(context: &TaskContext<'_>, git_dir: &std::path::Path, log: &str) -> Option<Self> {
+        let RunOptions { message_by, message_limits, .. } = context.options;
+        let MessageBy::Model(step_runner) = message_by else {
             return None;
         };
-        if shop.playback.is_some() {
+        if context.playback.is_some() {
             return None;
         }
         Some(Self {
-            crew: crew.as_ref().clone(),
+            step_runner: step_runner.as_ref().clone(),
             limits: *message_limits,
-            secrets: shop.secrets.clone(),
-            cancel: shop.cancel.clone(),
+            secrets: context.secrets.clone(),
+            cancel: context.cancel.clone(),
             dir: git_dir.join("arborist/commit-message"),
-            log: shop.home.join(log),
+            log: context.home.join(log),
         })
     }
 
@@ -111,26 +111,26 @@ impl Messenger {
     fn call(&self, prompt: &str) -> MessageReply {
         let mut quiet = |_| {};
         let mut caller = Caller {
-            runner: &self.crew.name,
+            runner: &self.step_runner.name,
             limits: self.limits,
             backoff: Backoff { patience: std::time::Duration::ZERO, ..Backoff::default() },
             secrets: &self.secrets,
             cancel: &self.cancel,
-            attendance: None,
-            voice: &mut quiet,
+            orphan_lock: None,
+            on_event: &mut quiet,
             follower: None,
             expense: Expense::default(),
             retold: None,
         };
         let request = Request {
             prompt,
-            model: self.crew.model.as_deref(),
+            model: self.step_runner.model.as_deref(),
             dir: &self.dir,
             session: None,
             prompt_file: None,
             tools: None,
         };
-        let reply = match &self.crew.runner {
+        let reply = match &self.step_runner.runner {
             RunnerKind::Program(runner) if safe_files::make_folders(&self.dir).is_ok() => {
                 caller.call(AtLimit::Leave, || Call::of_runner(runner, request, &self.log)).ok()
             }

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// Who does which step.
-    pub staff: RunnerTable,
+    pub runners: RunnerTable,
     /// How many attempts a task has.
     pub max_retries: u32,
     /// How a task is tested that has no commands of its own.
@@ -86,7 +86,7 @@ pub struct Budgets {
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// Who does which step.
-    pub crew: RunnerFlags,
+    pub step_runner: RunnerFlags,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
     /// `--test-command`.
@@ -117,11 +117,11 @@ impl RunOptions {
         let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
         let longest = settings.count("review.diff-limit").and_then(|count| usize::try_from(count).ok());
         let named = flags.test_command.clone();
-        let staff = RunnerTable::new(&flags.crew, settings);
-        staff.check()?;
-        let message_by = staff.message_by()?;
+        let runners = RunnerTable::new(&flags.step_runner, settings);
+        runners.check()?;
+        let message_by = runners.message_by()?;
         Ok(Self {
-            staff,
+            runners,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
             test_origin: if named.is_some() {
                 Origin::User

@@ -28,18 +28,18 @@ pub struct OtherRepo {
     /// The repository, as it is seen from there.
     pub repository: Repository,
     /// For which run is written there.
-    pub hand: RunIdentity,
+    pub identity: RunIdentity,
     /// Where the branch stands.
     pub tip: Tip,
     /// Whether the user has a hook there to be asked.
     pub hook: PreCommit,
     /// Watches what agents share there.
-    pub sentry: ConfigGuard,
+    pub config_guard: ConfigGuard,
     /// What the work of the task there is compared with.
     pub base: WorkBase,
 }
 
-/// An annex in which an attempt is under way.
+/// Another repository in which an attempt is under way.
 pub(super) struct RepoAttempt<'a> {
     name: &'a RepoName,
     hook: PreCommit,
@@ -69,19 +69,19 @@ impl OtherRepo {
     }
 
     fn enter(&self, task: &Task, attempt: Attempt) -> Result<RepoAttempt<'_>, GitError> {
-        let recorder = RunRecorder::at(&self.repository, self.hand.clone(), self.tip.clone());
-        let begun = place::begin(&recorder, &self.sentry, &task.id, attempt)?;
+        let recorder = RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone());
+        let begun = place::begin(&recorder, &self.config_guard, &task.id, attempt)?;
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
 
 /// All annexes of a task, while an attempt is under way.
 pub(super) fn enter<'a>(
-    annexes: &'a [OtherRepo],
+    other_repos: &'a [OtherRepo],
     task: &Task,
     attempt: Attempt,
 ) -> Result<Vec<RepoAttempt<'a>>, GitError> {
-    annexes.iter().map(|annex| annex.enter(task, attempt)).collect()
+    other_repos.iter().map(|other_repo| other_repo.enter(task, attempt)).collect()
 }
 
 impl<'a> RepoAttempt<'a> {

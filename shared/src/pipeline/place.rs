@@ -35,7 +35,7 @@ pub struct AttemptCheckout {
     /// What lay in the worktree.
     before: Oid,
     /// What of that is not committed.
-    dirt: ChangedPaths,
+    changed_paths: ChangedPaths,
     /// The user's index then. If that is not what it was, somebody has staged something.
     index: Option<Stamp>,
     /// What was staged then, where not all of the worktree was committed.
@@ -73,7 +73,7 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
-        let is_ours = |change: &TreeChange| !change.is_gitlink() && !self.dirt.holds(change);
+        let is_ours = |change: &TreeChange| !change.is_gitlink() && !self.changed_paths.holds(change);
         let changes: Vec<TreeChange> = all.into_iter().filter(is_ours).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
@@ -100,12 +100,15 @@ impl AttemptCheckout {
         }
         // With a conflict in it, an index is no tree.
         let found = repository.staged().ok();
-        if !repository.put_back_entries(before, |path| self.dirt.has(path))? {
+        if !repository.put_back_entries(before, |path| self.changed_paths.has(path))? {
             return Ok(Vec::new());
         }
         let Some(found) = found else { return Ok(Vec::new()) };
-        let mut lost: Vec<TreeChange> =
-            repository.changes(found, after)?.into_iter().filter(|change| self.dirt.holds(change)).collect();
+        let mut lost: Vec<TreeChange> = repository
+            .changes(found, after)?
+            .into_iter()
+            .filter(|change| self.changed_paths.holds(change))
+            .collect();
         for tree in [self.before, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
             lost.retain(|change| other.iter().any(|other| other.path == change.path));
@@ -161,18 +164,18 @@ impl AttemptWork {
 /// Remembers what lies in the worktree, and marks that an attempt begins.
 pub fn begin(
     recorder: &RunRecorder<'_>,
-    sentry: &ConfigGuard,
+    config_guard: &ConfigGuard,
     task: &TaskId,
     attempt: Attempt,
 ) -> Result<AttemptCheckout, GitError> {
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
-    let watch = sentry.watch(repository);
+    let watch = config_guard.watch(repository);
     let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && repository.is_known_clean(recorder.tree());
-    let (before, staged_tree, dirt, left_out) = if is_known_clean || repository.is_clean()? {
+    let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let stock = repository.take_snapshot()?;
@@ -181,10 +184,10 @@ pub fn begin(
         let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
         let Stock { tree: before, left_out, .. } = stock;
         let staged = repository.staged()?;
-        let dirt = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
-        (before, Some(staged), dirt, left_out)
+        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
+        (before, Some(staged), changed_paths, left_out)
     };
-    let staged = if dirt.is_empty() { None } else { repository.find_known_index() };
+    let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
     let inside = repository.dirty_submodules(Some(recorder.tree()))?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
@@ -194,7 +197,7 @@ pub fn begin(
         head,
         tree: head_tree,
         before,
-        dirt,
+        changed_paths,
         index,
         staged,
         left_out,
@@ -325,12 +328,12 @@ pub fn end(
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), files)?;
+    let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
     let notes = begun.put_back_staged(recorder, after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
     let is_ours = unreadable.is_empty()
-        && begun.dirt.is_empty()
+        && begun.changed_paths.is_empty()
         && begun.left_out.is_empty()
         && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));

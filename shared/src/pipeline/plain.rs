@@ -34,7 +34,7 @@ pub(super) struct Plain {
 
 impl Plain {
     pub(super) fn new(of: &TurnsOf<'_>, who: &Who, noted: Noted) -> Self {
-        let now = (of.scribe.clock)();
+        let now = (of.checkpoints.clock)();
         let TurnDraft { turn, transcript, .. } = of.drafted(who, &noted, (None, &[]), (0, now));
         Self { turn, transcript, words: noted.words }
     }
@@ -69,14 +69,14 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn stopped(&self, plain: Plain, called: &Called) -> Plain {
-        let interrupted = called.result.is_err() || self.shop.cancel.is_cancelled();
+        let interrupted = called.result.is_err() || self.context.cancel.is_cancelled();
         Plain { turn: Turn { interrupted, ..plain.turn }, ..plain }
     }
 
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
-            self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
+            self.context.tell(&self.task.id, PipelineEventKind::Note { words });
         }
     }
 
@@ -88,22 +88,22 @@ impl TaskRun<'_, '_, '_> {
         (about, moves): (Oid, &[RefMove<'_>]),
     ) -> Result<(), SessionError> {
         let Plain { turn, transcript, words } = plain;
-        let (recorder, scribe) = (&self.recorder, &self.shop.scribe);
+        let (recorder, checkpoints) = (&self.recorder, &self.context.checkpoints);
         let Changed { here, others } = changed;
         let commit = (!here.is_empty()).then_some(about);
         let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
-        let message = first.map(|changes| self.shop.options.message_by.unasked(words, changes));
+        let message = first.map(|changes| self.context.options.message_by.unasked(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
         let files = here.iter().map(TreeChange::shown).collect();
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
         let said = turn.said.clone().filter(|_| message.is_none());
         let turn = Turn { commit, others, message, said, files, ..turn.clone() };
         let tip = (recorder.branch() == recorder.run()).then_some(about);
-        scribe.chronicle.append((scribe.clock)(), |number| {
+        checkpoints.session_writer.append((checkpoints.clock)(), |number| {
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
-            let happening = Record::Turn(Turn { number, ..turn.clone() });
+            let kind = Record::Turn(Turn { number, ..turn.clone() });
             let (about, moves) = (Some(about), moves.to_vec());
-            Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(happening) })
+            Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
         })?;
         Ok(())
     }

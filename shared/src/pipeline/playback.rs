@@ -86,18 +86,18 @@ impl TaskContext<'_> {
         errand: AgentCall<'_>,
         follower: Option<&mut (dyn Follower + '_)>,
     ) -> Called {
-        let AgentCall { task, step, place, annexes, .. } = errand;
+        let AgentCall { task, step, place, other_repos, .. } = errand;
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
-                let voice = &mut self.voice;
-                let mut tell = |happening| voice(PipelineEvent::of(&task.id, happening));
+                let on_event = &mut self.on_event;
+                let mut tell = |kind| on_event(PipelineEvent::of(&task.id, kind));
                 let secrets = &self.secrets;
                 let interrupted = call.interrupted;
                 let mut player = Player {
                     playback,
                     task: &task.id,
                     place,
-                    annexes,
+                    other_repos,
                     secrets,
                     last,
                     spoken: None,
@@ -121,7 +121,7 @@ struct Player<'p> {
     playback: &'p Playback,
     task: &'p TaskId,
     place: &'p Repository,
-    annexes: &'p [OtherRepo],
+    other_repos: &'p [OtherRepo],
     secrets: &'p Secrets,
     last: Last,
     spoken: Option<Spoken>,
@@ -142,21 +142,21 @@ impl Player<'_> {
         &mut self,
         call: &RecordedCall,
         errand: AgentCall<'_>,
-        voice: &mut dyn FnMut(PipelineEventKind),
+        on_event: &mut dyn FnMut(PipelineEventKind),
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<(), PipelineError> {
         let mut log = safe_files::open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
         for turn in &call.turns {
             let said =
                 SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
-            self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
+            self.play_turn(turn, &said, (on_event, lend(&mut follower)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
             self.bring((None, self.place), self.first_of(end.commit)?, end.commit)?;
             self.bring_beside(|name, _| call.beside.get(name.as_str()).copied())?;
         }
         if let Some(spoken) = &mut self.spoken {
-            Hearing::new(voice, lend(&mut follower), (&mut spoken.tally, self.secrets)).end();
+            Hearing::new(on_event, lend(&mut follower), (&mut spoken.tally, self.secrets)).end();
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Player<'_> {
         &mut self,
         recorded: &RecordedTurn,
         said: &Transcript,
-        (voice, mut follower): (&mut dyn FnMut(PipelineEventKind), Option<&mut (dyn Follower + '_)>),
+        (on_event, mut follower): (&mut dyn FnMut(PipelineEventKind), Option<&mut (dyn Follower + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
         let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);
@@ -185,11 +185,11 @@ impl Player<'_> {
         let lines: Vec<&str> = said
             .lines
             .iter()
-            .filter(|line| line.voice == Speaker::Stream)
+            .filter(|line| line.speaker == Speaker::Stream)
             .map(|line| line.text.as_str())
             .collect();
         let Spoken { reader, tally, .. } = &mut spoken;
-        let mut hearing = Hearing::new(voice, lend(&mut follower), (tally, self.secrets));
+        let mut hearing = Hearing::new(on_event, lend(&mut follower), (tally, self.secrets));
         for (left, line) in lines.iter().enumerate().map(|(at, line)| (lines.len() - at - 1, line)) {
             let line = format!("{line}\n");
             let _ = log.write_all(line.as_bytes());
@@ -219,7 +219,7 @@ impl Player<'_> {
 
     /// The worktrees of other repositories become what they were at a commit of the task there, where there is one.
     fn bring_beside(&mut self, find: impl Fn(&RepoName, &Trail) -> Option<Oid>) -> Result<(), GitError> {
-        for OtherRepo { name, repository, .. } in self.annexes {
+        for OtherRepo { name, repository, .. } in self.other_repos {
             let found = self.playback.trails.get(name).and_then(|trail| {
                 let commit = find(name, trail)?;
                 Some((trail.first_of(self.task, commit)?, commit))

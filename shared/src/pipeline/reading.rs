@@ -29,9 +29,9 @@ pub(super) struct Lent {
 }
 
 /// Remembers how everything is.
-pub(super) fn lend(recorder: &RunRecorder<'_>, sentry: &ConfigGuard) -> Result<Lent, GitError> {
+pub(super) fn lend(recorder: &RunRecorder<'_>, config_guard: &ConfigGuard) -> Result<Lent, GitError> {
     let repository = recorder.repository();
-    let watch = sentry.watch(repository);
+    let watch = config_guard.watch(repository);
     // Where nobody was at work since the last commit, there is nothing new to see.
     let is_known = recorder.is_settled() || repository.is_known_clean(recorder.tree());
     let status = if is_known { None } else { Some(repository.status()?) };

@@ -17,10 +17,10 @@ impl TaskContext<'_> {
             return (prompt, usual);
         };
         let prompt = told(prompt, &recollection);
-        let crew = self.choose(chain).clone();
+        let step_runner = self.choose(chain).clone();
         match recollection.agent_session {
-            Some(id) if recollection.runner == crew.name => {
-                self.memory.go_on(task, &crew, id);
+            Some(id) if recollection.runner == step_runner.name => {
+                self.memory.go_on(task, &step_runner, id);
                 (prompt, Sessions::Resumed)
             }
             _ => (prompt, usual),

@@ -34,7 +34,8 @@ impl TaskRun<'_, '_, '_> {
 
     /// Where no other report is. Runs may follow each other within a second.
     fn free_path(&self) -> String {
-        let begin = format!("{}/{}_run_{}", self.shop.options.report_dir, self.task.id, self.shop.stamp());
+        let begin =
+            format!("{}/{}_run_{}", self.context.options.report_dir, self.task.id, self.context.stamp());
         let is_free = |path: &String| !self.recorder.repository().top().join(path).exists();
         let numbered = (2..=MOST_AT_ONCE).map(|number| format!("{begin}-{number}.json"));
         std::iter::once(format!("{begin}.json"))
@@ -59,7 +60,7 @@ impl TaskRun<'_, '_, '_> {
             "base": self.base.commit.to_string(),
             "steps": steps,
         });
-        let ignored = self.shop.ignored.as_ref().map(IgnoredFiles::found).unwrap_or_default();
+        let ignored = self.context.ignored.as_ref().map(IgnoredFiles::found).unwrap_or_default();
         for (name, files) in [("ignored_files", ignored.new), ("changed_ignored_files", ignored.changed)] {
             if !files.is_empty() {
                 report[name] = files.into();

@@ -66,8 +66,8 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
-        let chain = self.shop.options.staff.reviewers()?;
-        let by = self.shop.name_of_next(&chain);
+        let chain = self.context.options.runners.reviewers()?;
+        let by = self.context.name_of_next(&chain);
         self.announce("review", attempt, (&by, log));
         if let Some(path) = self.find_changed_reviewer(&chain)? {
             return Ok(rejected(&format!(
@@ -81,7 +81,7 @@ impl TaskRun<'_, '_, '_> {
             let prompt = self.review_prompt();
             (prompt, place.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
-        let (prompt, file) = (prompt?, self.shop.home.join(log));
+        let (prompt, file) = (prompt?, self.context.home.join(log));
         let mut expense = Expense::default();
         for tries in 1.. {
             let time_left = match self.allowance(&expense) {
@@ -103,7 +103,7 @@ impl TaskRun<'_, '_, '_> {
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
                     let words = format!("  the reviewer failed and is asked again: {message}");
-                    self.shop.tell(&self.task.id, PipelineEventKind::Note { words });
+                    self.context.tell(&self.task.id, PipelineEventKind::Note { words });
                 }
                 // Who breaks down has said nothing about the work, and to do that again would not help.
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {
@@ -113,14 +113,14 @@ impl TaskRun<'_, '_, '_> {
                 _ => return Ok(called),
             }
         }
-        Err(PipelineError::stopped(&self.shop.cancel))
+        Err(PipelineError::stopped(&self.context.cancel))
     }
 
     /// A file that the task changes and that the command of a reviewer names: otherwise a task could rewrite the script that judges it.
     fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
         let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
         let names_it = |path: &str| {
-            chain.iter().any(|crew| match &crew.runner {
+            chain.iter().any(|step_runner| match &step_runner.runner {
                 RunnerKind::Program(runner) => runner.names_path(path),
                 RunnerKind::Shell | RunnerKind::Demo => false,
             })
@@ -140,19 +140,23 @@ impl TaskRun<'_, '_, '_> {
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
         let session = Sessions::Fresh;
         let errand =
-            AgentCall { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
+            AgentCall { chain, time_left, session, task, step, place, other_repos: &[], apart, prompt, log };
         let neighbours = Neighbours::count(place);
         let files = self.look_at_reviewed(apart, neighbours)?;
-        let lent = reading::lend(self.recorder, &self.shop.sentry)?;
+        let lent = reading::lend(self.recorder, &self.context.config_guard)?;
         // The worktree of the reviewer has files of its own that git obeys.
         let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
-        let beside: Vec<ConfigWatch> =
-            self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
-        let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
+        let beside: Vec<ConfigWatch> = self
+            .context
+            .other_repos
+            .iter()
+            .map(|other_repo| other_repo.config_guard.watch(&other_repo.repository))
+            .collect();
+        let of = TurnsOf::of(self.context, self.task, (StepKind::Review, attempt));
         let mut turns = TurnKeeper::new(self.recorder, None, of);
-        let called = self.shop.call(errand, Some(&mut turns));
+        let called = self.context.call(errand, Some(&mut turns));
         let (kept, _, plain) = turns.finish();
-        self.shop.scribe.owe(&called.expense, kept.told);
+        self.context.checkpoints.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
         let mut trespasses: Vec<String> = beside.iter().flat_map(ConfigWatch::end).collect();
         let company = neighbours.since(1 + beside.len());
@@ -184,13 +188,16 @@ impl TaskRun<'_, '_, '_> {
     /// The worktree that a reviewer is to have. A task that works in another repository first is reviewed there.
     fn review_place(&self) -> Option<WantedPlace<'_>> {
         // Where calls are played again, nobody works anywhere.
-        let places = self.shop.review_places.filter(|_| self.shop.playback.is_none())?;
+        let places = self.context.review_places.filter(|_| self.context.playback.is_none())?;
         let first = self.task.repos.first();
-        let annex =
-            self.shop.annexes.iter().find(|annex| first.is_some_and(|name| annex.name.as_str() == name));
-        Some(match annex {
-            Some(OtherRepo { repository, hand, tip, .. }) => {
-                WantedPlace { places, repository, branch: &hand.run, commit: tip.head }
+        let other_repo = self
+            .context
+            .other_repos
+            .iter()
+            .find(|other_repo| first.is_some_and(|name| other_repo.name.as_str() == name));
+        Some(match other_repo {
+            Some(OtherRepo { repository, identity, tip, .. }) => {
+                WantedPlace { places, repository, branch: &identity.run, commit: tip.head }
             }
             None => {
                 let (repository, branch) = (self.recorder.repository(), self.recorder.run());
@@ -205,14 +212,14 @@ impl TaskRun<'_, '_, '_> {
 
     fn review_prompt(&self) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
-        let longest = self.shop.options.diff_limit;
+        let longest = self.context.options.diff_limit;
         let mut sections = vec![RepoDiff {
             repository: None,
             difference: repository.difference(self.base.tree, self.recorder.tree())?,
             command: format!("git diff --text {} {}", self.base.tree, self.recorder.head()),
         }];
-        for annex in &self.shop.annexes {
-            sections.push(annex.section()?);
+        for other_repo in &self.context.other_repos {
+            sections.push(other_repo.section()?);
         }
         let diff = review_diff::render(&sections, longest) + &self.words_on_ignored()?;
         let idle = idle::recorded_reason(&self.events);
@@ -221,9 +228,9 @@ impl TaskRun<'_, '_, '_> {
 
     /// A file that no commit has can make tests pass here and nowhere else.
     fn words_on_ignored(&self) -> Result<String, PipelineError> {
-        let Some(ignored) = &self.shop.ignored else { return Ok(String::new()) };
+        let Some(ignored) = &self.context.ignored else { return Ok(String::new()) };
         let IgnoredChanges { new, changed, is_cut } =
-            ignored.look(self.recorder.repository(), self.recorder.tree(), &self.shop.options.log_dir)?;
+            ignored.look(self.recorder.repository(), self.recorder.tree(), &self.context.options.log_dir)?;
         let list = |heading: &str, names: &[String]| {
             let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
             if names.is_empty() { String::new() } else { format!("\n\n{heading}:\n{}", names.join("\n")) }

@@ -142,9 +142,9 @@ impl RunnerTable {
             self.flags.fallback.is_empty() && is_foreign(["steps.review.fallback", "fallback"]);
         let reviewers = self.reviewers()?;
         let mut all = reviewers.iter().enumerate();
-        Ok(all.any(|(number, crew)| {
+        Ok(all.any(|(number, step_runner)| {
             let is_named_here = if number == 0 { is_first_foreign } else { are_others_foreign };
-            is_named_here && crew.runner == RunnerKind::Demo
+            is_named_here && step_runner.runner == RunnerKind::Demo
         }))
     }
 
@@ -215,9 +215,10 @@ impl RunnerTable {
             configured(&step("runner"), &step("model")),
             configured("runner", "model"),
         ];
-        let first = self.crew(choose(&levels))?;
+        let first = self.step_runner(choose(&levels))?;
         let others = self.fallback(&step("fallback"))?;
-        let others = others.into_iter().map(|choice| self.crew(choice)).collect::<Result<Vec<_>, _>>()?;
+        let others =
+            others.into_iter().map(|choice| self.step_runner(choice)).collect::<Result<Vec<_>, _>>()?;
         Ok(Chain::new(first, others))
     }
 
@@ -229,7 +230,7 @@ impl RunnerTable {
         words.iter().map(|word| Ok(word.parse()?)).collect()
     }
 
-    fn crew(&self, choice: Choice) -> Result<StepRunner, AgentError> {
+    fn step_runner(&self, choice: Choice) -> Result<StepRunner, AgentError> {
         let Choice { runner: name, model } = choice;
         let settings = &self.settings;
         let key = |field: &str| format!("runners.{name}.{field}");
@@ -322,7 +323,8 @@ impl StepRunner {
 
 /// Refuses a chain of which nobody is there; the complaint is about the one that was wanted.
 pub fn require_programs(chains: &[Chain<StepRunner>]) -> Result<(), AgentError> {
-    let is_there = |chain: &&Chain<StepRunner>| chain.iter().any(|crew| crew.require_program().is_ok());
+    let is_there =
+        |chain: &&Chain<StepRunner>| chain.iter().any(|step_runner| step_runner.require_program().is_ok());
     match chains.iter().find(|chain| !is_there(chain)) {
         Some(chain) => chain.first().require_program(),
         None => Ok(()),

@@ -31,7 +31,7 @@ pub enum TaskEnd {
 /// A task at work.
 pub struct TaskRun<'s, 'w, 'r> {
     /// What it works with.
-    pub shop: &'s mut TaskContext<'w>,
+    pub context: &'s mut TaskContext<'w>,
     /// Who writes it down.
     pub recorder: &'s mut RunRecorder<'r>,
     /// The task.
@@ -65,20 +65,20 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn run_on(&mut self) -> Result<TaskEnd, PipelineError> {
-        if let Some(ignored) = &self.shop.ignored {
+        if let Some(ignored) = &self.context.ignored {
             ignored.begin(self.recorder.repository(), self.recorder.tree())?;
         }
         self.note_lost_step()?;
         self.refuse_row()?;
         let mut next = Resume::after(&self.events);
         loop {
-            if next.attempt.0 >= self.shop.options.max_retries && next.stage == Stage::Implement {
+            if next.attempt.0 >= self.context.options.max_retries && next.stage == Stage::Implement {
                 let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
                 self.record(Status::Failed, next.attempt, body, None)?;
                 return Ok(TaskEnd::Failed);
             }
-            if self.shop.cancel.is_cancelled() {
-                return Err(PipelineError::stopped(&self.shop.cancel));
+            if self.context.cancel.is_cancelled() {
+                return Err(PipelineError::stopped(&self.context.cancel));
             }
             let step = self.take_step(next)?;
             if next.stage == Stage::Complete {
@@ -92,7 +92,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let (commands, has_command) = self.shop.options.tests_of(self.task);
+        let (commands, has_command) = self.context.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
         let log = self.log_path("test");
         self.announce("test", attempt, (by, &log));
@@ -119,12 +119,12 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
         let neighbours = Neighbours::count(self.recorder.repository());
-        let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
+        let guarded = guarded::begin(self.recorder, &self.context.config_guard, &self.context.other_repos);
         let before = guarded::look_at_tracked(self.recorder, neighbours)?;
-        let result = self.shop.test(self.task, commands, log, self.recorder.head());
+        let result = self.context.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let company = neighbours.since(1 + self.shop.annexes.len());
+        let company = neighbours.since(1 + self.context.other_repos.len());
         let changed = guarded::put_back_tracked(self.recorder, (&before, company), &mark)?;
         let trespass = trespass.or(changed);
         let result = self.judged(result?)?;
@@ -151,7 +151,7 @@ impl TaskRun<'_, '_, '_> {
     /// has spent.
     pub(super) fn allowance(&mut self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
         let (task, run) = self.spent(expense);
-        let budgets = &self.shop.options.budgets;
+        let budgets = &self.context.options.budgets;
         budgets.task.check(BudgetLevel::Task, &task)?;
         budgets.run.check(BudgetLevel::Run, &run)?;
         Ok([budgets.task.time_left(&task), budgets.run.time_left(&run)].into_iter().flatten().min())
@@ -168,12 +168,12 @@ impl TaskRun<'_, '_, '_> {
         if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, CallOutcome::Success { .. })) {
             return called;
         }
-        if self.shop.cancel.is_cancelled() {
-            return Called { result: Err(PipelineError::stopped(&self.shop.cancel)), ..called };
+        if self.context.cancel.is_cancelled() {
+            return Called { result: Err(PipelineError::stopped(&self.context.cancel)), ..called };
         }
         let time = |budget: Budget| Budget { time: budget.time, ..Budget::default() };
         let (task, run) = self.spent(&called.expense);
-        let budgets = &self.shop.options.budgets;
+        let budgets = &self.context.options.budgets;
         let checked = time(budgets.task).check(BudgetLevel::Task, &task);
         match checked.and_then(|()| time(budgets.run).check(BudgetLevel::Run, &run)) {
             Ok(()) => called,
@@ -208,30 +208,30 @@ impl TaskRun<'_, '_, '_> {
         (expense, files): (Expense, Option<usize>),
     ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
-        let checkpoint = self.shop.scribe.step(self.recorder, &event);
-        self.shop.tell(&self.task.id, PipelineEventKind::Recorded { status, commit, why, expense, files });
-        checkpoint.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
+        let checkpoint = self.context.checkpoints.step(self.recorder, &event);
+        self.context.tell(&self.task.id, PipelineEventKind::Recorded { status, commit, why, expense, files });
+        checkpoint.into_iter().for_each(|event| self.context.tell(&self.task.id, event));
         self.events.push(event);
     }
 
     pub(super) fn entry(&self, status: Status, attempt: Attempt) -> TaskEvent<'static> {
-        let wording = Wording { name: &self.task.name, attempt, max: self.shop.options.max_retries };
+        let wording = Wording { name: &self.task.name, attempt, max: self.context.options.max_retries };
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
     pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, (by, log): (&str, &str)) {
-        let bulletin = StepStatus {
+        let status = StepStatus {
             pid: std::process::id(),
             step: step.to_owned(),
             attempt,
-            by: Redactor::redact(&self.shop.secrets, by),
-            since: (self.shop.clock)(),
+            by: Redactor::redact(&self.context.secrets, by),
+            since: (self.context.clock)(),
             log: log.to_owned(),
         };
-        bulletin.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
         let begins =
             PipelineEventKind::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
-        self.shop.tell(&self.task.id, begins);
+        self.context.tell(&self.task.id, begins);
     }
 
     pub(super) fn subject(&self) -> PromptSubject<'_> {
@@ -241,7 +241,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {
-        format!("{}/{}_{step}_{}.log", self.shop.options.log_dir, self.task.id, self.shop.stamp())
+        format!("{}/{}_{step}_{}.log", self.context.options.log_dir, self.task.id, self.context.stamp())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every step needs: options, limits, the wish to stop, and a voice.
+//! What every step needs: options, limits, the cancellation flag and the listener for events.
 
 use std::{
     path::{Path, PathBuf},
@@ -40,7 +40,7 @@ pub struct TaskContext<'a> {
     /// The wish to stop.
     pub cancel: Cancel,
     /// Tells whether a process of an attempt lives.
-    pub attendance: OrphanLock,
+    pub orphan_lock: OrphanLock,
     /// The program of the built-in agent.
     pub demo: PathBuf,
     /// Whether the user has a hook to be asked before an agent's work is committed.
@@ -52,19 +52,19 @@ pub struct TaskContext<'a> {
     /// The server of tools that agents may be given.
     pub tools: ToolServer,
     /// Who is told what happens.
-    pub voice: Box<dyn FnMut(PipelineEvent) + Send + 'a>,
+    pub on_event: Box<dyn FnMut(PipelineEvent) + Send + 'a>,
     /// What is remembered of earlier calls.
     pub memory: CallMemory,
     /// Watches what agents share.
-    pub sentry: ConfigGuard,
+    pub config_guard: ConfigGuard,
     /// Gives reviewers a place of their own; `None` if they work in the task's.
     pub review_places: Option<&'a dyn ReviewPlaces>,
     /// Who writes the session down.
-    pub scribe: CheckpointWriter<'a>,
+    pub checkpoints: CheckpointWriter<'a>,
     /// What is played again instead of calling anybody.
     pub playback: Option<Arc<Playback>>,
     /// Places in other repositories that the task works in.
-    pub annexes: Vec<OtherRepo>,
+    pub other_repos: Vec<OtherRepo>,
     /// Where the repositories of the task are, by their names.
     pub places: Vec<(RepoName, PathBuf)>,
     /// Commands of repositories that tests may name.
@@ -130,7 +130,7 @@ pub struct AgentCall<'a> {
     /// Where it works.
     pub place: &'a Repository,
     /// Where it works in other repositories.
-    pub annexes: &'a [OtherRepo],
+    pub other_repos: &'a [OtherRepo],
     /// The place that it is given instead of the task's own, if it is.
     pub apart: Option<&'a ReviewPlace>,
     /// What it is told.
@@ -185,20 +185,20 @@ impl TaskContext<'_> {
             return self.play(&playback, errand, follower);
         }
         let mut expense = Expense::default();
-        let mut crew = self.choose(errand.chain);
+        let mut step_runner = self.choose(errand.chain);
         loop {
-            let result = self.call_crew(errand, crew, &mut expense, lend(&mut follower));
+            let result = self.call_crew(errand, step_runner, &mut expense, lend(&mut follower));
             let Some(Miss { setback, why, until }) = miss(&result) else {
-                return Called { expense, result, is_decided: crew.runner == RunnerKind::Shell };
+                return Called { expense, result, is_decided: step_runner.runner == RunnerKind::Shell };
             };
-            let Some(next) = errand.chain.find_next(crew, setback) else {
-                let result = result.and_then(|reply| admitted(reply, crew));
+            let Some(next) = errand.chain.find_next(step_runner, setback) else {
+                let result = result.and_then(|reply| admitted(reply, step_runner));
                 return Called { expense, result, is_decided: false };
             };
-            self.memory.miss(crew, until);
-            let words = format!("{} cannot do it: {why}; {} is asked instead", crew.name, next.name);
+            self.memory.miss(step_runner, until);
+            let words = format!("{} cannot do it: {why}; {} is asked instead", step_runner.name, next.name);
             self.tell(&errand.task.id, PipelineEventKind::Note { words });
-            crew = next;
+            step_runner = next;
         }
     }
 
@@ -212,17 +212,17 @@ impl TaskContext<'_> {
     fn call_crew(
         &mut self,
         errand: AgentCall<'_>,
-        crew: &StepRunner,
+        step_runner: &StepRunner,
         expense: &mut Expense,
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<CallReply, PipelineError> {
-        crew.require_program()?;
+        step_runner.require_program()?;
         if let Some(follower) = &mut follower {
-            follower.begins(Who::called(crew));
+            follower.begins(Who::called(step_runner));
         }
         let limits = self.limits(errand.time_left, *expense);
         let session = match errand.session {
-            Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
+            Sessions::Resumed => self.memory.session(&errand.task.id, step_runner).cloned(),
             Sessions::Fresh => None,
         };
         let own = self.place_of(errand.task).to_owned();
@@ -230,27 +230,28 @@ impl TaskContext<'_> {
         let mut environment = self.environment.clone();
         environment.extend(errand.apart.iter().flat_map(|apart| apart.environment.clone()));
         let (demo, environment) = (&self.demo, &environment);
-        let tools = crew.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
+        let tools = step_runner.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
         let tools = tools.as_ref();
-        let voice = &mut self.voice;
-        let mut tell = |happening| voice(PipelineEvent::of(&errand.task.id, happening));
+        let on_event = &mut self.on_event;
+        let mut tell = |kind| on_event(PipelineEvent::of(&errand.task.id, kind));
         let mut caller = Caller {
-            runner: &crew.name,
+            runner: &step_runner.name,
             limits,
             backoff: self.options.backoff,
             secrets: &self.secrets,
             cancel: &self.cancel,
-            attendance: Some(&mut self.attendance),
-            voice: &mut tell,
+            orphan_lock: Some(&mut self.orphan_lock),
+            on_event: &mut tell,
             follower: lend(&mut follower),
             expense: *expense,
             retold: session.as_ref().and_then(|session| session.usage),
         };
-        let is_last = errand.chain.find_next(crew, RunnerSetback::Failure(FailureKind::Limit)).is_none();
+        let is_last =
+            errand.chain.find_next(step_runner, RunnerSetback::Failure(FailureKind::Limit)).is_none();
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
         let id = session.as_ref().map(|session| session.id.as_str());
         let result = caller.call(at_limit, || {
-            let call = prepare(errand, (crew, id, tools), &dir, demo)?;
+            let call = prepare(errand, (step_runner, id, tools), &dir, demo)?;
             Ok(Call { program: with_environment(call.program, environment), ..call })
         });
         *expense = caller.expense;
@@ -258,13 +259,15 @@ impl TaskContext<'_> {
             // On another machine, or after its program has cleaned up, the session is gone. That says nothing about the work.
             // It is forgotten, so this happens once.
             self.memory.forget_session();
-            let words =
-                format!("  {}: {} has lost its session and is called without it", errand.task.id, crew.name);
+            let words = format!(
+                "  {}: {} has lost its session and is called without it",
+                errand.task.id, step_runner.name
+            );
             self.tell(&errand.task.id, PipelineEventKind::Note { words });
-            return self.call_crew(errand, crew, expense, follower);
+            return self.call_crew(errand, step_runner, expense, follower);
         }
         if let (Ok(reply), Sessions::Resumed) = (&result, errand.session) {
-            self.memory.keep_session(&errand.task.id, crew, &reply.outcome);
+            self.memory.keep_session(&errand.task.id, step_runner, &reply.outcome);
         }
         result
     }
@@ -272,12 +275,12 @@ impl TaskContext<'_> {
     /// Leaves the place to somebody else.
     #[must_use]
     pub fn leave(self) -> OrphanLock {
-        self.attendance
+        self.orphan_lock
     }
 
     /// Tells what has happened to a task.
-    pub fn tell(&mut self, task: &TaskId, happening: PipelineEventKind) {
-        (self.voice)(PipelineEvent::of(task, happening));
+    pub fn tell(&mut self, task: &TaskId, kind: PipelineEventKind) {
+        (self.on_event)(PipelineEvent::of(task, kind));
     }
 
     /// A moment as it stands in file names.
@@ -334,10 +337,10 @@ fn end_of(wait: RetryWait) -> Timestamp {
 }
 
 /// A provider that does not let us in is no failure of the work: a person must look at it.
-fn admitted(reply: CallReply, crew: &StepRunner) -> Result<CallReply, PipelineError> {
+fn admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallReply, PipelineError> {
     match reply.outcome {
         CallOutcome::Failed { kind: FailureKind::Auth, message: said, .. } => {
-            Err(PipelineError::Refused { runner: crew.name.clone(), said, login: crew.login() })
+            Err(PipelineError::Refused { runner: step_runner.name.clone(), said, login: step_runner.login() })
         }
         outcome => Ok(CallReply { outcome, ..reply }),
     }
@@ -345,7 +348,7 @@ fn admitted(reply: CallReply, crew: &StepRunner) -> Result<CallReply, PipelineEr
 
 fn prepare(
     errand: AgentCall<'_>,
-    (crew, session, tools): (&StepRunner, Option<&str>, Option<&ToolServer>),
+    (step_runner, session, tools): (&StepRunner, Option<&str>, Option<&ToolServer>),
     dir: &Path,
     demo: &Path,
 ) -> Result<Call, PipelineError> {
@@ -358,7 +361,7 @@ fn prepare(
         has_provider: false,
         handed: HandedFiles::default(),
     };
-    let mut call = match &crew.runner {
+    let mut call = match &step_runner.runner {
         RunnerKind::Shell => {
             let command = task.command.as_deref();
             let command = command.ok_or_else(|| PipelineError::NoCommand { task: task.id.to_string() })?;
@@ -366,7 +369,7 @@ fn prepare(
         }
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
         RunnerKind::Program(runner) => {
-            let model = crew.model.as_deref();
+            let model = step_runner.model.as_deref();
             let tools = tools.map(|server| ToolServer {
                 home: Some(errand.place.common_dir.join("arborist/homes").join(task.id.as_str())),
                 ..server.clone().for_task(&task.id)

@@ -60,7 +60,7 @@ impl TaskContext<'_> {
         (phase, commands): (&Task, &[TestCommand]),
         log: &str,
     ) -> Result<TestResult, PipelineError> {
-        let guarded = guarded::begin(recorder, &self.sentry, &self.annexes);
+        let guarded = guarded::begin(recorder, &self.config_guard, &self.other_repos);
         let result = self.test(phase, commands, log, recorder.head());
         let is_in_place = self.dir == recorder.repository().top();
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, Attempt(0));
@@ -118,7 +118,7 @@ impl TaskContext<'_> {
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =
             supervised.until(&self.cancel).log(file).tail(64 * 1024).filter(Redaction::new(&self.secrets));
-        let ended = supervised.attended(&mut self.attendance).run(|_| {});
+        let ended = supervised.with_orphan_lock(&mut self.orphan_lock).run(|_| {});
         refuse_survivors(&ended)?;
         Ok(ended)
     }

@@ -21,22 +21,22 @@ pub(super) struct TurnsOf<'a> {
     pub(super) task: &'a Task,
     attempt: Attempt,
     step: Step,
-    pub(super) scribe: CheckpointWriter<'a>,
+    pub(super) checkpoints: CheckpointWriter<'a>,
     pub(super) secrets: Secrets,
     pub(super) message_by: MessageBy,
     pub(super) messenger: Option<Messenger>,
 }
 
 impl<'a> TurnsOf<'a> {
-    pub(super) fn of(shop: &TaskContext<'a>, task: &'a Task, (step, attempt): (Step, Attempt)) -> Self {
-        let (scribe, secrets) = (shop.scribe.clone(), shop.secrets.clone());
+    pub(super) fn of(context: &TaskContext<'a>, task: &'a Task, (step, attempt): (Step, Attempt)) -> Self {
+        let (checkpoints, secrets) = (context.checkpoints.clone(), context.secrets.clone());
         Self {
             task,
             attempt,
             step,
-            scribe,
+            checkpoints,
             secrets,
-            message_by: shop.options.message_by.clone(),
+            message_by: context.options.message_by.clone(),
             messenger: None,
         }
     }
@@ -67,7 +67,7 @@ impl Noted {
     ) -> Self {
         let clean = |text: &str| Redactor::redact(secrets, text);
         let tool = |tool: &ToolCall| ToolCall { name: clean(&tool.name), summary: clean(&tool.summary) };
-        let line = |line: &Utterance| Utterance { voice: line.voice, text: clean(&line.text) };
+        let line = |line: &Utterance| Utterance { speaker: line.speaker, text: clean(&line.text) };
         Self {
             words: clean(&draft.words),
             tools: draft.tools.iter().map(tool).collect(),
@@ -153,14 +153,14 @@ impl TurnsOf<'_> {
         (message, changes): (Option<&TurnMessage>, &[TreeChange]),
         (number, ended): (u32, i64),
     ) -> TurnDraft<'static> {
-        let (node, attempt, words) = (&self.task.id, self.attempt, self.scribe.words);
+        let (node, attempt, words) = (&self.task.id, self.attempt, self.checkpoints.words);
         let call = CallOf { node, attempt, step: self.step.as_str(), words };
         let (turn, transcript) = noted.written(&call, who, (number, ended));
         let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
         let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
         let model = noted.model.as_deref();
         let provider = who.provider_of(model);
-        let (provider, pipeline) = (provider.as_deref(), self.scribe.pipeline.as_str());
+        let (provider, pipeline) = (provider.as_deref(), self.checkpoints.pipeline.as_str());
         let entry = message.map(|message| {
             let (subject, body) = (message.subject.as_str(), message.body());
             TurnCommit { node, attempt, model, provider, pipeline, subject, body }.entry()

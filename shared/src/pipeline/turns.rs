@@ -72,7 +72,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         begun: Option<&'k AttemptCheckout>,
         of: TurnsOf<'k>,
     ) -> Self {
-        let draft = Draft::new((of.scribe.clock)(), of.scribe.words);
+        let draft = Draft::new((of.checkpoints.clock)(), of.checkpoints.words);
         Self {
             recorder,
             begun,
@@ -108,7 +108,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     fn next_draft(&self) -> Draft {
-        Draft::new((self.of.scribe.clock)(), self.of.scribe.words)
+        Draft::new((self.of.checkpoints.clock)(), self.of.checkpoints.words)
     }
 
     /// An agent can talk faster than anybody can look. What it says without using a tool, and right behind another turn,
@@ -177,7 +177,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
 
     /// Writes turns down whose message is there; where `waits` says so, the others too, when theirs is.
     fn flush(&mut self, waits: Waits) -> Vec<PipelineEventKind> {
-        let mut news = Vec::new();
+        let mut event = Vec::new();
         while let Some(turn) = self.waiting.front() {
             let answer = match (&turn.answer, waits) {
                 (None, _) => MessageReply::default(),
@@ -189,10 +189,10 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
                 },
             };
             if let Some(turn) = self.waiting.pop_front() {
-                news.extend(self.keep_everywhere(turn, &answer));
+                event.extend(self.keep_everywhere(turn, &answer));
             }
         }
-        news
+        event
     }
 
     /// What could not be committed now is a part of the next commit.
@@ -214,7 +214,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
         let noted = Noted::new(&draft, (model, session), &self.of.secrets);
         let told = answer.message.clone().or_else(|| self.told_before());
-        let mut news = Vec::new();
+        let mut event = Vec::new();
         let mut elsewhere = Vec::new();
         for (at, after) in beside.into_iter().enumerate() {
             let work = after.map(|after| self.others[at].find_work(after)).transpose();
@@ -223,19 +223,19 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
                     let message = self.of.message(told.clone(), &noted.words, &work.changes);
                     Pending { at, work, message, prepared: None }
                 })),
-                Err(error) => news.extend(self.told(Err(error.into()))),
+                Err(error) => event.extend(self.told(Err(error.into()))),
             }
         }
         let (number, committed) = match self.keep(after, &noted, told, &mut elsewhere) {
             Ok(kept) => kept,
-            Err(error) => return news.into_iter().chain(self.told(Err(error))).collect(),
+            Err(error) => return event.into_iter().chain(self.told(Err(error))).collect(),
         };
-        news.extend(committed);
+        event.extend(committed);
         for pending in elsewhere {
             let kept = self.others[pending.at].keep(pending, number);
-            news.extend(self.told(kept.map_err(SessionError::from)));
+            event.extend(self.told(kept.map_err(SessionError::from)));
         }
-        news
+        event
     }
 
     /// What a model once said of a turn that is played again.
@@ -263,9 +263,9 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         };
         let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
         let Self { of, who, recorder, others, .. } = self;
-        let now = (of.scribe.clock)();
+        let now = (of.checkpoints.clock)();
         let mut number = 0;
-        let written = of.scribe.chronicle.deliver_turn(recorder, delivery, now, |given| {
+        let written = of.checkpoints.session_writer.deliver_turn(recorder, delivery, now, |given| {
             number = given;
             let mut draft = of.drafted(who, noted, (message.as_ref(), changes), (given, now));
             for pending in &mut *elsewhere {
@@ -325,24 +325,24 @@ impl Follower for TurnKeeper<'_, '_, '_> {
 
     /// Of several turns that have ended meanwhile nobody can tell what each of them did: the last that used a tool did it.
     fn settle(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
-        let mut news = Vec::new();
+        let mut event = Vec::new();
         let last = self.ended.len().saturating_sub(1);
         let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
         for (at, draft) in std::mem::take(&mut self.ended).into_iter().enumerate() {
             let seen = if at == doer { self.look_everywhere() } else { Ok((None, Vec::new())) };
             let ended = seen.and_then(|seen| self.end_turn(draft, seen, tally));
-            news.extend(self.told(ended.map(|()| None)));
+            event.extend(self.told(ended.map(|()| None)));
         }
-        news.extend(self.flush(Waits::No));
-        news
+        event.extend(self.flush(Waits::No));
+        event
     }
 
     fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
         if self.draft.is_over {
             self.put_down();
         }
-        let mut news = self.settle(tally);
-        news.extend(self.flush(Waits::Yes));
-        news
+        let mut event = self.settle(tally);
+        event.extend(self.flush(Waits::Yes));
+        event
     }
 }

@@ -42,12 +42,13 @@ impl Default for Who {
 
 impl Who {
     /// Somebody who is called.
-    pub(super) fn called(crew: &StepRunner) -> Self {
-        let (program, events) = match &crew.runner {
+    pub(super) fn called(step_runner: &StepRunner) -> Self {
+        let (program, events) = match &step_runner.runner {
             RunnerKind::Program(runner) => (runner.program(), runner.events),
-            RunnerKind::Shell | RunnerKind::Demo => (crew.name.as_str(), EventFormat::Text),
+            RunnerKind::Shell | RunnerKind::Demo => (step_runner.name.as_str(), EventFormat::Text),
         };
-        let (runner, program, model) = (crew.name.clone(), program.to_owned(), crew.model.clone());
+        let (runner, program, model) =
+            (step_runner.name.clone(), program.to_owned(), step_runner.model.clone());
         Self { runner, program, model, events, ..Self::default() }
     }
 

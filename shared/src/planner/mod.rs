@@ -54,7 +54,7 @@ impl Planner<'_> {
                 Err(found) => problems = found,
             }
             let words = format!("the tree of call {call} is wrong: {}", said(&problems));
-            (self.caller.voice)(PipelineEventKind::Note { words });
+            (self.caller.on_event)(PipelineEventKind::Note { words });
             prompt = task.clone() + &prompt::correction(object, &problems);
         }
         Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
@@ -64,7 +64,7 @@ impl Planner<'_> {
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
-        (self.caller.voice)(PipelineEventKind::Note { words });
+        (self.caller.on_event)(PipelineEventKind::Note { words });
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None, tools: None };
         let reply = self.caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log))?;
@@ -85,11 +85,13 @@ impl Planner<'_> {
     }
 }
 
-/// The program of a crew. What is built in does what a task says, and cannot plan.
-pub fn require_runner(crew: &StepRunner) -> Result<&Runner, PlannerError> {
-    match &crew.runner {
+/// The program of a step runner. The built-in runners carry out what a task says and cannot plan.
+pub fn require_runner(step_runner: &StepRunner) -> Result<&Runner, PlannerError> {
+    match &step_runner.runner {
         RunnerKind::Program(runner) => Ok(runner),
-        RunnerKind::Shell | RunnerKind::Demo => Err(PlannerError::NoPlanner { runner: crew.name.clone() }),
+        RunnerKind::Shell | RunnerKind::Demo => {
+            Err(PlannerError::NoPlanner { runner: step_runner.name.clone() })
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Program`] is for programs that answer and end. [`Supervised`] is for agents and tests: it limits them, keeps their
 //! output at constant memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
-//! [`Cancel`]; [`FileLock`] and [`Attendance`] say who runs, also after a driver was killed.
+//! [`Cancel`]; [`FileLock`] and [`OrphanLock`] say who runs, also after a driver was killed.
 
 mod cancel;
 mod confine;

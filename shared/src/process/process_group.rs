@@ -57,8 +57,8 @@ impl ProcessGroup {
             return vec![self.group];
         }
         let roots = table.iter().filter(|process| self.owns(process)).map(|process| process.pid).collect();
-        let family = table::with_descendants(&table, roots);
-        let alive = |process: &&Process| !process.zombie && family.contains(&process.pid);
+        let group = table::with_descendants(&table, roots);
+        let alive = |process: &&Process| !process.zombie && group.contains(&process.pid);
         table.iter().filter(alive).map(|process| process.pid).collect()
     }
 

@@ -379,8 +379,8 @@ impl Pipes {
     fn streamed(self, patience: Option<Duration>, pid: u32) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
-        let ear = TimedReader { pipe: out, patience, pid };
-        Self::Streamed(BufReader::with_capacity(1 << 18, ear), thread::spawn(|| drain(err)))
+        let reader = TimedReader { pipe: out, patience, pid };
+        Self::Streamed(BufReader::with_capacity(1 << 18, reader), thread::spawn(|| drain(err)))
     }
 
     /// The rest of both, output first.

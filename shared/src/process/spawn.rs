@@ -40,7 +40,7 @@ pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) ->
 }
 
 /// Starts a child in a group of its own that inherits `lock`.
-pub(super) fn spawn_family(
+pub(super) fn spawn_group(
     (command, confinement): (&mut Command, Option<&Confinement>),
     mark: &RunMark,
     lock: Option<&File>,
@@ -49,10 +49,10 @@ pub(super) fn spawn_family(
     let _alone = DOOR.write().unwrap_or_else(PoisonError::into_inner);
     let _inherited = lock.map(inheritable).transpose()?;
     let child = start(command, confinement)?;
-    let family = ProcessGroup::new(child.id(), mark.clone());
+    let group = ProcessGroup::new(child.id(), mark.clone());
     known().insert(child.id());
-    families().insert(child.id(), family.clone());
-    Ok((child, family))
+    families().insert(child.id(), group.clone());
+    Ok((child, group))
 }
 
 fn start(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
@@ -86,7 +86,7 @@ pub(super) fn still() -> RwLockReadGuard<'static, ()> {
 /// Kills all families at once.
 pub(super) fn kill_families() {
     let families: Vec<ProcessGroup> = families().values().cloned().collect();
-    families.iter().for_each(|family| family.kill(&family.living()));
+    families.iter().for_each(|group| group.kill(&group.living()));
 }
 
 /// Asks all other children to end that Ctrl-C did not reach: those in groups of their own.

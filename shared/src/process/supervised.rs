@@ -52,7 +52,7 @@ pub struct Supervised<'a> {
     tail: usize,
     log: Option<File>,
     filter: Option<Box<dyn Filter + 'a>>,
-    attendance: Option<&'a mut OrphanLock>,
+    orphan_lock: Option<&'a mut OrphanLock>,
 }
 
 impl<'a> Supervised<'a> {
@@ -69,7 +69,7 @@ impl<'a> Supervised<'a> {
             tail: 2000,
             log: None,
             filter: None,
-            attendance: None,
+            orphan_lock: None,
         }
     }
 
@@ -112,8 +112,8 @@ impl<'a> Supervised<'a> {
 
     /// The lock that all of its processes hold on to for as long as one of them lives.
     #[must_use]
-    pub fn attended(self, attendance: &'a mut OrphanLock) -> Self {
-        Self { attendance: Some(attendance), ..self }
+    pub fn with_orphan_lock(self, orphan_lock: &'a mut OrphanLock) -> Self {
+        Self { orphan_lock: Some(orphan_lock), ..self }
     }
 
     /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
@@ -121,7 +121,7 @@ impl<'a> Supervised<'a> {
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let writer = Writer::begin();
         let outcome = match self.start() {
-            Ok((watched, family)) => self.watch(watched, family, Box::new(listener)).attend(),
+            Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).attend(),
             Err(error) => SupervisedEnd::not_started(error),
         };
         if !outcome.survivors.is_empty() {
@@ -136,25 +136,25 @@ impl<'a> Supervised<'a> {
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
-        if let Some(attendance) = &mut self.attendance {
-            attendance.announce(&mark)?;
+        if let Some(orphan_lock) = &mut self.orphan_lock {
+            orphan_lock.announce(&mark)?;
         }
-        let lock = self.attendance.as_ref().map(|attendance| attendance.file());
+        let lock = self.orphan_lock.as_ref().map(|orphan_lock| orphan_lock.file());
         let started = (&mut self.command, self.confinement.as_ref());
-        let (mut child, family) = spawn::spawn_family(started, &mark, lock)?;
-        if let Some(attendance) = &mut self.attendance {
-            attendance.enter(child.id());
+        let (mut child, group) = spawn::spawn_group(started, &mark, lock)?;
+        if let Some(orphan_lock) = &mut self.orphan_lock {
+            orphan_lock.enter(child.id());
         }
         match Streams::of(&mut child, std::mem::take(&mut self.input)) {
-            Ok(streams) => Ok(((child, streams), family)),
-            Err(error) => Err(undo(child, &family, error)),
+            Ok(streams) => Ok(((child, streams), group)),
+            Err(error) => Err(undo(child, &group, error)),
         }
     }
 
     fn watch(
         self,
         (child, streams): (Child, Streams),
-        family: ProcessGroup,
+        group: ProcessGroup,
         listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
     ) -> SupervisedProgram<'a> {
         let now = Instant::now();
@@ -170,7 +170,7 @@ impl<'a> Supervised<'a> {
         let clock = Clock { started: now, heard: now };
         SupervisedProgram {
             child,
-            family,
+            group,
             streams,
             recorder,
             limits: self.limits,
@@ -180,8 +180,8 @@ impl<'a> Supervised<'a> {
     }
 }
 
-fn undo(mut child: Child, family: &ProcessGroup, error: io::Error) -> io::Error {
-    family.kill(&[]);
+fn undo(mut child: Child, group: &ProcessGroup, error: io::Error) -> io::Error {
+    group.kill(&[]);
     let _ = child.wait();
     spawn::dissolve(child.id());
     error

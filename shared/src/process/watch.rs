@@ -29,7 +29,7 @@ const BLIND_TICK: Duration = Duration::from_millis(20);
 /// A supervised program that runs. Dropping it kills all of it.
 pub(super) struct SupervisedProgram<'a> {
     pub(super) child: Child,
-    pub(super) family: ProcessGroup,
+    pub(super) group: ProcessGroup,
     pub(super) streams: Streams,
     pub(super) recorder: OutputRecorder<'a>,
     pub(super) limits: Limits,
@@ -92,11 +92,11 @@ impl Doomed for SupervisedProgram<'_> {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             spawn::forget(self.child.id());
         }
-        self.family.living()
+        self.group.living()
     }
 
     fn kill(&self, members: &[u32]) {
-        self.family.kill(members);
+        self.group.kill(members);
     }
 
     /// Somebody who is asked to end may have something to say, or hang on a full pipe.

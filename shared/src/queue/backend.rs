@@ -126,7 +126,7 @@ pub trait QueueBackend {
     /// Lets somebody resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
     /// Tells what has happened.
-    fn tell(&mut self, news: QueueEvent);
+    fn tell(&mut self, event: QueueEvent);
     /// Whether the user asked to stop.
     fn is_cancelled(&self) -> bool;
     /// Seconds since 1970.

@@ -1,7 +1,7 @@
 //! The merge queue: finished tasks land one after the other, tested, without a checkout and without a daemon.
 //!
 //! A [`Ticket`] is a ref; what became of tickets is another. Every drain rebuilds the queue from there, so that a crash
-//! costs nothing. [`arrange`] and [`Drain`] decide; [`Yard`] acts.
+//! costs nothing. [`arrange`] and [`Drain`] decide; [`GitQueue`] acts.
 
 mod backend;
 mod batch;
@@ -87,25 +87,25 @@ impl<'a> Queue<'a> {
     pub fn drain(
         &self,
         options: &QueueOptions,
-        voice: &mut dyn FnMut(QueueEvent),
+        on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<QueueReport, QueueError> {
         thread::scope(|scope| {
             // The claim is kept until the other end is dropped, also by an error.
             let (_at_work, end) = channel();
             scope.spawn(move || self.claim.keep(&end));
-            self.drain_claimed(options, voice)
+            self.drain_claimed(options, on_event)
         })
     }
 
     fn drain_claimed(
         &self,
         options: &QueueOptions,
-        voice: &mut dyn FnMut(QueueEvent),
+        on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<QueueReport, QueueError> {
         // Gates and resolvers run code of the repository, also where no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        let mut yard = self.yard(options, voice)?;
-        let parking = yard.bring_up()?;
+        let mut git_queue = self.git_queue(options, on_event)?;
+        let parking = git_queue.bring_up()?;
         let rules = DrainRules {
             batch: options.batch,
             red_target: options.red_target,
@@ -113,10 +113,10 @@ impl<'a> Queue<'a> {
             fan_in: options.fan_in,
             only: options.only.clone(),
         };
-        let mut report = Drain::new(&mut yard, rules).run()?;
+        let mut report = Drain::new(&mut git_queue, rules).run()?;
         report.parking = report.parking.or(parking);
         if report.gate_runs > 0 {
-            yard.forget_old_results()?;
+            git_queue.forget_old_results()?;
         }
         Ok(report)
     }
@@ -126,10 +126,10 @@ impl<'a> Queue<'a> {
     pub fn check_parked(
         &self,
         options: &QueueOptions,
-        voice: &mut dyn FnMut(QueueEvent),
+        on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<(), QueueError> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        self.yard(options, voice)?.check_parked()
+        self.git_queue(options, on_event)?.check_parked()
     }
 
     /// Gives the conflict of a task to a person, in a worktree, or takes back what they made of it there.
@@ -137,16 +137,16 @@ impl<'a> Queue<'a> {
         &self,
         task: &TaskId,
         options: &QueueOptions,
-        voice: &mut dyn FnMut(QueueEvent),
+        on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<Handover, QueueError> {
-        let mut yard = self.yard(options, voice)?;
-        let view = yard.view()?;
+        let mut git_queue = self.git_queue(options, on_event)?;
+        let view = git_queue.view()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
         if !matches!(ticket.standing, TicketState::Conflict { .. }) {
             return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
         }
-        yard.hand_over(&ticket)
+        git_queue.hand_over(&ticket)
     }
 
     fn signing(&self, options: &QueueOptions) -> Result<Signing, QueueError> {
@@ -157,10 +157,10 @@ impl<'a> Queue<'a> {
         Ok(*options.signing.get_or_init(|| signing))
     }
 
-    fn yard<'b>(
+    fn git_queue<'b>(
         &'b self,
         options: &'b QueueOptions,
-        voice: &'b mut dyn FnMut(QueueEvent),
+        on_event: &'b mut dyn FnMut(QueueEvent),
     ) -> Result<GitQueue<'b>, QueueError> {
         Ok(GitQueue {
             repository: self.repository,
@@ -168,7 +168,7 @@ impl<'a> Queue<'a> {
             into: &self.into,
             claim: &self.claim,
             options,
-            voice,
+            on_event,
             store: Store::new(self.repository),
             signing: self.signing(options)?,
             stored: HashMap::new(),

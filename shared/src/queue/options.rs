@@ -119,7 +119,7 @@ pub struct QueueOptions {
     /// How often that is tried.
     pub resolve_attempts: u32,
     /// Watches what they must leave alone, together with all other agents.
-    pub sentry: ConfigGuard,
+    pub config_guard: ConfigGuard,
     /// What is remembered of the run from one drain to the next.
     pub memory: CommitCache,
     /// What gates have said in this process.
@@ -171,17 +171,17 @@ pub struct QueueOptions {
 impl QueueOptions {
     /// What the settings say, with whoever of the staff resolves conflicts.
     pub fn new(
-        staff: &RunnerTable,
+        runners: &RunnerTable,
         secrets: Secrets,
         cancel: &Cancel,
         clock: fn() -> i64,
     ) -> Result<Self, OptionsError> {
-        let settings = staff.settings();
+        let settings = runners.settings();
         let deletes = settings.switch("merge.delete-branches") == Some(true);
         let is_asked_for = settings.switch("merge.auto") == Some(false);
-        let sentry = ConfigGuard::default();
+        let config_guard = ConfigGuard::default();
         let mut worktrees = WorktreeOptions::new(settings, cancel);
-        worktrees.sentry = sentry.clone();
+        worktrees.config_guard = config_guard.clone();
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),
@@ -191,9 +191,9 @@ impl QueueOptions {
             only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
             on_conflict: on_conflict(settings)?,
-            resolver: resolver(staff)?,
+            resolver: resolver(runners)?,
             resolve_attempts: resolve_attempts(settings),
-            sentry,
+            config_guard,
             memory: CommitCache::default(),
             results: GateResults::default(),
             resolutions: Resolutions::default(),
@@ -400,22 +400,23 @@ fn batch(settings: &Settings) -> Batch {
 /// The configured agents; none where the reviewer's program is missing. With `merge.assist = false`, or where only the
 /// resolver's program is missing, nothing is resolved, but resolutions that stand only in a queue entry are still
 /// reviewed: an entry is a ref, and any process of the user can write it.
-fn resolver(staff: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
-    let settings = staff.settings();
-    let is_there =
-        |crew: &StepRunner| matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
+fn resolver(runners: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
+    let settings = runners.settings();
+    let is_there = |step_runner: &StepRunner| {
+        matches!(step_runner.runner, RunnerKind::Program(_)) && step_runner.require_program().is_ok()
+    };
     let is_wanted = settings.switch("merge.assist") != Some(false);
-    let resolver = is_wanted.then(|| staff.resolver()).transpose()?.filter(is_there);
-    let Some(reviewer) = staff.reviewers().ok().map(|chain| chain.first().clone()).filter(is_there) else {
+    let resolver = is_wanted.then(|| runners.resolver()).transpose()?.filter(is_there);
+    let Some(reviewer) = runners.reviewers().ok().map(|chain| chain.first().clone()).filter(is_there) else {
         return Ok(None);
     };
     let assists = resolver.is_some();
-    let crew = resolver.unwrap_or_else(|| reviewer.clone());
-    let mut foreign = crew.foreign_lines(settings);
+    let step_runner = resolver.unwrap_or_else(|| reviewer.clone());
+    let mut foreign = step_runner.foreign_lines(settings);
     foreign.extend(reviewer.foreign_lines(settings));
     foreign.dedup();
     let (limits, backoff) = (call_limits(settings), backoff(settings));
-    Ok(Some(Resolver { assists, foreign, crew, reviewer, limits, backoff }))
+    Ok(Some(Resolver { assists, foreign, step_runner, reviewer, limits, backoff }))
 }
 
 fn resolve_attempts(settings: &Settings) -> u32 {

@@ -17,7 +17,7 @@ pub struct Resolver {
     /// Whether it resolves conflicts, or only reviews resolutions of others.
     pub assists: bool,
     /// Who.
-    pub crew: StepRunner,
+    pub step_runner: StepRunner,
     /// Who decides on what it made.
     pub reviewer: StepRunner,
     /// What a repository brought along of it, a line each.

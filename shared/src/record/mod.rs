@@ -159,7 +159,7 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct RunRecorder<'a> {
     repository: &'a Repository,
-    hand: RunIdentity,
+    identity: RunIdentity,
     tip: Tip,
     /// What worktree and index are known to hold, while nobody else is at work there.
     settled: Option<Oid>,
@@ -173,20 +173,20 @@ impl<'a> RunRecorder<'a> {
         session: SessionId,
         head: Oid,
     ) -> Result<Self, GitError> {
-        let hand = RunIdentity::new(repository, branch.clone(), session)?;
-        Ok(Self::at(repository, hand, Tip::new(repository, branch, head)?))
+        let identity = RunIdentity::new(repository, branch.clone(), session)?;
+        Ok(Self::at(repository, identity, Tip::new(repository, branch, head)?))
     }
 
     /// For a run that is written down at `tip`, on its own branch or on a task's.
     #[must_use]
-    pub fn at(repository: &'a Repository, hand: RunIdentity, tip: Tip) -> Self {
-        Self { repository, hand, tip, settled: None }
+    pub fn at(repository: &'a Repository, identity: RunIdentity, tip: Tip) -> Self {
+        Self { repository, identity, tip, settled: None }
     }
 
     /// For which run it writes, and how.
     #[must_use]
-    pub fn hand(&self) -> &RunIdentity {
-        &self.hand
+    pub fn identity(&self) -> &RunIdentity {
+        &self.identity
     }
 
     /// Where the branch is that is written on.
@@ -216,7 +216,7 @@ impl<'a> RunRecorder<'a> {
     /// The run's branch, which every message names.
     #[must_use]
     pub fn run(&self) -> &BranchName {
-        &self.hand.run
+        &self.identity.run
     }
 
     /// The branch that is written on: the run's, or a task's own.
@@ -262,7 +262,7 @@ impl<'a> RunRecorder<'a> {
         let message = self.message(entry)?;
         let (text, parent) = (message.render(), self.tip.head);
         let commit = NewCommit { tree, parent, message: &text, author: author.as_deref() };
-        let commit = self.repository.write_commit(commit, self.hand.signing)?;
+        let commit = self.repository.write_commit(commit, self.identity.signing)?;
         Ok(Prepared { commit, tree, message })
     }
 
@@ -284,10 +284,10 @@ impl<'a> RunRecorder<'a> {
         let Announcement { status, words, body, trailers } = announcement;
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
         let subject =
-            Subject { branch: self.hand.run.clone(), task: None, status, text: wording.text(status) };
+            Subject { branch: self.identity.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, body, trailers)?.render();
         let commit = NewCommit { tree, parent: self.tip.head, message: &message, author: None };
-        let commit = self.repository.write_commit(commit, self.hand.signing)?;
+        let commit = self.repository.write_commit(commit, self.identity.signing)?;
         self.advance(commit, self.tip.head, others)?;
         self.tip.tree = tree;
         Ok(commit)
@@ -296,7 +296,7 @@ impl<'a> RunRecorder<'a> {
     /// A commit that the user has begun in their checkout fails if the branch moves under it. If it takes too long, nothing
     /// is written down: the next run does that.
     fn await_user(&self) -> Result<(), GitError> {
-        if self.tip.branch == self.hand.run { self.repository.await_index() } else { Ok(()) }
+        if self.tip.branch == self.identity.run { self.repository.await_index() } else { Ok(()) }
     }
 
     /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction must not
@@ -308,7 +308,7 @@ impl<'a> RunRecorder<'a> {
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
         if let Err(error) = self.repository.move_refs_again(&moves) {
             // Between two steps nobody looks after a task's branch. It is the run's own: what moved it is put aside.
-            let is_own = self.tip.branch != self.hand.run && tip == self.tip.head;
+            let is_own = self.tip.branch != self.identity.run && tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
                 self.repository.move_refs_again(&moves)?;
                 self.tip.head = commit;
@@ -328,7 +328,7 @@ impl<'a> RunRecorder<'a> {
     fn message(&self, entry: TaskEvent<'_>) -> Result<Message, RecordError> {
         let TaskEvent { task, status, text, attempt, remark, body, mut trailers, author: _ } = entry;
         let subject = Subject {
-            branch: self.hand.run.clone(),
+            branch: self.identity.run.clone(),
             task: Some(task),
             status,
             text: format!("{text}{remark}"),
@@ -341,7 +341,7 @@ impl<'a> RunRecorder<'a> {
 
     fn compose(&self, subject: Subject, body: Body, mut trailers: Trailers) -> Result<Message, RecordError> {
         let status = subject.status;
-        self.set(status, &mut trailers, Key::Session, self.hand.session.as_str())?;
+        self.set(status, &mut trailers, Key::Session, self.identity.session.as_str())?;
         Message::compose(subject, body, &trailers).map_err(|faults| RecordError::Unsound { status, faults })
     }
 

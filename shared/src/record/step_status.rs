@@ -54,7 +54,7 @@ impl StepStatus {
     #[must_use]
     pub fn find(repository: &Repository, run: &BranchName, task: &TaskId, pid: u32) -> Option<Self> {
         let text = safe_files::read_text(&place_of(repository, run, task)).ok()?;
-        serde_json::from_str::<Self>(&text).ok().filter(|bulletin| bulletin.pid == pid)
+        serde_json::from_str::<Self>(&text).ok().filter(|status| status.pid == pid)
     }
 }
 

@@ -35,12 +35,12 @@ impl Asked {
 impl SessionReader<'_> {
     /// What the session of `newest` was last asked for.
     pub fn asked_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
-        let record = match (&newest.record.happening, newest.record.context.asked) {
+        let record = match (&newest.record.kind, newest.record.context.asked) {
             (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
             (_, Some(commit)) => self.load(commit, &newest.record.session)?,
             (_, None) => self.start_of(newest)?,
         };
-        Ok(match record.record.happening {
+        Ok(match record.record.kind {
             RecordKind::Start(start) => Asked { options: start.options, withheld: start.withheld },
             RecordKind::Resume(resumed) => resumed.asked.unwrap_or_default(),
             _ => Asked::default(),

@@ -63,9 +63,9 @@ pub fn finish_turn_elsewhere(
     session: &SessionId,
     (name, place, branch): (&str, &Repository, &BranchName),
 ) -> Result<Option<Oid>, SessionError> {
-    let archive = SessionReader::new(records);
-    let Some(newest) = archive.newest(session)? else { return Ok(None) };
-    for stored in archive.walk(&newest)?.take(RECORDS_READ) {
+    let session_reader = SessionReader::new(records);
+    let Some(newest) = session_reader.newest(session)? else { return Ok(None) };
+    for stored in session_reader.walk(&newest)?.take(RECORDS_READ) {
         let stored = stored?;
         let Some(turn) = stored.record.turn() else { continue };
         let mut others = turn.others.iter();

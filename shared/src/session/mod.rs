@@ -5,7 +5,7 @@
 //! about, so whoever has fetched the chain has the code too. The message is a subject for people and one line of JSON.
 //! Every record carries what the session came to so far, so the newest tells most of what anybody asks.
 //!
-//! [`Chronicle`] writes one chain, [`Archive`] reads them all. What is read was written by anybody: it is bounded and
+//! [`SessionWriter`] writes one chain, [`SessionReader`] reads them all. Records are untrusted input: it is bounded and
 //! checked, and nothing of it is ever run.
 
 mod asked;

@@ -94,7 +94,7 @@ impl<'a> SessionReader<'a> {
 
     /// The last checkpoint of the session of `newest`, which may be that record itself.
     pub fn checkpoint_of(&self, newest: &StoredRecord) -> Result<Option<StoredRecord>, SessionError> {
-        if let RecordKind::Checkpoint(_) = newest.record.happening {
+        if let RecordKind::Checkpoint(_) = newest.record.kind {
             return Ok(Some(newest.clone()));
         }
         let checkpoint = newest.record.context.checkpoint;
@@ -169,7 +169,7 @@ impl<'a> SessionReader<'a> {
     /// The turn that a commit is recorded as. What an agent that tells of no turns did is committed with its step.
     fn turn_of(&self, newest: &StoredRecord, commit: Oid) -> Result<Option<Turn>, SessionError> {
         for stored in self.walk(newest)? {
-            match stored?.record.happening {
+            match stored?.record.kind {
                 RecordKind::Turn(turn) if turn.made(commit) => return Ok(Some(turn)),
                 _ => {}
             }

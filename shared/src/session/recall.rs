@@ -43,7 +43,7 @@ impl SessionReader<'_> {
         if left.is_empty() {
             return Ok(Vec::new());
         }
-        match &newest.record.happening {
+        match &newest.record.kind {
             RecordKind::Resume(resumed) => self.recall(newest, resumed.turn.unwrap_or(u32::MAX), left),
             RecordKind::Start(start) => {
                 let Some(fork) = &start.forked_from else {
@@ -127,7 +127,7 @@ fn words_of(transcript: &Transcript) -> String {
     };
     let mut reader = EventReader::new(format);
     let (mut words, mut tools) = (String::new(), Vec::new());
-    for line in transcript.lines.iter().filter(|line| line.voice == Speaker::Stream) {
+    for line in transcript.lines.iter().filter(|line| line.speaker == Speaker::Stream) {
         for event in reader.feed(format!("{}\n", line.text).as_bytes()) {
             match event {
                 AgentEvent::Text(text) if format == EventFormat::Gemini => words += &text,

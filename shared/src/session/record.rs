@@ -36,7 +36,7 @@ pub struct Record {
     pub beside_turns: Option<Spending>,
     /// What happened.
     #[serde(flatten)]
-    pub happening: RecordKind,
+    pub kind: RecordKind,
 }
 
 /// What a session came to so far.
@@ -159,7 +159,7 @@ impl Record {
     /// The turn that it is about.
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
-        match &self.happening {
+        match &self.kind {
             RecordKind::Turn(turn) => Some(turn),
             _ => None,
         }
@@ -167,7 +167,7 @@ impl Record {
 
     /// The subject of its commit.
     pub(super) fn subject(&self) -> String {
-        let what = match &self.happening {
+        let what = match &self.kind {
             RecordKind::Turn(turn) => format!("turn {} of {}", turn.number, turn.node),
             RecordKind::Checkpoint(Checkpoint { node: Some(node), status, .. }) => {
                 format!("checkpoint of {node}: {status}")
@@ -195,8 +195,8 @@ impl Record {
             asked: None,
         };
         let totals = SessionTotals::default();
-        let happening = RecordKind::Start(start);
-        Some(Self { session, sequence: 0, time, totals, context, beside_turns: None, happening })
+        let kind = RecordKind::Start(start);
+        Some(Self { session, sequence: 0, time, totals, context, beside_turns: None, kind })
     }
 
     /// The record that follows this one, which stands at `commit`. It is about the code `head`, when the branch is at `tip`;
@@ -204,30 +204,30 @@ impl Record {
     pub(super) fn next(
         &self,
         commit: Oid,
-        (happening, beside_turns): (RecordKind, Option<Spending>),
+        (kind, beside_turns): (RecordKind, Option<Spending>),
         (head, tip): (Oid, Oid),
         time: i64,
     ) -> Self {
         let mut context = Context { head, tip, ..self.context.clone() };
-        match &self.happening {
+        match &self.kind {
             RecordKind::Resume(Resumed { asked: Some(_), .. }) => context.asked = Some(commit),
             RecordKind::Start(_) => context.start = Some(commit),
             RecordKind::Checkpoint(_) => context.checkpoint = Some(commit),
             _ => {}
         }
-        let happening = match happening {
+        let kind = match kind {
             RecordKind::Turn(turn) => RecordKind::Turn(turn.bounded()),
             other => other,
         };
         let mut totals = self.totals;
-        if let RecordKind::Turn(turn) = &happening {
+        if let RecordKind::Turn(turn) = &kind {
             totals = totals.with(turn);
         }
         if !context.offline {
-            totals = totals.spending(happening.spending()).spending(beside_turns);
+            totals = totals.spending(kind.spending()).spending(beside_turns);
         }
         let (session, sequence) = (self.session.clone(), self.sequence.saturating_add(1));
-        Self { session, sequence, time, totals, context, beside_turns, happening }
+        Self { session, sequence, time, totals, context, beside_turns, kind }
     }
 }
 

@@ -137,7 +137,7 @@ impl SessionReader<'_> {
         let mut open: HashSet<TaskId> = HashSet::new();
         for StoredRecord { record, .. } in records {
             let head = record.context.head;
-            match record.happening {
+            match record.kind {
                 RecordKind::Resume(_) => {
                     for task in open.drain() {
                         drop_cut_review(drafts.get_mut(&task));

@@ -55,7 +55,7 @@ impl SessionList {
         if record.context.driver == Driver::Run && FileLock::find_holder(&lock()).is_some() && is_last() {
             return SessionState::Running;
         }
-        match &record.happening {
+        match &record.kind {
             RecordKind::End(SessionEnd { result: SessionVerdict::Complete, .. }) => SessionState::Complete,
             RecordKind::End(SessionEnd { result: SessionVerdict::Failed, .. }) => SessionState::Failed,
             RecordKind::Pause(_) => SessionState::Paused,

@@ -36,7 +36,8 @@ pub struct Transcript {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Utterance {
     /// By whom.
-    pub voice: Speaker,
+    #[serde(rename = "voice")]
+    pub speaker: Speaker,
     /// What.
     pub text: String,
 }
@@ -64,14 +65,14 @@ impl Transcript {
 
     /// Adds a line, as long as there is room. The program's own lines are kept whole or not at all, since a part of one
     /// cannot be read.
-    pub fn say(&mut self, voice: Speaker, text: &str) {
+    pub fn say(&mut self, speaker: Speaker, text: &str) {
         let used: usize = self.lines.iter().map(|line| line.text.len()).sum();
-        let is_whole = voice == Speaker::Stream;
+        let is_whole = speaker == Speaker::Stream;
         if used >= MOST || (is_whole && used + text.len() > MOST) {
             return;
         }
         let text = if is_whole { text.to_owned() } else { cut(text, LONGEST_LINE.min(MOST - used)) };
-        self.lines.push(Utterance { voice, text });
+        self.lines.push(Utterance { speaker, text });
     }
 }
 

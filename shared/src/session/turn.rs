@@ -108,13 +108,7 @@ impl SessionWriter {
             }
             let about = Some(turn.commit.unwrap_or(recorder.head()));
             let tip = about.filter(|_| recorder.branch() == recorder.run());
-            Ok::<_, SessionError>(DraftRecord {
-                happening: RecordKind::Turn(turn),
-                about,
-                tip,
-                transcript,
-                moves,
-            })
+            Ok::<_, SessionError>(DraftRecord { kind: RecordKind::Turn(turn), about, tip, transcript, moves })
         });
         if let Err(error) = written {
             let is_elsewhere = prepared.is_some()

@@ -1,4 +1,4 @@
-//! Writes one session down. Several threads may share a chronicle, and other processes may write the same session: each
+//! Writes one session down. Several threads may share a writer, and other processes may write the same session: each
 //! record follows the newest by compare-and-swap, and is made anew where somebody else was faster.
 
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +40,7 @@ struct Tips {
 #[derive(Debug)]
 pub struct DraftRecord<'a> {
     /// What happened.
-    pub happening: RecordKind,
+    pub kind: RecordKind,
     /// The code that it is about; `None` if that has not changed.
     pub about: Option<Oid>,
     /// Where the session's own branch is; `None` if it has not moved.
@@ -54,14 +54,14 @@ pub struct DraftRecord<'a> {
 impl DraftRecord<'_> {
     /// A record about the newest commit of the session's own branch, alone.
     #[must_use]
-    pub fn at(tip: Oid, happening: RecordKind) -> Self {
-        Self { about: Some(tip), tip: Some(tip), ..Self::of(happening) }
+    pub fn at(tip: Oid, kind: RecordKind) -> Self {
+        Self { about: Some(tip), tip: Some(tip), ..Self::of(kind) }
     }
 
     /// A record about code that has not changed, alone.
     #[must_use]
-    pub fn of(happening: RecordKind) -> Self {
-        Self { happening, about: None, tip: None, transcript: None, moves: Vec::new() }
+    pub fn of(kind: RecordKind) -> Self {
+        Self { kind, about: None, tip: None, transcript: None, moves: Vec::new() }
     }
 }
 
@@ -167,12 +167,12 @@ impl SessionWriter {
         draft: DraftRecord<'_>,
         time: i64,
     ) -> Result<Option<Oid>, SessionError> {
-        let DraftRecord { happening, about, tip, transcript, moves: others } = draft;
+        let DraftRecord { kind, about, tip, transcript, moves: others } = draft;
         let before = &tips.newest;
         let head = about.unwrap_or(before.record.context.head);
         let tip = tip.unwrap_or(before.record.context.tip);
         let owed = tips.owed.map(Spending::from);
-        let record = before.record.next(before.commit, (happening, owed), (head, tip), time);
+        let record = before.record.next(before.commit, (kind, owed), (head, tip), time);
         let mut parents = vec![before.commit, head];
         parents.extend((tip != head).then_some(tip));
         let commit = self.write(&parents, &record.subject(), &record)?;

@@ -82,7 +82,7 @@ impl Workspace {
             ),
             None => (None, None),
         };
-        let dirty = repository.dirt()?.len();
+        let dirty = repository.changed_paths()?.len();
         Ok(RepoStatus {
             section,
             present: Some(Present {

@@ -49,20 +49,20 @@ impl Pool {
             _ => None,
         };
         let held = loose.map(|head| (head, self.repository.start_holding(head)));
-        let dirt = if is_used { lane.dirt()? } else { Vec::new() };
-        refuse_dirty_submodules(lane, &dirt)?;
+        let changed_paths = if is_used { lane.changed_paths()? } else { Vec::new() };
+        refuse_dirty_submodules(lane, &changed_paths)?;
         let changes = match head.filter(|_| is_used) {
             Some(before) => lane.changes(lane.tree_of(before)?, lane.tree_of(tip)?)?,
             None => Vec::new(),
         };
         let clears_untracked =
-            !dirt.is_empty() || changes.iter().any(|change| change.is_called(".gitignore"));
+            !changed_paths.is_empty() || changes.iter().any(|change| change.is_called(".gitignore"));
         let clears_ignored = is_used && !self.options.keep.iter().any(|pattern| pattern == "*");
         if clears_untracked || clears_ignored {
-            refuse_inner(lane, &dirt)?;
+            refuse_inner(lane, &changed_paths)?;
         }
         let mut notes = Vec::new();
-        if !dirt.is_empty() {
+        if !changed_paths.is_empty() {
             notes.extend(self.save(lane, &survey::name_of(&lane.dir))?);
         }
         if let Some((head, holding)) = held {
@@ -229,10 +229,13 @@ fn refuse_embedded<'a>(
 /// What is not committed in a submodule is in no snapshot either.
 pub(super) fn refuse_dirty_submodules(
     lane: &Repository,
-    dirt: &[UncommittedPath],
+    changed_paths: &[UncommittedPath],
 ) -> Result<(), WorktreeError> {
-    let dirty: Vec<String> =
-        dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(UncommittedPath::shown).collect();
+    let dirty: Vec<String> = changed_paths
+        .iter()
+        .filter(|changed_paths| changed_paths.is_inside_submodule)
+        .map(UncommittedPath::shown)
+        .collect();
     if dirty.is_empty() {
         return Ok(());
     }
@@ -240,8 +243,11 @@ pub(super) fn refuse_dirty_submodules(
 }
 
 /// A repository among files that git does not know is in no snapshot, and goes with them.
-pub(super) fn refuse_inner(lane: &Repository, dirt: &[UncommittedPath]) -> Result<(), WorktreeError> {
-    match Repository::find_inner(&lane.dir, dirt, &lane.list_ignored()?) {
+pub(super) fn refuse_inner(
+    lane: &Repository,
+    changed_paths: &[UncommittedPath],
+) -> Result<(), WorktreeError> {
+    match Repository::find_inner(&lane.dir, changed_paths, &lane.list_ignored()?) {
         Some(inner) => {
             let what = visible(&inner.to_string_lossy());
             Err(WorktreeError::Embedded { path: lane.dir.clone(), what })

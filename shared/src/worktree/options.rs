@@ -56,7 +56,7 @@ pub struct WorktreeOptions {
     /// The wish to stop.
     pub cancel: Cancel,
     /// Watches what set-up commands must leave alone, together with all that is at work in the repository.
-    pub sentry: ConfigGuard,
+    pub config_guard: ConfigGuard,
     setup_origin: Origin,
     /// Where worktrees are made, if a file of the repository says that and it is outside of the repository.
     foreign_base: Option<String>,
@@ -95,7 +95,7 @@ impl WorktreeOptions {
             repo: None,
             session: None,
             cancel: cancel.clone(),
-            sentry: ConfigGuard::default(),
+            config_guard: ConfigGuard::default(),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
             foreign_base: foreign_folders(settings, &["worktree.base"]).next(),
         }

@@ -50,14 +50,14 @@ impl Pool {
         }
         let lane = self.linked(&standing.worktree)?;
         self.mend_link(&lane)?;
-        let dirt = lane.dirt()?;
-        if !dirt.is_empty() && unsaved == UncommittedPolicy::Refused {
-            return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
+        let changed_paths = lane.changed_paths()?;
+        if !changed_paths.is_empty() && unsaved == UncommittedPolicy::Refused {
+            return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&changed_paths) });
         }
-        fill::refuse_dirty_submodules(&lane, &dirt)?;
-        fill::refuse_inner(&lane, &dirt)?;
+        fill::refuse_dirty_submodules(&lane, &changed_paths)?;
+        fill::refuse_inner(&lane, &changed_paths)?;
         self.keep_submodules(&lane)?;
-        if !dirt.is_empty() {
+        if !changed_paths.is_empty() {
             // A task finds its work again by its own name, whichever lane it had.
             let owner = standing.task.as_ref().map_or_else(|| standing.name(), TaskId::to_string);
             notes.extend(self.save(&lane, &owner)?);
@@ -172,9 +172,9 @@ fn same(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn list(dirt: &[UncommittedPath]) -> String {
-    let shown: Vec<String> = dirt.iter().take(SHOWN).map(UncommittedPath::shown).collect();
-    match dirt.len().saturating_sub(SHOWN) {
+fn list(changed_paths: &[UncommittedPath]) -> String {
+    let shown: Vec<String> = changed_paths.iter().take(SHOWN).map(UncommittedPath::shown).collect();
+    match changed_paths.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }

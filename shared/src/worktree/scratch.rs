@@ -26,7 +26,7 @@ pub struct Scratch {
     /// The top of the worktree.
     pub path: PathBuf,
     /// Tells whether a process that was started there lives.
-    pub attendance: OrphanLock,
+    pub orphan_lock: OrphanLock,
     lock: FileLock,
 }
 
@@ -34,7 +34,7 @@ impl Scratch {
     /// What one needs who works there. It is free for others when the lock is dropped.
     #[must_use]
     pub fn into_parts(self) -> (Repository, OrphanLock, FileLock) {
-        (self.repository, self.attendance, self.lock)
+        (self.repository, self.orphan_lock, self.lock)
     }
 }
 
@@ -74,11 +74,11 @@ impl Pool {
             None => self.make_scratch(&path, commit)?,
         };
         let file = OrphanLock::beside(&self.repository.worktree_lock(&path));
-        let (attendance, _) = OrphanLock::take_over(&lock, &file, GRACE)
+        let (orphan_lock, _) = OrphanLock::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;
         self.mend_link(&repository)?;
-        Ok(Some(Scratch { repository, path, attendance, lock }))
+        Ok(Some(Scratch { repository, path, orphan_lock, lock }))
     }
 
     /// Saves what lies in a scratch worktree and no ref leads to: what was changed there, and what was committed. Tells

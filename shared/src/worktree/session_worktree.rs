@@ -44,18 +44,18 @@ impl Pool {
     pub fn find_house(&self) -> Result<Option<SessionWorktree>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
         match worktrees.iter().find(|found| self.has_run(found) && is_folder(&found.path)) {
-            Some(found) => Ok(Some(self.house_in(found, Vec::new())?)),
+            Some(found) => Ok(Some(self.session_worktree_in(found, Vec::new())?)),
             None => Ok(None),
         }
     }
 
     /// The same; where the branch, which must be there, is not checked out, a worktree is made for the session.
-    pub fn house(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
+    pub fn session_worktree(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
         let _gate = self.gate()?;
         let mut worktrees = self.repository.list_worktrees()?;
         if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
             if is_folder(&worktrees[at].path) {
-                return self.house_in(&worktrees[at], Vec::new());
+                return self.session_worktree_in(&worktrees[at], Vec::new());
             }
             self.forget(&worktrees.remove(at))?;
         }
@@ -86,8 +86,9 @@ impl Pool {
             self.mend_link(&lane)?;
             let mut notes = self.fill(&lane, &self.run, origin)?;
             notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
-            let house = self.house_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
-            return Ok(SessionWorktree { is_new: true, ..house });
+            let session_worktree =
+                self.session_worktree_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
+            return Ok(SessionWorktree { is_new: true, ..session_worktree });
         }
         Err(WorktreeError::Occupied(places.base))
     }
@@ -118,12 +119,12 @@ impl Pool {
 
     /// Why a worktree cannot simply go.
     fn find_needed(&self, lane: &Repository) -> Result<Option<&'static str>, WorktreeError> {
-        let dirt = lane.dirt()?;
+        let changed_paths = lane.changed_paths()?;
         let is_safe = || {
-            fill::refuse_inner(lane, &dirt)?;
+            fill::refuse_inner(lane, &changed_paths)?;
             self.keep_submodules(lane)
         };
-        if !dirt.is_empty() {
+        if !changed_paths.is_empty() {
             return Ok(Some("it holds what no commit holds"));
         }
         if is_safe().is_err() {
@@ -137,7 +138,7 @@ impl Pool {
         worktree.branch.as_ref() == Some(&self.run)
     }
 
-    fn house_in(
+    fn session_worktree_in(
         &self,
         worktree: &Worktree,
         notes: Vec<WorktreeNote>,

@@ -56,7 +56,7 @@ impl Pool {
         let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
         let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(SAID);
-        let (outcome, trespass) = self.options.sentry.guard(lane, || supervised.run(|_| {}));
+        let (outcome, trespass) = self.options.config_guard.guard(lane, || supervised.run(|_| {}));
         if outcome.ending.is_success() && trespass.is_none() {
             return Ok(());
         }

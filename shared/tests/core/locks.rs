@@ -144,13 +144,13 @@ fn ended_after_kill(script: &str) -> usize {
     kill(driver);
 
     let run = FileLock::try_take(&run_path, "the run's own lock died with its driver").unwrap();
-    let path = dir.path().join("attendance");
-    let (attendance, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
+    let path = dir.path().join("orphan_lock");
+    let (orphan_lock, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     let pulse = dir.path().join("pulse");
     let before = fs::read(&pulse).unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(fs::read(&pulse).unwrap(), before, "nobody writes any more");
-    drop(attendance);
+    drop(orphan_lock);
     let (_attendance, nobody) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     assert!(nobody.0.is_empty(), "nothing is left to be ended");
     ended.0.len()
@@ -183,7 +183,7 @@ fn what_left_the_group_or_closed_the_lock_or_lost_its_mark_is_found_as_well() {
 #[test]
 fn who_only_reads_the_file_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("attendance");
+    let path = dir.path().join("orphan_lock");
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
     drop(OrphanLock::take_over(&run, &path, GRACE).unwrap());
     let mut reader = Command::new("tail").arg("-f").arg(&path).stdout(Stdio::null()).spawn().unwrap();
@@ -202,14 +202,17 @@ fn an_attendance_serves_one_step_after_another_and_only_its_own_agent_inherits_i
     let mut first = take(&paths[0]);
     for code in [1, 2] {
         let program = Program::new("sh").args(["-c", &format!("exit {code}")]);
-        assert_eq!(Supervised::new(program).attended(&mut first).run(|_| {}).ending.code(), Some(code));
+        assert_eq!(
+            Supervised::new(program).with_orphan_lock(&mut first).run(|_| {}).ending.code(),
+            Some(code)
+        );
     }
     thread::scope(|scope| {
         let quit = Cancel::new();
         let (mut second, until) = (take(&paths[1]), quit.clone());
         let other = scope.spawn(move || {
             let program = Program::new("sh").args(["-c", "echo; exec sleep 100"]);
-            Supervised::new(program).until(&until).attended(&mut second).run(|_| {})
+            Supervised::new(program).until(&until).with_orphan_lock(&mut second).run(|_| {})
         });
         let bystander = Program::new("sleep").arg("100").start().unwrap();
         thread::sleep(Duration::from_millis(200));
@@ -238,11 +241,11 @@ fn driver() {
     let Ok(dir) = std::env::var("LOCKS_IN") else { return };
     let dir = Path::new(&dir);
     let run = FileLock::try_take(&dir.join("run"), "the first").unwrap();
-    let (mut attendance, _) = OrphanLock::take_over(&run, &dir.join("attendance"), GRACE).unwrap();
+    let (mut orphan_lock, _) = OrphanLock::take_over(&run, &dir.join("orphan_lock"), GRACE).unwrap();
     let script = std::env::var("LOCKS_SCRIPT").unwrap() + "\nsleep 100";
     let agent = Program::new("sh").args(["-c", &script]).dir(dir);
     thread::scope(|scope| {
-        scope.spawn(|| Supervised::new(agent).attended(&mut attendance).run(|_| {}));
+        scope.spawn(|| Supervised::new(agent).with_orphan_lock(&mut orphan_lock).run(|_| {}));
         let mut tries = 0..2000;
         while !dir.join("pulse").exists() {
             thread::sleep(Duration::from_millis(10));

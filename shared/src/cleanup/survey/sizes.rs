@@ -20,7 +20,7 @@ pub(in crate::cleanup) fn measure(candidates: &mut [Candidate]) {
     let end = Instant::now() + PATIENCE;
     let next = AtomicUsize::new(0);
     let shared: &[Candidate] = candidates;
-    let hand = || {
+    let identity = || {
         let mut sizes = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -30,8 +30,8 @@ pub(in crate::cleanup) fn measure(candidates: &mut [Candidate]) {
         }
     };
     let sizes: Vec<(usize, u64)> = thread::scope(|scope| {
-        let hands: Vec<_> = (0..HANDS).map(|_| scope.spawn(hand)).collect();
-        hands.into_iter().filter_map(|hand| hand.join().ok()).flatten().collect()
+        let hands: Vec<_> = (0..HANDS).map(|_| scope.spawn(identity)).collect();
+        hands.into_iter().filter_map(|identity| identity.join().ok()).flatten().collect()
     });
     for (at, size) in sizes {
         candidates[at].size = Some(size);

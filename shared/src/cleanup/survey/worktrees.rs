@@ -135,7 +135,7 @@ impl CleanupFacts<'_> {
             })
             .collect();
         let next = AtomicUsize::new(0);
-        let hand = || {
+        let identity = || {
             let mut seen = Vec::new();
             while let Some((at, place)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
                 seen.push((*at, content_of(pool, place)));
@@ -143,8 +143,8 @@ impl CleanupFacts<'_> {
             seen
         };
         let seen: Vec<_> = thread::scope(|scope| {
-            let hands: Vec<_> = (0..HANDS.min(wanted.len())).map(|_| scope.spawn(hand)).collect();
-            hands.into_iter().filter_map(|hand| hand.join().ok()).flatten().collect()
+            let hands: Vec<_> = (0..HANDS.min(wanted.len())).map(|_| scope.spawn(identity)).collect();
+            hands.into_iter().filter_map(|identity| identity.join().ok()).flatten().collect()
         });
         for (at, content) in seen {
             match content {
@@ -203,14 +203,17 @@ pub(in crate::cleanup) fn content_of(
     if !view.git_dir.join("index").exists() {
         return alone(files_of(&place.path));
     }
-    let dirt = view.dirt()?;
+    let changed_paths = view.changed_paths()?;
     let ignored = view.list_ignored()?;
-    let submodule = dirt.iter().find(|dirt| dirt.is_inside_submodule).map(UncommittedPath::shown);
-    let inner = || Repository::find_inner(&place.path, &dirt, &ignored).as_deref().map(shown);
+    let submodule = changed_paths
+        .iter()
+        .find(|changed_paths| changed_paths.is_inside_submodule)
+        .map(UncommittedPath::shown);
+    let inner = || Repository::find_inner(&place.path, &changed_paths, &ignored).as_deref().map(shown);
     let content = match submodule.or_else(inner) {
         Some(inner) => UncommittedContent::Stuck(format!("a repository with work in it: {inner}")),
-        None if dirt.is_empty() => UncommittedContent::Nothing,
-        None => UncommittedContent::Unsaved(dirt.iter().map(UncommittedPath::shown).collect()),
+        None if changed_paths.is_empty() => UncommittedContent::Nothing,
+        None => UncommittedContent::Unsaved(changed_paths.iter().map(UncommittedPath::shown).collect()),
     };
     Ok((content, ignored.iter().map(|path| shown(path)).collect()))
 }

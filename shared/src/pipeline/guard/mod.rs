@@ -80,7 +80,7 @@ struct Post {
 /// What is watched for one agent, until it is dropped.
 #[derive(Debug)]
 pub struct ConfigWatch {
-    sentry: ConfigGuard,
+    config_guard: ConfigGuard,
     /// How many changes were known when it began.
     known: usize,
     /// Whether another one was at work then.
@@ -132,7 +132,7 @@ impl ConfigGuard {
         let homes = repository.watch_homes(at_work == AtWork::Nobody);
         let objects = repository.watch_objects();
         ConfigWatch {
-            sentry: self.clone(),
+            config_guard: self.clone(),
             known,
             at_work,
             place,
@@ -250,7 +250,7 @@ impl ConfigWatch {
     /// Puts back what was changed since it began, and says what it was.
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.place.restore_files();
-        let mut post = self.sentry.post();
+        let mut post = self.config_guard.post();
         post.inspect();
         found.extend(post.changes.iter().skip(self.known).cloned());
         // One look at the folders of objects is enough for both.
@@ -330,7 +330,7 @@ pub(super) fn joined(trespasses: &[String]) -> Option<String> {
 
 impl Drop for ConfigWatch {
     fn drop(&mut self) {
-        let mut post = self.sentry.post();
+        let mut post = self.config_guard.post();
         post.at_work -= 1;
         WATCHES.fetch_sub(1, Ordering::SeqCst);
     }

@@ -18,7 +18,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         let builds_on = ticket.needs.iter().any(|need| landed.contains(need));
         let mut with = Vec::new();
         if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
-            && let Merged::Clean(alone) = self.ground.merge(base, ticket)?
+            && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
             && self.ask(alone.commit, &alone.gates, Asking::Once)? == GateVerdict::Green
         {
             with = landed;
@@ -59,7 +59,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Whether that is known without asking. Then it need not be asked twice whose fault it is.
     pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         match self.batch.base {
-            Some(base) if !failing.gate.own => self.ground.is_known_red(base, &failing.gate.earlier()),
+            Some(base) if !failing.gate.own => self.backend.is_known_red(base, &failing.gate.earlier()),
             _ => Ok(false),
         }
     }
@@ -85,7 +85,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
-        self.ground.note(ticket, red(&failing, &with))?;
+        self.backend.note(ticket, red(&failing, &with))?;
         self.set_aside(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
@@ -98,7 +98,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         };
         let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
-        while !step.gates.is_empty() && !self.ground.is_cancelled() {
+        while !step.gates.is_empty() && !self.backend.is_cancelled() {
             match self.judge_all_the_same(&step)? {
                 GateVerdict::Green => break,
                 GateVerdict::Red(failing)
@@ -110,9 +110,9 @@ impl<G: QueueBackend> Drain<'_, G> {
                 GateVerdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
                 GateVerdict::Broken(failing) => return self.break_off(&[step], &failing),
             }
-            step = self.ground.excuse(base, &whole, &excused)?;
+            step = self.backend.excuse(base, &whole, &excused)?;
         }
-        if self.ground.is_cancelled() {
+        if self.backend.is_cancelled() {
             return Ok(());
         }
         if self.publish(base, &[step])? == Published::Moved {
@@ -142,7 +142,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
         }
-        self.ground.note(&ticket, TicketState::Waiting)?;
+        self.backend.note(&ticket, TicketState::Waiting)?;
         self.aside.remove(&ticket.task);
         Ok(())
     }

@@ -19,7 +19,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Enough others have landed.
     pub(super) fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        self.ground.close(ticket, Closing::NotChosen)?;
+        self.backend.close(ticket, Closing::NotChosen)?;
         self.set_aside(ticket, TicketOutcome::NotChosen);
         Ok(())
     }

@@ -48,7 +48,7 @@ const PATIENCE: usize = 10;
 
 /// A drain that is going on.
 pub struct Drain<'a, G: QueueBackend> {
-    ground: &'a mut G,
+    backend: &'a mut G,
     rules: DrainRules,
     report: QueueReport,
     /// Settled in this drain, not to be tried again.
@@ -79,9 +79,9 @@ enum Part {
 
 impl<'a, G: QueueBackend> Drain<'a, G> {
     /// A drain of what `ground` holds.
-    pub fn new(ground: &'a mut G, rules: DrainRules) -> Self {
+    pub fn new(backend: &'a mut G, rules: DrainRules) -> Self {
         Self {
-            ground,
+            backend,
             rules,
             report: QueueReport::default(),
             aside: HashSet::new(),
@@ -102,20 +102,20 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 break;
             }
         }
-        self.report.is_stopped = self.ground.is_cancelled();
+        self.report.is_stopped = self.backend.is_cancelled();
         self.tell_of_the_rest()?;
         Ok(self.report)
     }
 
     fn next_batch(&mut self) -> Result<Option<Vec<Ticket>>, QueueError> {
-        if self.is_over || self.ground.is_cancelled() {
+        if self.is_over || self.backend.is_cancelled() {
             return Ok(None);
         }
-        let view = self.ground.view()?;
+        let view = self.backend.view()?;
         for (ticket, commit) in &view.done {
             self.put(ticket, TicketOutcome::Landed { commit: *commit });
         }
-        let now = self.ground.now();
+        let now = self.backend.now();
         let is_open = |ticket: &Ticket| {
             let is_new = ticket.standing == TicketState::Waiting && !self.aside.contains(&ticket.task);
             is_new && self.is_wanted(ticket)
@@ -139,7 +139,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     fn settle(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
-        self.batch = BatchState { base: Some(self.ground.tip()?), ..BatchState::default() };
+        self.batch = BatchState { base: Some(self.backend.tip()?), ..BatchState::default() };
         self.settle_part(batch, Part::Whole)?;
         self.conclude()
     }
@@ -147,7 +147,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     /// Stacks these tickets on the target and lands them, or halves them until the bad ones stand alone.
     fn settle_part(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
         for _ in 0..PATIENCE {
-            if self.is_over || self.ground.is_cancelled() {
+            if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
             }
             let base = self.base()?;
@@ -160,7 +160,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 return self.refuse(tickets, "not all of them can be merged");
             }
             match self.judge(top.commit, &stack, part)? {
-                GateVerdict::Green if self.ground.is_cancelled() => return Ok(()),
+                GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     Published::Moved => {}
                     _ => return Ok(()),
@@ -194,11 +194,11 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Where the target is. If somebody moved it, what they took away has landed no more.
     fn base(&mut self) -> Result<Oid, QueueError> {
-        let tip = self.ground.tip()?;
+        let tip = self.backend.tip()?;
         if self.seen == Some(tip) {
             return Ok(tip);
         }
-        let view = self.ground.view()?;
+        let view = self.backend.view()?;
         (self.landed, self.seen) = (view.landed, view.tip);
         Ok(view.tip.unwrap_or(tip))
     }
@@ -215,10 +215,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 continue;
             }
             let onto = stack.last().map_or(base, |step| step.commit);
-            match self.ground.merge(onto, ticket)? {
+            match self.backend.merge(onto, ticket)? {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
-                    self.ground.close(ticket, Closing::NoChange)?;
+                    self.backend.close(ticket, Closing::NoChange)?;
                     self.set_aside(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
@@ -235,7 +235,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         conflicts: Vec<MergeConflict>,
     ) -> Result<(), QueueError> {
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
-        self.ground.note(ticket, standing)?;
+        self.backend.note(ticket, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }
@@ -266,19 +266,19 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             self.report.flaky.push(failing.gate.name.clone());
             let words =
                 format!("the gate '{}' is flaky: red, then green, on the same commit", failing.gate.name);
-            self.ground.tell(QueueEvent::Note { words });
+            self.backend.tell(QueueEvent::Note { words });
         }
         Ok(again)
     }
 
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<GateVerdict, QueueError> {
-        let (verdict, runs) = self.ground.ask(commit, gates, asking)?;
+        let (verdict, runs) = self.backend.ask(commit, gates, asking)?;
         self.report.gate_runs += runs;
         Ok(verdict)
     }
 
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
-        let published = self.ground.publish(base, stack)?;
+        let published = self.backend.publish(base, stack)?;
         if published == Published::Moved {
             return Ok(published);
         }
@@ -317,7 +317,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
-        self.ground.tell(QueueEvent::Settled {
+        self.backend.tell(QueueEvent::Settled {
             ticket: Box::new(ticket.clone()),
             outcome: Box::new(outcome.clone()),
         });

@@ -9,18 +9,18 @@ use crate::{
 impl<G: QueueBackend> Drain<'_, G> {
     /// Lets somebody resolve the next conflict. Tells whether there is something to try again.
     pub(super) fn resolve_next(&mut self) -> Result<bool, QueueError> {
-        for ticket in self.ground.view()?.tickets {
+        for ticket in self.backend.view()?.tickets {
             if !matches!(ticket.standing, TicketState::Conflict { escalated: false, .. }) {
                 continue;
             }
-            if self.ground.is_cancelled() {
+            if self.backend.is_cancelled() {
                 return Ok(false);
             }
             if ticket.tries.len() >= self.rules.resolve_attempts as usize {
                 self.escalate(&ticket)?;
                 continue;
             }
-            match self.ground.resolve(&ticket)? {
+            match self.backend.resolve(&ticket)? {
                 Resolution::Left(ticket) => self.escalate(&ticket)?,
                 Resolution::Resolved(_) => {
                     self.aside.remove(&ticket.task);
@@ -39,15 +39,15 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         };
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
-        self.ground.note(ticket, standing)?;
+        self.backend.note(ticket, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
         Ok(())
     }
 
     /// What was not tried, and for what it waits.
     pub(super) fn tell_of_the_rest(&mut self) -> Result<(), QueueError> {
-        let view = self.ground.view()?;
-        let now = self.ground.now();
+        let view = self.backend.view()?;
+        let now = self.backend.now();
         let is_waiting = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
         let line = arrange(&view.tickets, is_waiting, &view.landed, now);
         for (at, ticket) in view.tickets.iter().enumerate() {

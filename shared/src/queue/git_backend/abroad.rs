@@ -63,8 +63,8 @@ impl GitQueue<'_> {
         // What is configured for worktrees is meant for the repository that has the plan.
         let options = WorktreeOptions::new(&Settings::default(), &self.options.cancel);
         let pool = Pool::open(&abroad.repository, &abroad.branch, options)?;
-        self.run_in(&pool, gate, (abroad.commit, abroad.tree), |yard, program, place| {
-            let session = yard.options.worktrees.session.as_ref();
+        self.run_in(&pool, gate, (abroad.commit, abroad.tree), |git_queue, program, place| {
+            let session = git_queue.options.worktrees.session.as_ref();
             let variables = run_variables(&abroad.name, &abroad.branch, session, place);
             variables.iter().fold(program, |program, (name, value)| program.env(name, value))
         })

@@ -150,7 +150,7 @@ impl GitQueue<'_> {
         (commit, tree): (Oid, Oid),
         dress: impl Fn(&Self, Program, &Path) -> Program,
     ) -> Result<GateRecord, QueueError> {
-        (self.voice)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit });
+        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
@@ -165,9 +165,11 @@ impl GitQueue<'_> {
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);
         let program = dress(self, program, &scratch.path);
-        // The sentry of the run watches one repository.
-        let sentry = if gate.repo.is_none() { self.options.sentry.clone() } else { ConfigGuard::default() };
-        let (ended, trespass) = sentry.guard(&place, || self.supervise(gate, program, &mut scratch, file));
+        // The guard of the run watches one repository.
+        let config_guard =
+            if gate.repo.is_none() { self.options.config_guard.clone() } else { ConfigGuard::default() };
+        let (ended, trespass) =
+            config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
@@ -209,7 +211,7 @@ impl GitQueue<'_> {
             .log(log)
             .tail(READ)
             .filter(Redaction::new(&self.options.secrets))
-            .attended(&mut scratch.attendance)
+            .with_orphan_lock(&mut scratch.orphan_lock)
             .run(|_| {})
     }
 

@@ -103,7 +103,7 @@ impl GitQueue<'_> {
         }
         let (task, path) = (&ticket.task, scratch.path.display());
         let words = format!("{task} has landed, and what was begun for it in '{path}' is still there");
-        (self.voice)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::Note { words });
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl GitQueue<'_> {
     fn keep_what_lies_in(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
         if let Some(under) = pool.save_scratch(scratch)? {
             let words = format!("what lay in '{}' is kept under {under}", scratch.path.display());
-            (self.voice)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::Note { words });
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ pub struct GitQueue<'a> {
     pub(super) into: &'a BranchName,
     pub(super) claim: &'a Held<'a>,
     pub(super) options: &'a QueueOptions,
-    pub(super) voice: &'a mut dyn FnMut(QueueEvent),
+    pub(super) on_event: &'a mut dyn FnMut(QueueEvent),
     pub(super) store: Store<'a>,
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, StoredTicket>,
@@ -183,7 +183,7 @@ impl QueueBackend for GitQueue<'_> {
         let names: Vec<String> = red.iter().map(place).collect();
         let words =
             format!("{} need not pass what is red without it too: {}", step.ticket.task, names.join(", "));
-        (self.voice)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
         self.write_merge((onto, tree), &step.ticket, &step.gates, red)
     }
@@ -237,8 +237,8 @@ impl QueueBackend for GitQueue<'_> {
         self.try_to_resolve(ticket)
     }
 
-    fn tell(&mut self, news: QueueEvent) {
-        (self.voice)(news);
+    fn tell(&mut self, event: QueueEvent) {
+        (self.on_event)(event);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -57,7 +57,7 @@ impl GitQueue<'_> {
         let kept = self.target().clear_stale(&position.without_parked())?;
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
         let words = format!("what was parked for '{}' is not used: {why}{kept}", self.into);
-        (self.voice)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::Note { words });
         self.forget();
         // Whoever parks something else in this moment is not believed either.
         let position = self.target().require()?;

@@ -116,7 +116,7 @@ impl GitQueue<'_> {
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
         for words in list_foreign(self.repository, (self.into, self.scope), session)? {
-            (self.voice)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::Note { words });
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl GitQueue<'_> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
             let words = format!("what was parked for '{}' is not used: it is kept as {under}", self.into);
-            (self.voice)(QueueEvent::Note { words });
+            (self.on_event)(QueueEvent::Note { words });
         }
         let position = self.checked(position)?;
         let Some(parked) = position.parked else {

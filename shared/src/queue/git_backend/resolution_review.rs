@@ -59,7 +59,7 @@ impl GitQueue<'_> {
         let neighbours = Neighbours::count(&place);
         let before =
             scratch.repository.look_at_tracked(self.repository.tree_of(commit)?, neighbours.now())?;
-        let watch = self.options.sentry.watch(&scratch.repository);
+        let watch = self.options.config_guard.watch(&scratch.repository);
         let reply =
             self.call((resolver, &resolver.reviewer, talk), scratch, (&ticket.task, &prompt, "review"));
         let mut trespasses = watch.end();

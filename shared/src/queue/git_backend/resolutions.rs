@@ -46,7 +46,7 @@ impl GitQueue<'_> {
             commit.short(),
             ticket.task
         );
-        (self.voice)(QueueEvent::Note { words });
+        (self.on_event)(QueueEvent::Note { words });
         Ok(Ticket { resolved: None, resolved_by: None, ..ticket })
     }
 

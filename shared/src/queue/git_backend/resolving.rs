@@ -57,7 +57,7 @@ impl GitQueue<'_> {
             return Ok(Resolution::Left(Box::new(ticket)));
         };
         let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
-        (self.voice)(QueueEvent::Resolving { task: ticket.task.clone(), attempt });
+        (self.on_event)(QueueEvent::Resolving { task: ticket.task.clone(), attempt });
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
@@ -76,8 +76,9 @@ impl GitQueue<'_> {
         let last = tried.tries.last_mut();
         match result {
             Ok(commit) => {
-                last.into_iter().for_each(|last| *last = format!("resolved by {}", resolver.crew.name));
-                let agent = ResolvedBy::Agent(resolver.crew.name.clone());
+                last.into_iter()
+                    .for_each(|last| *last = format!("resolved by {}", resolver.step_runner.name));
+                let agent = ResolvedBy::Agent(resolver.step_runner.name.clone());
                 let resolved_by = Some(tried.resolved_too(agent));
                 let standing = TicketState::Waiting;
                 let resolved = Ticket { resolved: Some(commit), resolved_by, standing, ..tried };
@@ -169,8 +170,9 @@ impl GitQueue<'_> {
     ) -> Result<Result<(), String>, QueueError> {
         let prompt = self.prompt(ticket, onto)?;
         let fenced = self.fenced_refs(ticket)?;
-        let watch = self.options.sentry.watch(&scratch.repository);
-        let reply = self.call((resolver, &resolver.crew, talk), scratch, (&ticket.task, &prompt, "resolve"));
+        let watch = self.options.config_guard.watch(&scratch.repository);
+        let reply =
+            self.call((resolver, &resolver.step_runner, talk), scratch, (&ticket.task, &prompt, "resolve"));
         let mut trespasses = watch.end();
         trespasses.extend(self.put_back(ticket, &fenced)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
@@ -179,34 +181,34 @@ impl GitQueue<'_> {
         Ok(match reply?.outcome {
             _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
             Reply::Success { .. } => Ok(()),
-            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
-            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.crew.name)),
+            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.step_runner.name)),
+            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
         })
     }
 
     /// Calls an agent for a conflict: the one that resolves it, or the one that reviews that.
     pub(super) fn call(
         &mut self,
-        (resolver, crew, talk): (&Resolver, &StepRunner, &mut ResolverCalls),
+        (resolver, step_runner, talk): (&Resolver, &StepRunner, &mut ResolverCalls),
         scratch: &mut Scratch,
         (task, prompt, step): (&TaskId, &str, &str),
     ) -> Result<CallReply, QueueError> {
         let log = self.repository.top().join(self.new_log(step)?);
-        let RunnerKind::Program(runner) = &crew.runner else {
-            let message = format!("the runner '{}' cannot resolve conflicts", crew.name);
+        let RunnerKind::Program(runner) = &step_runner.runner else {
+            let message = format!("the runner '{}' cannot resolve conflicts", step_runner.name);
             return Err(QueueError::Resolver(message));
         };
-        let model = crew.model.as_deref();
+        let model = step_runner.model.as_deref();
         let dir = scratch.path.clone();
-        let mut minutes = CallRecord::of(crew, self.options.words, (self.options.clock)());
+        let mut minutes = CallRecord::of(step_runner, self.options.words, (self.options.clock)());
         let mut caller = Caller {
-            runner: &crew.name,
+            runner: &step_runner.name,
             limits: resolver.limits,
             backoff: resolver.backoff,
             secrets: &self.options.secrets,
             cancel: &self.options.cancel,
-            attendance: Some(&mut scratch.attendance),
-            voice: &mut |_| {},
+            orphan_lock: Some(&mut scratch.orphan_lock),
+            on_event: &mut |_| {},
             follower: Some(&mut minutes),
             expense: Expense::default(),
             retold: None,
@@ -255,7 +257,7 @@ impl GitQueue<'_> {
             let kept = minutes.keep((self.repository, session), &matter, (&options.secrets, now));
             if let Err(error) = kept {
                 let words = format!("the call for {} could not be written down: {error}", ticket.task);
-                (self.voice)(QueueEvent::Note { words });
+                (self.on_event)(QueueEvent::Note { words });
             }
             // What both have spent stands with the first.
             (matter.expense, matter.files) = (Expense::default(), Vec::new());

@@ -8,7 +8,7 @@ use clap::Args;
 
 /// Who does a step.
 #[derive(Debug, Args)]
-pub(super) struct CrewArgs {
+pub(super) struct RunnerArgs {
     /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over
     /// what the plan says, and the plan over the configuration
     #[arg(long, value_name = "NAME")]
@@ -38,7 +38,7 @@ pub(super) struct CrewArgs {
     tools: bool,
 }
 
-impl CrewArgs {
+impl RunnerArgs {
     pub(super) fn flags(&self) -> RunnerFlags {
         let named = |runner: &Option<String>, model: &Option<String>| NamedRunner {
             runner: runner.clone(),

@@ -56,7 +56,7 @@ impl OpenRun {
         &mut self,
         (session, planned): (&SessionId, &Planned),
         (args, run): (&GardeningArgs, &Run),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
         let (workspace, main) = (&self.workspace, self.workspace.main());
         let mut errands = Vec::new();
@@ -82,10 +82,10 @@ impl OpenRun {
         let mut replies = workspace.ask_all(&errands);
         self.require_unstopped()?;
         if let Some(FetchReply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
-            self.refuse_elsewhere((session, planned), (args, &here.1), voice)?;
+            self.refuse_elsewhere((session, planned), (args, &here.1), reporter)?;
             self.supply = Some(here.1);
             if !self.has_begun() {
-                self.head = self.find_base(voice)?;
+                self.head = self.find_base(reporter)?;
             }
         }
         let replies: Vec<FetchReply> = replies.into_iter().collect::<Result<_, _>>()?;
@@ -98,11 +98,11 @@ impl OpenRun {
             let (repository, supply) = answer?;
             match wanted {
                 FetchScope::Everything => drop(self.workspace.adopt(&repository, section)?),
-                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), voice)?,
+                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), reporter)?,
                 FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
-            voice.tell_supply(section, &supply, base);
+            reporter.tell_supply(section, &supply, base);
             others.push(Supplied { section: section.clone(), repository, branch, base });
         }
         self.others = others;
@@ -114,40 +114,46 @@ impl OpenRun {
     }
 
     /// A place in each of the other repositories.
-    pub(super) fn annexes(
+    pub(super) fn other_repos(
         &self,
         session: &SessionId,
         planned: &Planned,
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<Vec<OtherRepo>, Failure> {
-        let mut annexes = Vec::new();
+        let mut other_repos = Vec::new();
         for Supplied { section, repository, branch, base } in &self.others {
             if repository.find_branch(branch)?.is_none() {
                 let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
                 repository.move_refs(&[made], "arborist: session")?;
-                voice.tell_branch(section, branch, base);
+                reporter.tell_branch(section, branch, base);
             }
-            annexes.push(self.annex(section, (repository, branch.clone()), (session, planned), voice)?);
+            other_repos.push(self.other_repo(
+                section,
+                (repository, branch.clone()),
+                (session, planned),
+                reporter,
+            )?);
         }
-        Ok(annexes)
+        Ok(other_repos)
     }
 
-    fn annex(
+    fn other_repo(
         &self,
         section: &RepoSection,
         (repository, branch): (&Repository, BranchName),
         (session, planned): (&SessionId, &Planned),
-        voice: &mut Reporter<'_>,
+        reporter: &mut Reporter<'_>,
     ) -> Result<OtherRepo, Failure> {
         // What is configured for worktrees is meant for the repository that has the plan.
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
-        let house: SessionWorktree = Pool::open(repository, &branch, options)?.house(session)?;
-        if house.is_new {
-            voice.tell_worktree(section, &house.path, &branch);
+        let session_worktree: SessionWorktree =
+            Pool::open(repository, &branch, options)?.session_worktree(session)?;
+        if session_worktree.is_new {
+            reporter.tell_worktree(section, &session_worktree.path, &branch);
         }
-        house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
-        let place = house.repository;
+        session_worktree.notes.iter().for_each(|note| reporter.remark(&note.to_string()));
+        let place = session_worktree.repository;
         leave_word(&place, &self.repository)?;
         // A turn is cut only within an attempt, and the mark of that is still there.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
@@ -159,7 +165,7 @@ impl OpenRun {
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
             for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
-                voice.warn(&format!("in {}: {}", section.name, recovered.words()));
+                reporter.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
             start::write_start_of(
@@ -168,18 +174,26 @@ impl OpenRun {
                 self.replayed(session)?.as_ref(),
             )?;
         }
-        let (hand, tip) = (recorder.hand().clone(), recorder.tip().clone());
+        let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;
         let (name, base) = (section.name.clone(), WorkBase::fresh(tip.head, tip.tree));
-        Ok(OtherRepo { name, repository: place, hand, tip, hook, sentry: ConfigGuard::default(), base })
+        Ok(OtherRepo {
+            name,
+            repository: place,
+            identity,
+            tip,
+            hook,
+            config_guard: ConfigGuard::default(),
+            base,
+        })
     }
 
     /// The session that this one replays, if it does.
     fn replayed(&self, session: &SessionId) -> Result<Option<SessionId>, Failure> {
-        let archive = SessionReader::new(&self.repository);
-        let Some(newest) = archive.newest(session)? else { return Ok(None) };
-        let first = archive.start_of(&newest)?;
-        Ok(match first.record.happening {
+        let session_reader = SessionReader::new(&self.repository);
+        let Some(newest) = session_reader.newest(session)? else { return Ok(None) };
+        let first = session_reader.start_of(&newest)?;
+        Ok(match first.record.kind {
             RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) => Some(fork.session),
             _ => None,
         })
@@ -195,7 +209,7 @@ impl OpenRun {
 
     /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
     /// be right only there.
-    pub(super) fn courier(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
+    pub(super) fn pusher(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
         let cargo = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
         let mut routes = Vec::new();
         for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
@@ -207,9 +221,9 @@ impl OpenRun {
 }
 
 /// An annex as far as it concerns who writes the session down.
-pub(super) fn neighbour(annex: &OtherRepo) -> SessionRepo {
-    let (repository, branch) = (annex.repository.clone(), annex.tip.branch.clone());
-    SessionRepo { name: annex.name.to_string(), repository, branch }
+pub(super) fn neighbour(other_repo: &OtherRepo) -> SessionRepo {
+    let (repository, branch) = (other_repo.repository.clone(), other_repo.tip.branch.clone());
+    SessionRepo { name: other_repo.name.to_string(), repository, branch }
 }
 
 /// Where a repository begins, in words.
