@@ -59,7 +59,7 @@ pub(super) struct Keyword {
 const LONGEST: usize = 22;
 
 /// The keyword at a position.
-pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, on_event: ClauseVoice) -> Option<Keyword> {
+pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> Option<Keyword> {
     let Piece::Word(word) = clause[at].what else { return None };
     if word.len() > LONGEST {
         return None;
@@ -75,21 +75,21 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, on_event: ClauseVoice)
     };
     let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
-    let (sense, reach, len, is_certain) = words(lower, on_event, &follows, is_label)?;
+    let (sense, reach, len, is_certain) = words(lower, voice, &follows, is_label)?;
     Some(Keyword { sense, reach, end: at + len, is_certain })
 }
 
 /// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
 fn words(
     word: &str,
-    on_event: ClauseVoice,
+    voice: ClauseVoice,
     follows: &dyn Fn(&[&str]) -> bool,
     is_label: bool,
 ) -> Option<(Sense, ObjectReach, usize, bool)> {
     use ObjectReach::{Far, Near};
     use Sense::{Blocks, Postfix, PostfixBlocks, Then, Unrelated, Waits};
     // A task's own text says "after" and "needs" about much else; a dependency section does not.
-    let is_section = on_event == ClauseVoice::Section;
+    let is_section = voice == ClauseVoice::Section;
     let reach = if is_section { Far } else { Near };
     Some(match word {
         "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),

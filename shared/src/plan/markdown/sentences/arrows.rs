@@ -48,14 +48,13 @@ impl<'a> ClauseReader<'_, 'a> {
             if let Some(list) = self.mentions.list_at(self.clause, start) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
-                    let keyword =
-                        self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.on_event));
+                    let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
                     keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
                 };
                 let is_worded = (list.end..list.end + 2).any(|at| is_postfix(&at));
                 return Some((list, is_worded));
             }
-            if keyword_at(self.clause, start, self.on_event).is_some() {
+            if keyword_at(self.clause, start, self.voice).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));
             }
             if matches!(self.clause[start].what, Piece::Arrow(_)) {
@@ -94,7 +93,7 @@ impl<'a> ClauseReader<'_, 'a> {
         for next in at..self.clause.len().min(at + SHORTLY) {
             match self.clause[next].what {
                 Piece::Arrow(_) => return next,
-                Piece::Word(_) if keyword_at(self.clause, next, self.on_event).is_some() => return at,
+                Piece::Word(_) if keyword_at(self.clause, next, self.voice).is_some() => return at,
                 Piece::Id(_) | Piece::Comma | Piece::Open | Piece::Dash | Piece::Pause => return at,
                 _ => {}
             }

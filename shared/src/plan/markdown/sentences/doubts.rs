@@ -58,7 +58,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
             return false;
         }
-        if self.on_event != ClauseVoice::Task {
+        if self.voice != ClauseVoice::Task {
             return true;
         }
         is(&["depends"]) && !self.is_about_a_thing(at)
@@ -99,7 +99,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
         let is_once = matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("once"));
-        self.on_event == ClauseVoice::Task
+        self.voice == ClauseVoice::Task
             && !keyword.is_certain
             && keyword.sense == Sense::Waits
             && !begins

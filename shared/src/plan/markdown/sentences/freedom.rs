@@ -13,7 +13,7 @@ use super::{
 impl<'a> ClauseReader<'_, 'a> {
     /// "Setup (Phase 1): no dependencies", "can start immediately".
     pub(super) fn note_freedom(&mut self, topic: Option<&[PlacedName<'a>]>) {
-        if self.on_event == ClauseVoice::Task || self.is_remark {
+        if self.voice == ClauseVoice::Task || self.is_remark {
             return;
         }
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
@@ -33,7 +33,7 @@ impl<'a> ClauseReader<'_, 'a> {
             || says(&["fully", "completely", "totally"], &["independent"])
             || self.says_independent();
         let has_keyword = (0..self.clause.len()).any(|at| {
-            keyword_at(self.clause, at, self.on_event).is_some_and(|k| k.sense != Sense::Unrelated)
+            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
                 && !is_denied(self.clause, at)
         });
         if !is_free || has_keyword {
@@ -41,7 +41,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.said.is_free = true;
         // What the clause itself names goes before what the item is about.
-        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.on_event == ClauseVoice::Section);
+        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == ClauseVoice::Section);
         let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
         if self.any_time().is_some() {
             self.said.any_time.extend(names.iter().cloned());
@@ -81,7 +81,7 @@ impl<'a> ClauseReader<'_, 'a> {
             "time",
             "proceed",
         ];
-        let Some((at, end)) = self.any_time().filter(|_| self.on_event == ClauseVoice::Task) else { return };
+        let Some((at, end)) = self.any_time().filter(|_| self.voice == ClauseVoice::Task) else { return };
         let word = |at: usize| match self.clause[at].what {
             Piece::Word(word) => Some(word),
             _ => None,
@@ -101,7 +101,7 @@ impl<'a> ClauseReader<'_, 'a> {
             || is_bracketed
             || word(at).is_some_and(|word| !word.is_ascii());
         let is_end = match self.clause.get(end).map(|token| token.what) {
-            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.on_event) {
+            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.voice) {
                 Some(keyword) => self.object_at(keyword, None).is_some(),
                 None => matches!(word, "in" | "and" | "independently" | "as" | "since" | "because"),
             },

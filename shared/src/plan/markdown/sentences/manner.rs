@@ -164,7 +164,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let has = |words: &[&str]| {
             (0..self.clause.len()).any(|at| words.iter().any(|known| word(at).eq_ignore_ascii_case(known)))
         };
-        if self.on_event != ClauseVoice::Section
+        if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
             || has(&["or", "parallel", "can", "may", "could", "if", "either", "should"])
         {
@@ -195,7 +195,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether "parallel" at a position is said of all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
-        self.on_event == ClauseVoice::Section
+        self.voice == ClauseVoice::Section
             && self.last.is_none()
             && is(at, &["parallel"])
             && at > 0
@@ -208,7 +208,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_bars(&mut self) {
         const MOST: usize = 16;
         let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
-        if self.on_event != ClauseVoice::Section || !self.clause.iter().any(is_bars) {
+        if self.voice != ClauseVoice::Section || !self.clause.iter().any(is_bars) {
             return;
         }
         let is_arrow = |token: &Token<'_>| matches!(token.what, Piece::Arrow(_));
@@ -221,7 +221,7 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             // "T004-T005 ∥ after T003", "T004 ∥ (T005 after T004)": what states its own order runs beside nothing here.
             let list = lists.next()?;
-            let is_keyword = |at: usize| at < part.len() && keyword_at(part, at, self.on_event).is_some();
+            let is_keyword = |at: usize| at < part.len() && keyword_at(part, at, self.voice).is_some();
             (!(0..list.last).any(is_keyword) && !is_keyword(list.end)).then_some(list.members)
         });
         let sides: Vec<_> = sides.collect();
@@ -248,7 +248,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        if self.on_event != ClauseVoice::Section
+        if self.voice != ClauseVoice::Section
             || list.members.len() < 2
             || !is_close(list.end - 1)
             || !list.members.iter().all(is_task)
@@ -302,7 +302,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .filter(|list| matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Colon)));
         let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
-        if self.on_event.is_own() || is_denied(self.clause, at) || self.has_while {
+        if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
             return;
         }
         if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {
@@ -315,7 +315,7 @@ impl<'a> ClauseReader<'_, 'a> {
         // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel".
         let is_dash = |token: &Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
         let is_plain = |at: usize| match self.clause[at].what {
-            Piece::Word(_) => keyword_at(self.clause, at, self.on_event).is_none(),
+            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
             piece => matches!(
                 piece,
                 Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other

@@ -70,19 +70,15 @@ pub(super) struct SaidOrder<'a> {
 }
 
 /// Reads the sentences of one paragraph, item or task.
-pub(super) fn read<'a>(
-    mentions: &Mentions<'_>,
-    tokens: &[Token<'a>],
-    on_event: ClauseVoice,
-) -> SaidOrder<'a> {
+pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: ClauseVoice) -> SaidOrder<'a> {
     let mut said = SaidOrder::default();
     let mut topic: Option<Vec<PlacedName<'a>>> = None;
     let mut before: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
-        if on_event == ClauseVoice::Section && is_advice(clause) {
+        if voice == ClauseVoice::Section && is_advice(clause) {
             continue;
         }
-        let mut reader = ClauseReader::new(mentions, clause, (on_event, false), &mut said);
+        let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
         reader.topic(&mut topic);
         let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
         reader.read(about);
@@ -100,7 +96,7 @@ fn goes_on(clause: &[Token<'_>]) -> bool {
 struct ClauseReader<'c, 'a> {
     mentions: &'c Mentions<'c>,
     clause: &'c [Token<'a>],
-    on_event: ClauseVoice,
+    voice: ClauseVoice,
     said: &'c mut SaidOrder<'a>,
     subject: Option<Vec<PlacedName<'a>>>,
     /// The list that was named last, and the one before it.
@@ -123,7 +119,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
     fn new(
         mentions: &'c Mentions<'c>,
         clause: &'c [Token<'a>],
-        (on_event, is_remark): (ClauseVoice, bool),
+        (voice, is_remark): (ClauseVoice, bool),
         said: &'c mut SaidOrder<'a>,
     ) -> Self {
         const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
@@ -137,7 +133,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         Self {
             mentions,
             clause,
-            on_event,
+            voice,
             said,
             subject,
             last,
@@ -172,7 +168,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
         let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
         let (Some(topic), Some(colon)) = (topic, colon) else { return };
-        if self.on_event != ClauseVoice::Section || self.is_remark {
+        if self.voice != ClauseVoice::Section || self.is_remark {
             return;
         }
         let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
@@ -191,14 +187,14 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
     fn topic(&self, topic: &mut Option<Vec<PlacedName<'a>>>) {
-        if topic.is_some() || self.on_event.is_own() {
+        if topic.is_some() || self.voice.is_own() {
             return;
         }
         let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
         let dash = self.clause.iter().position(|token| matches!(token.what, Piece::Dash | Piece::Pause));
         let Some(end) = colon.or(dash) else { return };
         let head = &self.clause[..end];
-        if (0..end).any(|at| keyword_at(head, at, self.on_event).is_some()) {
+        if (0..end).any(|at| keyword_at(head, at, self.voice).is_some()) {
             return;
         }
         let first = (0..end).find_map(|at| self.mentions.list_at(head, at));
@@ -226,7 +222,7 @@ impl<'a> ClauseReader<'_, 'a> {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
             Piece::Word("with") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
-            Piece::OpenSquare if self.on_event == ClauseVoice::Section => {
+            Piece::OpenSquare if self.voice == ClauseVoice::Section => {
                 return behind_parenthesis(self.clause, at).max(at + 1);
             }
             _ => {}
@@ -234,7 +230,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(list) = self.mentions.list_at(self.clause, at) {
             return self.list(at, list);
         }
-        match keyword_at(self.clause, at, self.on_event) {
+        match keyword_at(self.clause, at, self.voice) {
             Some(keyword) => self.keyword(at, keyword, topic),
             None => {
                 self.note_manner(at);
@@ -256,11 +252,11 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         // "US1's build (T005) depends on …" is about T005, not about the story.
         let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
-        if self.subject.is_none() && self.on_event == ClauseVoice::Section && !is_owner {
+        if self.subject.is_none() && self.voice == ClauseVoice::Section && !is_owner {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;
-        if self.on_event == ClauseVoice::Section && self.is_arrow(self.behind_words(end)) {
+        if self.voice == ClauseVoice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
         self.named.clear();
@@ -276,7 +272,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let of_tasks =
             |last: &List<'a>| last.members.iter().all(is_task) && last.end + 1 == at && is_before(last.end);
-        self.on_event == ClauseVoice::Section
+        self.voice == ClauseVoice::Section
             && self.last.as_ref().is_some_and(of_tasks)
             && !list.members.iter().any(is_task)
     }
@@ -285,7 +281,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn is_parallel_mark(&self, at: usize) -> bool {
         let mark = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare, Piece::Word("with")];
         let tokens = at.checked_sub(3).map(|start| &self.clause[start..=at]);
-        self.on_event == ClauseVoice::Section
+        self.voice == ClauseVoice::Section
             && tokens.is_some_and(|tokens| tokens.iter().map(|token| token.what).eq(mark))
     }
 
@@ -308,14 +304,14 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Brackets: what they say counts only if they name its subject too. In a task they are part of the sentence.
     fn remark(&mut self, at: usize) -> usize {
         let end = behind_parenthesis(self.clause, at);
-        if self.on_event.is_own() || end <= at + 1 {
+        if self.voice.is_own() || end <= at + 1 {
             return at + 1;
         }
         let inner = &self.clause[at + 1..end - 1];
         // "US10 ← (depends on US8)": the arrow leads to what the brackets say.
         if at.checked_sub(1).is_some_and(|before| self.is_arrow(before)) && self.last.is_some() {
             let subject = self.last.as_ref().map(|list| list.members.clone());
-            let mut reader = ClauseReader::new(self.mentions, inner, (self.on_event, false), &mut *self.said);
+            let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
             reader.subject = subject;
             reader.read(None);
             return end;
@@ -336,7 +332,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 return end;
             }
         }
-        ClauseReader::new(self.mentions, inner, (self.on_event, true), &mut *self.said).read(None);
+        ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
         end
     }
 
@@ -351,7 +347,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else { return keyword.end };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
-            if (self.on_event != ClauseVoice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
+            if (self.voice != ClauseVoice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
                 // "parallel with all" means those behind it too.
                 object
@@ -367,17 +363,16 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
         let is_of_part = !has_name && is_of_some_part(self.clause, at);
-        if keyword.sense == Sense::Waits && self.on_event == ClauseVoice::Section && is_of_part {
+        if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
-        if self.on_event == ClauseVoice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end))
-        {
+        if self.voice == ClauseVoice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
             return object.map_or(keyword.end, |(_, end)| end);
         }
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_task));
-        if self.on_event == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
+        if self.voice == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
@@ -390,7 +385,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return keyword.end;
         };
         self.last = Some(List::new(object.clone(), at, end));
-        if self.on_event.is_own() || !who.is_empty() {
+        if self.voice.is_own() || !who.is_empty() {
             let is_loose = is_wish(self.clause, at) || self.is_aside(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
@@ -452,7 +447,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         match subject {
             Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force: Force::Firm }),
-            None if self.on_event.is_own() => {
+            None if self.voice.is_own() => {
                 self.said.claims.push(OrderClaim { who: Vec::new(), on: object.members, force: Force::Firm });
             }
             None => {
@@ -477,7 +472,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// What a bare number means: a phase where the sentence is about one.
     fn kind_of_numbers(&self, topic: Option<&[PlacedName<'a>]>) -> Option<Name<'a>> {
-        if self.on_event == ClauseVoice::Phase {
+        if self.voice == ClauseVoice::Phase {
             return Some(Name::Phase(""));
         }
         let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;

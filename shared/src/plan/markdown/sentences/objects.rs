@@ -29,7 +29,7 @@ pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize>
 impl<'a> ClauseReader<'_, 'a> {
     /// The list at a position behind a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
     pub(super) fn object_list(&self, at: usize, kind: Option<&Name<'a>>) -> Option<List<'a>> {
-        if self.on_event == ClauseVoice::Task
+        if self.voice == ClauseVoice::Task
             && let Some(end) = behind_all_above(self.clause, at)
         {
             let members = vec![(Name::AllBefore, self.clause[at].at)];
@@ -68,7 +68,7 @@ impl<'a> ClauseReader<'_, 'a> {
             "for",
         ];
         let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
-        keyword_at(self.clause, at, self.on_event).is_none()
+        keyword_at(self.clause, at, self.voice).is_none()
             && !PREDICATES.iter().any(|known| word.eq_ignore_ascii_case(known))
     }
 
@@ -76,7 +76,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn origin_at(&self, at: usize) -> Option<List<'a>> {
         const MOST_WORDS: usize = 6;
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.on_event).is_none() => Some(word),
+            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
         };
         // "… and Edge Function 4.1": the id stands right behind the words.
@@ -91,7 +91,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn behind_purpose(&self, at: usize) -> usize {
         const MOST_WORDS: usize = 5;
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.on_event).is_none() => Some(word),
+            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
         };
         let is_for = word(at).is_some_and(|word| word.eq_ignore_ascii_case("for"));
@@ -106,7 +106,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) => {
                 !word.eq_ignore_ascii_case("and")
                     && !self.begins_sentence(*at)
-                    && keyword_at(self.clause, *at, self.on_event).is_none()
+                    && keyword_at(self.clause, *at, self.voice).is_none()
             }
             _ => false,
         };
@@ -119,7 +119,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const VERBS: [&str; 12] =
             ["can", "may", "must", "should", "could", "will", "is", "are", "has", "have", "but", "or"];
         let is_verb = matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)));
-        is_verb || at < self.clause.len() && keyword_at(self.clause, at, self.on_event).is_some()
+        is_verb || at < self.clause.len() && keyword_at(self.clause, at, self.voice).is_some()
     }
 
     /// Adds what "… + Recipe entity from US1" names behind a list.
@@ -150,7 +150,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return None;
         }
         let next = (keyword.end..self.clause.len().min(keyword.end + SHORTLY))
-            .find_map(|at| Some((at, keyword_at(self.clause, at, self.on_event)?)))
+            .find_map(|at| Some((at, keyword_at(self.clause, at, self.voice)?)))
             .filter(|(at, next)| next.sense == Sense::Waits && !is_denied(self.clause, *at));
         self.object_at(next?.1, kind)
     }
@@ -172,12 +172,12 @@ impl<'a> ClauseReader<'_, 'a> {
                 if is_bracketed {
                     self.add_bracketed(&mut members, &mut end);
                 }
-                if self.on_event != ClauseVoice::Task && keyword.sense == Sense::Waits {
+                if self.voice != ClauseVoice::Task && keyword.sense == Sense::Waits {
                     self.add_origins(&mut members, &mut end);
                 }
                 return Some((members, end));
             }
-            if keyword_at(self.clause, start, self.on_event).is_some() {
+            if keyword_at(self.clause, start, self.voice).is_some() {
                 return None;
             }
             let may_stand_between = match self.clause[start].what {
@@ -187,7 +187,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 _ => keyword.reach == ObjectReach::Far,
             };
             if !may_stand_between {
-                let origin = self.origin_at(start).filter(|_| self.on_event != ClauseVoice::Task);
+                let origin = self.origin_at(start).filter(|_| self.voice != ClauseVoice::Task);
                 return origin.map(|list| (list.members, list.end));
             }
         }
@@ -204,7 +204,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 || matches!(what(joint), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("and"));
             let is_word = |at: &usize| {
                 matches!(what(*at), Some(Piece::Word(_)))
-                    && keyword_at(self.clause, *at, self.on_event).is_none()
+                    && keyword_at(self.clause, *at, self.voice).is_none()
             };
             let open = joint + 1 + (joint + 1..).take(MOST_WORDS).take_while(is_word).count();
             if !goes_on || what(open) != Some(Piece::Open) {
@@ -219,7 +219,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
     pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<PlacedName<'a>>, usize) {
         let goes_on = list.end < self.clause.len()
-            && (keyword_at(self.clause, list.end, self.on_event).is_some_and(|k| k.sense != Sense::Then)
+            && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
                 || self.is_arrow(list.end));
         if goes_on && list.members.len() > 1 && list.is_comma_list {
             list.members.pop();
