@@ -202,6 +202,25 @@ fn a_tick_is_one_byte_and_comes_from_history() {
 }
 
 #[test]
+fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
+    let garden = garden();
+    garden.run_start("main", "s1");
+    garden.task("T001", "complete");
+    let text = "- [ ] T001 café\n- [ ] T002 b\n";
+    let utf16: Vec<u8> = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let latin: Vec<u8> = text.chars().map(|c| u8::try_from(c).unwrap()).collect();
+    for (bytes, encoding) in [(utf16, "UTF-16"), (latin, "Windows-1252")] {
+        garden.write("tasks.md", &bytes);
+        garden.arborist(["plan"]).succeeds().out("café").err(encoding);
+        garden.arborist(["plan", "--check", "--strict"]).exits(1).out("not UTF-8");
+        garden.arborist(["plan", "--tick"]).succeeds().err("'T001' is complete and has no box to tick");
+        assert_eq!(std::fs::read(garden.path("tasks.md")).unwrap(), bytes);
+    }
+    garden.write("tasks.md", b"- [ ] T001 a\0\xff");
+    garden.arborist(["plan"]).exits(128).err("this is not UTF-8 text");
+}
+
+#[test]
 fn ids_are_given_to_boxes_that_have_none() {
     let garden = Garden::sprout();
     garden.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");

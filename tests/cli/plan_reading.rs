@@ -24,6 +24,26 @@ enum Wanted {
 use Wanted::{Has, Lacks, Needs, Refused, Says, Tasks, Warns};
 
 const ROWS: &[(&str, &str, &[Wanted])] = &[
+    (
+        "headings with boxes, with and without ids",
+        "## 阶段 1: A\n### - [x] 任务 1.1: a\n1. x\n   - [ ] step\n### - [ ] 任务 1.2: b\n## B\n### [ ] Write the docs\n",
+        &[Tasks("1.1 1.2 write-the-docs"), Has("1.1", "mark", "\"done\""), Needs("1.2", "1.1")],
+    ),
+    (
+        "goals and standards of a prose plan in Chinese",
+        "# 计划\n## Phase 1：一\n### 目标\n- 看到\n### 需要实现\n- `teachers` 表\n- `scenarios` 表\n### 成功标准\n- 至少三位\n",
+        &[Tasks("teachers scenarios"), Warns("no box")],
+    ),
+    (
+        "a dependency on a title that is not there",
+        "- [ ] Write the intro\n  - Dependencies: None\n- [ ] Write the parser\n  - Dependencies: Write the intro\n- [ ] Ship\n  - Dependencies: Nowhere\n",
+        &[Needs("write-the-parser", "write-the-intro"), Warns("names 'Nowhere'")],
+    ),
+    (
+        "libraries are no titles",
+        "- [ ] Write the intro\n  - Dependencies: React, Zod\n- [ ] Ship\n",
+        &[Needs("ship", "write-the-intro")],
+    ),
     ("numbers are ids", "- [ ] 1.2 a\n- [ ] 1.3 b\n", &[Tasks("1.2 1.3")]),
     (
         "a box without an id is named after its text",

@@ -233,8 +233,8 @@ const WHOLE_PLANS: &[Row] = &[
     ),
     (
         "the number of a wave is no task",
-        "- [ ] 1. a\n- [ ] 2. b\n- [ ] 3. c\n\n## Execution waves\n\n| Wave | Tasks | Dependencies |\n|---|---|---|\n| 2 | 3. c | Wave 1 |\n| 3 | 1. a | Wave 2 |\n",
-        &[("2", "1"), ("3", "2")],
+        "- [ ] 1. a\n- [ ] 2. b\n- [ ] 3. c\n\n## Execution waves\n\n| Wave | Tasks | Dependencies |\n|---|---|---|\n| 2 | 1. a | None |\n| 3 | 2. b | Wave 2 |\n| 4 | 3. c | Wave 3 |\n",
+        &[("1", ""), ("2", "1"), ("3", "2")],
     ),
     (
         "a task that can run at any time",
@@ -529,6 +529,85 @@ const WHOLE_PLANS: &[Row] = &[
         "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## Dependencies\n\n- T001-T002 (form), T003-T004 (hook), T005 (page) can be done in parallel\n",
         &[("T002", "T001"), ("T003", ""), ("T004", "T003"), ("T005", ""), ("T006", "T002 T004 T005")],
     ),
+    (
+        "labels that say that a list runs in parallel",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## 并行机会\n\n```\n并行组 1（定义）：T002, T003\n全部可并行：T005, T006\n```\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003"), ("T005", "T004"), ("T006", "T004")],
+    ),
+    (
+        "a track is worked through in its order",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Parallel Opportunities\n\n- Parallel track A: T002, T003\n",
+        &[("T003", "T002")],
+    ),
+    (
+        "all tasks of a phase beside each other",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n## Phase 2: Foundational\n- [ ] T004 a\n- [ ] T005 b\n- [ ] T006 c\n- [ ] T007 d\n\n## Parallel Opportunities\n\n- All Setup tasks marked [P] can run in parallel\n- All Foundational tasks can run in parallel after T004 (the types come first)\n- Setup tasks can be parallelized by platform\n",
+        &[("T003", "T002"), ("T005", "T004"), ("T006", "T004"), ("T007", "T004")],
+    ),
+    (
+        "all of a few tasks in brackets, with a word about them",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n\n## Parallel Opportunities\n\n- All 3 tasks can run in parallel (T001-T003 marked [P])\n",
+        &[("T002", ""), ("T003", "")],
+    ),
+    (
+        "a task beside another, in Korean, behind a chain",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 [P] d\n\n## 의존성 순서\n\n1. **Phase 1**: T001 → T002 → T003, T004는 T002와 병렬 가능\n",
+        &[("T003", "T002"), ("T004", "T001")],
+    ),
+    (
+        "dependencies with a Korean label, throughout",
+        "## Phase 1: A\n### TASK-001: a\n**의존성**: 없음\n### TASK-002: b\n**의존성**: TASK-001\n### TASK-003: c\n**의존성**: TASK-001\n## Phase 2: B\n### TASK-004: d\n**의존성**: TASK-002\n",
+        &[("TASK-002", "TASK-001"), ("TASK-003", "TASK-001"), ("TASK-004", "TASK-002"), ("phase-2", "")],
+    ),
+    (
+        "a line that is nothing but tasks and brackets",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n## Phase 2: B\n- [ ] T003 c\n## Phase 3: C\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n```\nT001-T002 → T003 (B)\nT004-T005 (C - can start after T002)\n```\n",
+        &[("phase-2", "phase-1"), ("phase-3", "T002")],
+    ),
+    (
+        "a chain that goes on in the next line, and one that forks there",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Dependencies\n\n```\nA:  T001 → T002\n    → T003\n```\n\n```\nT001 → T002\n     → T004\n```\n",
+        &[("T002", "T001"), ("T003", "T001 T002"), ("T004", "T001")],
+    ),
+    (
+        "what a drawn bracket says of its lines",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Parallel work\n\n```\nT002 (x) ──┐\nT003 (y) ──┴── 可同時執行\n```\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "phases that are drawn side by side",
+        "## Phase 1: A\n- [ ] T001 a\n## Phase 2: B\n- [ ] T002 b\n## Phase 3: C\n- [ ] T003 c\n\n## Dependencies\n\n```\n     Phase 1\n        │\n   ┌────┴────┐\n   ▼         ▼\nPhase 2  Phase 3\n```\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1")],
+    ),
+    (
+        "dependencies by titles",
+        "- [ ] Write the Intro Module (docs/a.md)\n  - **Dependencies**: None\n- [ ] Write the Parser Module\n  - **Dependencies**: Intro Module\n- [ ] Publish\n  - **Dependencies**: Intro Module, Parser Module\n- [ ] Record a video\n  - **Dependencies**: Intro Module\n",
+        &[
+            ("write-the-parser-module", "write-the-intro-module"),
+            ("publish", "write-the-intro-module write-the-parser-module"),
+            ("record-a-video", "write-the-intro-module"),
+        ],
+    ),
+    (
+        "headings by words of their titles",
+        "## Task 1: Grouping\na\n## Task 2: Text Output\nb\n## Task 3: JSON Output\nc\n## Task 4: Errors\nd\n\n## Dependencies\n\n- Text and JSON formatters can be implemented in parallel after Task 1\n",
+        &[("2", "1"), ("3", "1"), ("4", "2 3")],
+    ),
+    (
+        "a table of waves",
+        "## Phase 1: A\n- [ ] T001 a\n## Phase 2: B\n- [ ] T002 b\n## Phase 3: C\n- [ ] T003 c\n## Phase 4: D\n- [ ] T004 d\n\n## Execution\n\n| Wave | Phases | Notes |\n|---|---|---|\n| 1 | Phase 1 | |\n| 2 | Phase 2, Phase 3 | |\n| 3 | Phase 4 | |\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2 phase-3")],
+    ),
+    (
+        "a table of waves that tells which come first",
+        "- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Waves\n\n| Wave | Tasks | Depends on |\n|---|---|---|\n| 1 | T001 | - |\n| 2 | T002 | Wave 1 |\n| 3 | T003 | Wave 1 |\n",
+        &[("T001", ""), ("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "stories that count with letters",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story A-1 — 基礎\n- [ ] T002 [US-A1] b\n## Phase 3: User Story B-2 — x\n- [ ] T003 [US-B2] c\n## Phase 4: User Story B-3 — y\n- [ ] T004 [US-B3] d\n\n## Dependencies\n\n- US-B3 depends on US-A1\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2")],
+    ),
 ];
 
 /// Whole plans whose sentences leave something open, or name parts of stories.
@@ -541,6 +620,26 @@ const OF_STORIES: &[Row] = &[
     (
         "one way of two",
         "- US2 and US3 can proceed after Phase 2, or after US1\n- US3 is P2 - can proceed after US1 or in parallel\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "an item that says its order in brackets",
+        "- **US2** - Browse (depends on US1)\n- **US3** - Search (can run in parallel with US2)\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-2")],
+    ),
+    (
+        "a story that only gains from others",
+        "- US3 (Search) can start after US1, benefits from US2 being complete\n",
+        &[("phase-5", "phase-3")],
+    ),
+    (
+        "some tasks of a story, and the story once more",
+        "- **US2**: after Foundational + US1 core model tasks (T003) — depends on types from US1\n",
+        &[("phase-4", "T003 phase-2")],
+    ),
+    (
+        "stories that run in parallel behind a phase, with the phase in the middle",
+        "- US2 与 US3 可以在 Foundational 完成后并行推进\n- US3: 推荐在 US2 完成后进行\n",
         &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
     ),
     (

@@ -4,7 +4,7 @@ use super::{
     Plan, PlanError, Problem,
     assemble::{assemble, wrong},
     json, markdown,
-    text::SpecFile,
+    text::{SpecFile, decode},
 };
 
 impl Plan {
@@ -45,8 +45,10 @@ fn stands_alone(label: &str, bytes: &[u8]) -> PlanError {
 }
 
 fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
+    let decoded: Vec<Option<(String, &str)>> = documents.iter().map(|(_, bytes)| decode(bytes)).collect();
     let (mut files, mut problems) = (Vec::new(), Vec::new());
-    for (label, bytes) in documents {
+    for ((label, bytes), decoded) in documents.iter().zip(&decoded) {
+        let bytes = decoded.as_ref().map_or(*bytes, |(text, _)| text.as_bytes());
         match SpecFile::new(label, bytes) {
             Ok(file) => files.push(file),
             Err(PlanError::Wrong { problems: mut found, .. }) => problems.append(&mut found),
@@ -63,11 +65,31 @@ fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
         return Err(wrong(&files, empty, found.warnings));
     }
     found.warnings.extend(empty);
+    for (file, (_, encoding)) in
+        files.iter().zip(&decoded).filter_map(|(file, found)| Some((file, found.as_ref()?)))
+    {
+        let what =
+            format!("this file is not UTF-8; it is read as {encoding}, and its boxes cannot be ticked");
+        found.warnings.push(file.problem(0, what, "save the file as UTF-8"));
+    }
     let mut plan = assemble(&files, found)?;
+    forget_boxes(
+        &mut plan,
+        documents.iter().zip(&decoded).filter(|(_, decoded)| decoded.is_some()).map(|((label, _), _)| *label),
+    );
     plan.unread = unread;
     plan.red_proposals = reds;
     plan.sort_warnings();
     Ok(plan)
+}
+
+/// Where a file is not UTF-8, the places of its boxes are not those of its bytes.
+fn forget_boxes<'l>(plan: &mut Plan, labels: impl Iterator<Item = &'l str>) {
+    let labels: Vec<&str> = labels.collect();
+    let sources = plan.tasks.iter_mut().filter_map(|task| task.source.as_mut());
+    for source in sources.filter(|source| labels.contains(&source.file.as_str())) {
+        source.mark_at = None;
+    }
 }
 
 fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> Vec<Problem> {

@@ -1,6 +1,6 @@
 //! A spec file in memory, and where its lines begin, so that every complaint can name its place.
 
-use std::cell::Cell;
+use std::{borrow::Cow, cell::Cell};
 
 use super::{PlanError, Problem};
 
@@ -90,6 +90,40 @@ impl<'a> SpecFile<'a> {
     }
 }
 
+/// The text of bytes that are not UTF-8, and what they are taken for. `None` for UTF-8, and for bytes that are no text.
+pub(super) fn decode(bytes: &[u8]) -> Option<(String, &'static str)> {
+    let utf16 = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => return Some((utf16(u16::from_le_bytes), "UTF-16")),
+        [0xfe, 0xff, ..] => return Some((utf16(u16::from_be_bytes), "UTF-16")),
+        _ => {}
+    }
+    let is_text = |byte: &u8| !matches!(byte, 0..=8 | 14..=26 | 28..=31);
+    let Cow::Owned(lossy) = String::from_utf8_lossy(bytes) else { return None };
+    if !bytes.iter().all(is_text) {
+        return None;
+    }
+    // A file in which most such characters are sound was damaged; in Windows-1252 none of them is.
+    let (broken, sound): (Vec<char>, Vec<char>) =
+        lossy.chars().filter(|c| !c.is_ascii()).partition(|c| *c == char::REPLACEMENT_CHARACTER);
+    if sound.len() >= broken.len() {
+        return Some((lossy, "damaged UTF-8"));
+    }
+    Some((bytes.iter().map(|byte| windows_1252(*byte)).collect(), "Windows-1252"))
+}
+
+fn windows_1252(byte: u8) -> char {
+    /// The characters from 0x80 on; behind them it is Latin-1.
+    const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+    match byte {
+        0x80..=0x9f => FROM_80.chars().nth(usize::from(byte - 0x80)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        _ => char::from(byte),
+    }
+}
+
 fn line_starts(text: &str) -> Vec<Offset> {
     let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
     std::iter::once(0).chain(ends).collect()
@@ -105,6 +139,25 @@ mod tests {
         assert_eq!(file.problem(7, "odd", "").to_string(), "a.md:2:3: odd");
         assert_eq!(file.problem(9, "end", "").to_string(), "a.md:3:1: end");
         assert_eq!(SpecFile::new("a", b"").unwrap().problem(0, "empty", "").to_string(), "a:1:1: empty");
+    }
+
+    #[test]
+    fn other_encodings_are_told_by_their_bytes() {
+        let utf16 = |text: &str| -> Vec<u8> {
+            "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+        };
+        for (bytes, wanted) in [
+            (&b"plain"[..], None),
+            ("a ä 好".as_bytes(), None),
+            (&utf16("- [ ] T001 ä"), Some(("- [ ] T001 ä", "UTF-16"))),
+            (b"\xfe\xff\0a", Some(("a", "UTF-16"))),
+            (b"caf\xe9 \x80 \x93x\x94", Some(("café € “x”", "Windows-1252"))),
+            (b"\xe5\xa5\xbd \xe5\xa5\xbd \xff", Some(("好 好 \u{fffd}", "damaged UTF-8"))),
+            (b"\0\x01\xff", None),
+        ] {
+            let found = decode(bytes);
+            assert_eq!(found.as_ref().map(|(text, name)| (text.as_str(), *name)), wanted, "{bytes:?}");
+        }
     }
 
     #[test]

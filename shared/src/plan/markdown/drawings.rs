@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Offset, PlanLine,
     lines::LineKind,
-    mentions::{Mentions, PlacedName},
+    mentions::{Mentions, Name, PlacedName},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
     wires::{self, Canvas, Span},
@@ -139,6 +139,12 @@ fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut V
     }
 }
 
+/// Whether two lists begin with names of the same kind, as two phases.
+fn is_of_a_kind<'a>(one: &[PlacedName<'a>], other: &[PlacedName<'a>]) -> bool {
+    let kind = std::mem::discriminant::<Name<'a>>;
+    one.first().map(|(name, _)| kind(name)) == other.first().map(|(name, _)| kind(name))
+}
+
 /// The columns of the text that a name stands in, up to a line or a wide gap on both sides.
 fn extent(row: &[char], column: usize) -> (usize, usize) {
     /// Nobody draws wider texts, and a line of thousands of names must not be gone through for each of them.
@@ -251,9 +257,13 @@ impl<'d> DrawingReader<'d> {
             let byte = tokens[at].at - line.at;
             let is_chained = tokens[end..at].iter().any(|token| matches!(token.what, Piece::Arrow(_)));
             let last = tokens[..end].last().map_or(0, |token| token.at - line.at);
-            let is_apart = text
-                .get(last..byte)
-                .is_some_and(|between| between.contains("   ") || between.contains(wires::leads_up_or_down));
+            // "Phase 3  Phase 4" are two, "Phase 3  US1" is one.
+            let is_like = found.last().is_some_and(|name| is_of_a_kind(&name.names, &list.members));
+            let is_apart = text.get(last..byte).is_some_and(|between| {
+                between.contains("   ")
+                    || is_like && between.contains("  ")
+                    || between.contains(wires::leads_up_or_down)
+            });
             if found.is_empty() || is_chained || is_apart {
                 column += text[counted..byte].chars().count();
                 counted = byte;

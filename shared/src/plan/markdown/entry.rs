@@ -47,6 +47,8 @@ pub(super) struct TaskEntry {
     pub(super) steps: (usize, usize),
     /// What stands between it and the task before it.
     pub(super) lead: Lead,
+    /// Whether its id is made from its text.
+    pub(super) is_unnamed: bool,
 }
 
 /// What introduces a list of boxes without ids.
@@ -76,6 +78,7 @@ impl TaskEntry {
             parent: None,
             steps: (0, 0),
             lead: Lead::None,
+            is_unnamed: form == Form::Plain,
         }
     }
 
@@ -224,6 +227,14 @@ impl<'a> Builder<'_, 'a> {
         self.owner = Some(entry);
     }
 
+    /// A heading with a box and without an id: "### [ ] Add the table".
+    pub(super) fn boxed_heading(&mut self, at: usize, mark: &'a str, title: &'a str) -> Option<usize> {
+        let task = ProseTask { number: None, mark: Mark::Todo };
+        let entry = self.prose_entry(Form::Heading, at, TaskLine::plain(title), &task)?;
+        self.mark(entry, mark, self.lines[at].offset_of(mark));
+        Some(entry)
+    }
+
     /// A step of a plan that has neither boxes nor ids.
     pub(super) fn prose_item(&mut self, at: usize, column: usize, task: &ProseTask) {
         let line = self.lines[at];
@@ -255,6 +266,7 @@ impl<'a> Builder<'_, 'a> {
         };
         let mut entry = TaskEntry::new(form, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section) = (at..at + 1, self.section);
+        entry.is_unnamed |= task.number.is_none();
         if entry.mark != Mark::Skipped {
             entry.mark = task.mark;
         }

@@ -27,8 +27,21 @@ pub(super) struct TaskLine<'a> {
 const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
 
 /// Words that may stand before an id.
-const WORDS: [&str; 9] =
-    ["Task ", "task ", "Issue ", "Ticket ", "Tarefa ", "Tarea ", "Tâche ", "Aufgabe ", "タスク"];
+const WORDS: [&str; 13] = [
+    "Task ",
+    "task ",
+    "Issue ",
+    "Ticket ",
+    "Tarefa ",
+    "Tarea ",
+    "Tâche ",
+    "Aufgabe ",
+    "Задача ",
+    "タスク",
+    "任务",
+    "任務",
+    "작업 ",
+];
 
 /// Splits a box from what follows it. A link is no box.
 pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {

@@ -156,6 +156,15 @@ fn words(
         | "Zależności"
         | "зависимости"
         | "Зависимости"
+        | "依赖关系"
+        | "依賴關係"
+        | "依赖项"
+        | "依存関係"
+        | "前置"
+        | "前置任务"
+        | "前置任務"
+        | "의존성"
+        | "선행"
             if is_label =>
         {
             (Waits, Near, 2, false)
@@ -229,14 +238,23 @@ pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
 }
 
 /// "Best done after US1", "ideally once T004 is in": a wish, which gives way to what is said firmly.
-pub(super) fn is_wish(clause: &[Token<'_>], at: usize) -> bool {
-    const SHORTLY: usize = 3;
-    clause[at.saturating_sub(SHORTLY)..at].iter().any(|token| {
+/// Only some words before the keyword are looked at.
+pub(super) fn is_wish(clause: &[Token<'_>], at: usize, words: usize) -> bool {
+    clause[at.saturating_sub(words)..at].iter().any(|token| {
         matches!(token.what, Piece::Word(word) if matches!(
             word.to_ascii_lowercase().as_str(),
             "best" | "ideally" | "preferably" | "preferred" | "optionally" | "easier" | "simpler" | "nicer" | "最好"
-        ))
+        ) || ["推荐", "推薦", "建议", "建議"].iter().any(|wish| word.contains(wish)))
     })
+}
+
+/// Whether a word says that things run at the same time, in the languages that people use.
+pub(super) fn is_parallel_word(word: &str) -> bool {
+    const STEMS: [&str; 8] =
+        ["parallel", "paralel", "parallèl", "równoleg", "simultan", "concurren", "параллел", "паралел"];
+    const CJK: [&str; 8] = ["并行", "並行", "並列", "平行", "同时", "同時", "병렬", "동시"];
+    let lower = word.to_lowercase();
+    STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
 }
 
 /// Words that may stand between a keyword and its object.

@@ -126,7 +126,7 @@ impl Mentions<'_> {
     /// "US1's request parser (T012)" speaks of T012, not of the whole story.
     fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 8;
-        const MOST_PLAIN: usize = 3;
+        const MOST_PLAIN: usize = 6;
         let is_word = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
         let is_owned = is_possessive(clause, at);
         // "US1 backend (T017–T028)": a few words that say nothing about order, too.
@@ -135,7 +135,9 @@ impl Mentions<'_> {
             return None;
         }
         let most = if is_owned { MOST_WORDS } else { MOST_PLAIN };
-        let open = (at + 1..).take(most).find(|at| if is_owned { !is_word(*at) } else { !is_plain(*at) })?;
+        let is_plus = |at: usize| clause.get(at).is_some_and(|token| token.what == Piece::Plus);
+        let is_between = |at: usize| if is_owned { is_word(at) } else { is_plain(at) || is_plus(at) };
+        let open = (at + 1..).take(most).find(|at| !is_between(*at))?;
         let end = behind_parenthesis(clause, open);
         if end == open {
             return None;

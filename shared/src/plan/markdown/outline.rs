@@ -12,7 +12,7 @@ use super::{
     naming::{Names, counted_level, reads_families},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
     section::{HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
-    table,
+    table::{self, Cell, WaveRow},
 };
 use crate::{
     name::TaskId,
@@ -35,6 +35,8 @@ pub(super) struct Outline<'a> {
     pub(super) phase_lines: Vec<(usize, PlanLine<'a>)>,
     /// Cells that name what a task or phase waits for.
     pub(super) cells: Vec<Cell<'a>>,
+    /// Tables of waves.
+    pub(super) wave_tables: Vec<Vec<WaveRow<'a>>>,
     /// Ids that two tasks have, with the line of the second.
     pub(super) duplicates: HashMap<TaskId, usize>,
     /// Lines that look like tasks: the id that they name, if any, and why they were not taken.
@@ -59,17 +61,6 @@ pub(super) struct Block<'a> {
     pub(super) section: Option<usize>,
     /// At least one line.
     pub(super) lines: Vec<PlanLine<'a>>,
-}
-
-/// A cell of a table that names dependencies.
-#[derive(Debug)]
-pub(super) struct Cell<'a> {
-    pub(super) who: &'a str,
-    pub(super) who_at: Offset,
-    pub(super) needs: &'a str,
-    pub(super) at: Offset,
-    /// Whether it names what waits, as a column "Blocks" does.
-    pub(super) is_reversed: bool,
 }
 
 /// Goes through the lines from top to bottom.
@@ -250,7 +241,9 @@ impl<'a> Builder<'_, 'a> {
         let is_counted =
             self.reading.counted_level.is_some_and(|level| self.lines[at].kind == LineKind::Heading(level));
         let is_id = |head: &TaskLine<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
-        let head = TaskLine::parse(rest).filter(is_id)?;
+        let Some(head) = TaskLine::parse(rest).filter(is_id) else {
+            return boxed.and_then(|mark| self.boxed_heading(at, mark, rest));
+        };
         // "### 3. Add the table ✅" is done as well.
         let is_ticked = rest.trim_start().starts_with(TICKS) || rest.trim_end().ends_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
@@ -378,6 +371,9 @@ impl<'a> Builder<'_, 'a> {
             self.row(at, row);
         }
         self.outline.cells.extend(table.cells);
+        if !is_history && !table.waves.is_empty() {
+            self.outline.wave_tables.push(table.waves);
+        }
         if let Some(heading) = self.heading_id() {
             self.outline.cells.extend(table::properties(&self.lines[at..end], heading));
         }

@@ -51,7 +51,7 @@ impl TreeBuilder<'_, '_> {
 }
 
 /// The words before "in parallel", where a line says that of things that it names; `None` for a line about marks or ids.
-fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
+pub(super) fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
     let (before, _) = line.text.split_once("in parallel")?;
     let is_about_marks =
         before.contains("[P]") || before.contains("marked") || before.contains(|c: char| c.is_ascii_digit());
@@ -63,7 +63,7 @@ fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
 }
 
 /// The words of a text that tell one section from another, in lower case and in the singular.
-fn telling_words(text: &str) -> Vec<String> {
+pub(super) fn telling_words(text: &str) -> Vec<String> {
     const GENERIC: [&str; 12] = [
         "test",
         "task",

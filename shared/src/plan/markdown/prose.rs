@@ -296,13 +296,37 @@ fn title_of(title: &str, level: usize) -> Title {
     }
 }
 
+/// The same of languages that write no spaces.
+const ASIDE_CJK: [&str; 20] = [
+    "目标",
+    "目標",
+    "标准",
+    "標準",
+    "范围",
+    "範圍",
+    "背景",
+    "风险",
+    "風險",
+    "产出",
+    "產出",
+    "交付物",
+    "参考",
+    "約束",
+    "约束",
+    "目的",
+    "목표",
+    "기준",
+    "범위",
+    "배경",
+];
+
 /// "Success metrics" ends with such a word, "Metrics port" does not. "Files to change" begins with one.
 fn ends_with_word(title: &str, words: &[&str]) -> bool {
     let title = without_brackets(title).to_lowercase();
     let mut parts = title.split(|c: char| !(c.is_alphanumeric() || c == '-')).filter(|part| !part.is_empty());
     let first = parts.next().unwrap_or_default();
     let last = parts.next_back().unwrap_or(first);
-    words.contains(&last) || first == "files"
+    words.contains(&last) || first == "files" || ASIDE_CJK.iter().any(|word| title.trim_end().ends_with(word))
 }
 
 /// What a line such as "**Tasks:**" or "Deliverables:" says about the list below it.

@@ -177,7 +177,10 @@ pub(super) fn story_numbers(title: &str) -> Vec<String> {
     for (at, _) in title.match_indices("US") {
         let is_word = !title[..at].ends_with(|c: char| c.is_alphanumeric());
         let behind = &title[at + 2..];
-        if is_word && behind.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
+        let is_lettered = behind.starts_with('-') && lettered_number(&behind[1..]).is_some();
+        if is_word
+            && (is_lettered || behind.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()))
+        {
             numbers_behind(&behind.to_lowercase(), &mut numbers);
         }
     }
@@ -197,9 +200,24 @@ pub(super) fn stories_told(text: &str) -> Vec<String> {
     text.lines().take(FIRST_LINES).find_map(label).unwrap_or_default()
 }
 
+/// `A1` or `A-1` at the start of a text, as the number of a story: `a1`.
+fn lettered_number(text: &str) -> Option<String> {
+    const MOST_DIGITS: usize = 2;
+    let letter = text.chars().next().filter(char::is_ascii_alphabetic)?;
+    let rest = text[1..].strip_prefix('-').unwrap_or(&text[1..]);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_end = !rest[digits..].starts_with(|c: char| c.is_alphanumeric());
+    (is_end && (1..=MOST_DIGITS).contains(&digits))
+        .then(|| format!("{}{}", letter.to_ascii_lowercase(), &rest[..digits]))
+}
+
 /// `1`, `1 & 2`, `1-3`, `1, 2 and 3` at the start of a text.
 fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
+    if let Some(number) = lettered_number(rest) {
+        numbers.extend(Some(number).filter(|number| !numbers.contains(number)));
+        return;
+    }
     let mut from: Option<u32> = None;
     loop {
         let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
@@ -437,6 +455,9 @@ mod tests {
             ("Phase 1: Setup", &[]),
             ("Phase 2: Foundational (Blocks all user stories)", &[]),
             ("Focus on users", &[]),
+            ("Phase 2: User Story A-1 — x", &["a1"]),
+            ("Phase 2: x (US-B2)", &["b2"]),
+            ("USB3 ports", &[]),
         ] {
             let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());
             found.sort();

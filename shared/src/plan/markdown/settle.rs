@@ -72,11 +72,9 @@ fn main_form(outline: &Outline<'_>) -> Form {
 /// Which entries are tasks by their form. Notes the others as numbers or checks.
 fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
     let is_main = |entry: &TaskEntry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
-    let has_letters = outline
-        .entries
-        .iter()
-        .any(|entry| is_main(entry) && entry.form != Form::Plain && !entry.is_numeric());
-    let is_number = |entry: &TaskEntry| has_letters && entry.form != Form::Plain && entry.is_numeric();
+    let has_letters =
+        outline.entries.iter().any(|entry| is_main(entry) && !entry.is_unnamed && !entry.is_numeric());
+    let is_number = |entry: &TaskEntry| has_letters && !entry.is_unnamed && entry.is_numeric();
     let mut is_task: Vec<bool> =
         outline.entries.iter().map(|entry| is_main(entry) && !is_number(entry)).collect();
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();

@@ -4,7 +4,6 @@ use super::{
     Offset, PlanLine,
     head::{Checkbox, TaskLine, checkbox},
     ids,
-    outline::Cell,
 };
 use crate::plan::Mark;
 
@@ -19,10 +18,35 @@ pub(super) struct TaskRow<'a> {
     pub(super) text: String,
 }
 
+/// A cell of a table that names dependencies.
+#[derive(Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) who: &'a str,
+    pub(super) who_at: Offset,
+    pub(super) needs: &'a str,
+    pub(super) at: Offset,
+    /// Whether it names what waits, as a column "Blocks" does.
+    pub(super) is_reversed: bool,
+}
+
+/// A row of a table of waves.
+#[derive(Debug)]
+pub(super) struct WaveRow<'a> {
+    /// The number of the wave.
+    pub(super) number: &'a str,
+    /// The cell that names its tasks or phases.
+    pub(super) names: &'a str,
+    pub(super) at: Offset,
+    /// The cell that tells which waves come before it, where the table has such a column.
+    pub(super) needs: Option<&'a str>,
+}
+
 /// A table: the rows that are tasks, and the cells that name dependencies.
 #[derive(Debug, Default)]
 pub(super) struct TaskTable<'a> {
     pub(super) rows: Vec<TaskRow<'a>>,
+    /// The rows of a table of waves; else empty.
+    pub(super) waves: Vec<WaveRow<'a>>,
     pub(super) cells: Vec<Cell<'a>>,
 }
 
@@ -49,6 +73,7 @@ pub(super) fn rows<'a>(lines: &[PlanLine<'a>]) -> TaskTable<'a> {
     let is_counted = says_tasks && titles.first().is_some_and(|title| is_number_column(title));
     TaskTable {
         rows: body.iter().filter_map(|line| row(line, &titles, is_counted)).collect(),
+        waves: waves(body, &titles, &columns),
         cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
 }
@@ -67,6 +92,24 @@ fn is_wave_column(title: &str) -> bool {
         ["wave", "batch", "sprint", "week", "day", "round", "level", "tier", "波次", "批次"];
     let title = title.to_lowercase();
     WAVES.iter().any(|wave| title.contains(wave))
+}
+
+/// The rows of a table "| Wave | Tasks |". A week or a sprint only tells when something is planned.
+fn waves<'a>(body: &[PlanLine<'a>], titles: &[&str], columns: &[Column]) -> Vec<WaveRow<'a>> {
+    const WAVES: [&str; 6] = ["wave", "batch", "round", "波次", "批次", "轮次"];
+    const NAMES: [&str; 7] = ["task", "phase", "item", "stories", "任务", "任務", "阶段"];
+    let has = |title: &str, words: &[&str]| words.iter().any(|word| title.to_lowercase().contains(word));
+    let names_at = titles.iter().skip(1).position(|title| has(title, &NAMES)).map(|at| at + 1);
+    let Some(names_at) = names_at.filter(|_| has(titles[0], &WAVES)) else { return Vec::new() };
+    let needs_at = columns.iter().position(|column| *column == Column::Needs);
+    let wave = |line: &PlanLine<'a>| {
+        let cells = cells(line.text);
+        let number = cells.first()?.trim_matches(|c: char| !c.is_ascii_digit());
+        let names = *cells.get(names_at)?;
+        let needs = needs_at.and_then(|at| cells.get(at).copied());
+        Some(WaveRow { number, names, at: line.offset_of(names), needs })
+    };
+    body.iter().filter_map(wave).collect()
 }
 
 /// The cells of a row that name dependencies. The first cell says whose.
@@ -260,7 +303,7 @@ mod tests {
         let text = "| ID | Task | Depends on | Status | Parallel | Path |\n|---|:-:|---|---|---|---|\n\
                     | **T001** | do \\| it `a|b` | - | done | yes | src/a.rs |\n| x | y | z |\n";
         let (lines, _) = scan(text, 0);
-        let TaskTable { rows, cells } = rows(&lines);
+        let TaskTable { rows, cells, .. } = rows(&lines);
         assert_eq!(rows.len(), 1);
         assert_eq!((cells[0].who, cells[0].needs), ("**T001**", "-"));
         let row = &rows[0];

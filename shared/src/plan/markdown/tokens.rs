@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 65] = [
+const CJK_WORDS: [&str; 74] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -41,6 +41,14 @@ const CJK_WORDS: [&str; 65] = [
     "完成後",
     "完成之后",
     "必须在",
+    "依赖关系",
+    "依賴關係",
+    "依赖项",
+    "依存関係",
+    "前置任务",
+    "前置任務",
+    "同时",
+    "同時",
     "并行",
     "並行",
     "並列",
@@ -49,6 +57,7 @@ const CJK_WORDS: [&str; 65] = [
     "前置条件",
     "先決條件",
     "先决条件",
+    "前置",
     "的",
     "與",
     "依赖",
@@ -206,11 +215,14 @@ fn joins_numbers(before: &str, behind: &str) -> bool {
 /// `US1`, `US-1`, `US1.5`, `US5a`: the number and the length of the whole.
 fn story_at(rest: &str) -> Option<(&str, usize)> {
     let number = rest.strip_prefix("US")?;
+    // `US-A1` counts with a letter; `USB3` does not.
+    let is_apart = number.starts_with('-');
     let number = number.strip_prefix(['-', ' ']).unwrap_or(number);
     let start = rest.len() - number.len();
     let len = number.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(number.len());
     let number = number[..len].trim_end_matches('.');
-    let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
+    let digits = number.strip_prefix(|c: char| is_apart && c.is_ascii_alphabetic()).unwrap_or(number);
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
     is_number.then_some((number, start + number.len()))
 }
 

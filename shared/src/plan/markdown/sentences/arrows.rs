@@ -24,6 +24,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.last = Some(left);
                 return at + 1;
             }
+            let right = self.without_topic(right);
             let end = right.end;
             let (pairs, rest) = self.split_pairs(right);
             if !self.is_result(end) {
@@ -63,6 +64,17 @@ impl<'a> ClauseReader<'_, 'a> {
             // An arrow may lead into brackets: "T001 → (T002, T003) → T004".
         }
         None
+    }
+
+    /// In `T010 → T011, T012는 T009와 병렬` the last member begins the next sentence.
+    fn without_topic(&self, mut list: List<'a>) -> List<'a> {
+        let behind = self.clause.get(list.end).map(|token| token.what);
+        let is_topic = matches!(behind, Some(Piece::Word("는" | "은" | "は")));
+        if is_topic && list.members.len() > 1 && list.is_comma_list {
+            list.members.pop();
+            list.end = list.last;
+        }
+        list
     }
 
     /// "T001 → T002, T003 → T004" is two pairs: the list between the arrows is cut in two.

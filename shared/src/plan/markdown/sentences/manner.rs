@@ -2,11 +2,12 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, is_denied, keyword_at},
+        keywords::{ClauseVoice, is_denied, is_parallel_word, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_cjk},
     },
     ClauseReader, Force, OrderClaim,
+    parallel::is_of_tasks,
 };
 
 /// Whether a line heads a list that only recommends a way to go: "Sequential Implementation (for a solo developer):",
@@ -185,11 +186,12 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
-    fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
+    pub(super) fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
         let end = behind_parenthesis(self.clause, open);
         let list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        (list.end + 1 == end && list.members.iter().all(is_task)).then_some(list.members)
+        // "(T001-T003 marked [P])" says more about them, but nothing about their order.
+        let is_plain = |at: usize| keyword_at(self.clause, at, self.voice).is_none();
+        ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
     /// Whether "parallel" at a position is said of all of something that no id names.
@@ -247,11 +249,10 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         if self.voice != ClauseVoice::Section
             || list.members.len() < 2
             || !is_close(list.end - 1)
-            || !list.members.iter().all(is_task)
+            || !list.members.iter().all(is_of_tasks)
         {
             return;
         }
@@ -262,9 +263,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => String::new(),
         };
         let first = inner.iter().map(word).position(|word| !WORDS.contains(&word.as_str()));
-        let is_parallel = |at: usize| {
-            matches!(word(&inner[at]).as_str(), "parallel" | "并行" | "並行" | "並列" | "平行" | "병렬")
-        };
+        let is_parallel = |at: usize| is_parallel_word(&word(&inner[at]));
         let goes_on = |at: usize| inner.get(at + 1).is_some_and(|token| matches!(token.what, Piece::Word(_)));
         if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
             self.said.abreast.push(list.members.clone());
@@ -294,6 +293,9 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
+        if self.note_whole_phase(at, word) {
+            return;
+        }
         // In "T001/T002: directory setup can run in parallel", "setup" is no phase.
         let is_title = |list: &&List<'a>| matches!(list.members[..], [(Name::Node(_), _)]);
         let head =
@@ -321,42 +323,32 @@ impl<'a> ClauseReader<'_, 'a> {
                 Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other
             ),
         };
-        let is_of_tasks =
-            list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        let is_of_tasks = list.members.iter().all(is_of_tasks);
         let is_told =
             is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
         let between = if is_told { &[] } else { &self.clause[list.end..at] };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
-        // "T015、T016 可与 T017 并行": the first run beside the last.
+        // "T015、T016 可与 T017 并行", "T012는 T009와 병렬": the first run beside the last.
+        let is_joint = |at: usize| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與"));
+        let is_behind = |at: usize| matches!(self.clause[at].what, Piece::Word("와" | "과" | "と"));
         let is_beside = list.members.len() == 1
-            && list
-                .last
-                .checked_sub(1)
-                .is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));
+            && (list.last.checked_sub(1).is_some_and(is_joint) || list.end + 1 == at && is_behind(list.end));
         let first =
             self.last_but_one.as_ref().map(|list| list.members.clone()).or_else(|| self.subject.clone());
         if let Some(first) = first.filter(|first| is_beside && *first != list.members)
-            && matches!(word, "并行" | "並行" | "平行")
+            && is_parallel_word(word)
         {
             self.said.unrelated.push((first.clone(), list.members.clone()));
             self.said.unrelated.push((list.members.clone(), first));
             return;
         }
-        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
-        let is_of_ranges = list.members.len() > 1 && list.members.iter().all(is_range);
-        let names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
-        let is_of_named_ranges =
-            names && list.members.len() > 1 && list.members.iter().filter(|name| is_range(name)).count() > 1;
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially"
                 if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
             {
                 self.said.chains.push(list.members.clone());
             }
-            "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
-            | "równolegle" | "parallelly" | "并行" | "並行" | "並列" | "平行" | "병렬"
-                if is_permission(between) =>
-            {
+            word if is_parallel_word(word) && is_permission(between) => {
                 if self.named.len() > MOST_NAMED {
                     // A claim for each pair of groups would take too long.
                     let groups = std::mem::take(&mut self.named);
@@ -370,17 +362,8 @@ impl<'a> ClauseReader<'_, 'a> {
                     self.said.abreast.extend(lists);
                     return;
                 }
-                // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order. So is
-                // "T007-T012 (form), T013 (page)".
-                if is_of_ranges || is_of_named_ranges {
-                    let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
-                    self.abreast_groups(&groups);
-                } else if let Some(groups) = list.grouped() {
-                    // "T003/T004 (US1) and T005/T006 (US2) can run in parallel".
-                    self.abreast_groups(&groups);
-                } else {
-                    self.said.abreast.push(list.members.clone());
-                }
+                let list = list.clone();
+                self.let_run_beside(&list);
             }
             _ => {}
         }

@@ -6,10 +6,14 @@ mod doubts;
 mod freedom;
 mod manner;
 mod objects;
+mod parallel;
 
-pub(super) use self::manner::heads_advice;
+pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
 
-use self::manner::{is_advice, is_permission};
+use self::{
+    manner::{is_advice, is_permission},
+    parallel::is_of_tasks,
+};
 use super::{
     Offset,
     keywords::{ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_wish, keyword_at},
@@ -55,6 +59,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) chains: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which each member is said to run beside the others.
     pub(super) abreast: Vec<Vec<PlacedName<'a>>>,
+    /// Phases whose tasks are said to run beside each other, and those of their tasks that come before the others.
+    pub(super) within: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<PlacedName<'a>>,
     /// Whether anything is.
@@ -154,6 +160,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_priorities();
         self.note_bare_needs(topic);
         self.note_bars();
+        self.note_parallel_label();
         let mut at = 0;
         while at < self.clause.len() {
             at = self.step(at, topic);
@@ -261,6 +268,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.named.clear();
         self.note_parallel_remark(&list);
+        self.note_predicate(at, &list);
         self.last_but_one = self.last.replace(list);
         end
     }
@@ -268,13 +276,13 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks stand.
     fn is_place(&self, at: usize, list: &List<'a>) -> bool {
         const BEFORE: [&str; 4] = ["in", "within", "of", "from"];
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));
-        let of_tasks =
-            |last: &List<'a>| last.members.iter().all(is_task) && last.end + 1 == at && is_before(last.end);
+        let of_tasks = |last: &List<'a>| {
+            last.members.iter().all(is_of_tasks) && last.end + 1 == at && is_before(last.end)
+        };
         self.voice == ClauseVoice::Section
             && self.last.as_ref().is_some_and(of_tasks)
-            && !list.members.iter().any(is_task)
+            && !list.members.iter().any(is_of_tasks)
     }
 
     /// The "with" of "T008 [P] with T005/T006".
@@ -317,12 +325,11 @@ impl<'a> ClauseReader<'_, 'a> {
             return end;
         }
         if let Some(list) = self.mentions.list_at(inner, 0) {
-            let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
             let is_whole = list.end == inner.len();
             let is_first = self.subject.is_none();
             // "Tests (T004-T007) before implementation", "Registry/Docs (Phase 7): …".
             self.subject.get_or_insert_with(|| list.members.clone());
-            if is_whole && list.members.iter().all(is_task) {
+            if is_whole && list.members.iter().all(is_of_tasks) {
                 // "US1: fixes (T008-T011) are sequential".
                 self.named.push(list.members.clone());
                 self.last = Some(List { end, last: at + 1, ..list });
@@ -332,8 +339,41 @@ impl<'a> ClauseReader<'_, 'a> {
                 return end;
             }
         }
-        ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+        if self.is_predicate(at, end) {
+            self.read_predicate(inner);
+        } else {
+            ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+        }
         end
+    }
+
+    /// "US2 - Browse (depends on US1)": where an item says nothing else about order, the brackets that end it are what it says.
+    fn is_predicate(&self, open: usize, end: usize) -> bool {
+        let says_order = |at: usize| self.is_arrow(at) || keyword_at(self.clause, at, self.voice).is_some();
+        !self.is_remark && end == self.clause.len() && self.subject.is_some() && !(0..open).any(says_order)
+    }
+
+    fn read_predicate(&mut self, inner: &[Token<'a>]) {
+        let (subject, first) = (self.subject.clone(), self.said.claims.len());
+        let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
+        reader.subject = subject;
+        reader.read(None);
+        // "(needs all above)" speaks of the list that the item stands in.
+        let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);
+        let said = self.said.claims.split_off(first);
+        self.said.claims.extend(said.into_iter().filter(is_named));
+    }
+
+    /// The same where the brackets stand right behind the names: "T076-T087 (mobile, can start after T020)".
+    fn note_predicate(&mut self, at: usize, list: &List<'a>) {
+        let clause = self.clause;
+        let is_open = |at: &usize| clause[*at].what == Piece::Open;
+        let Some(open) = (list.last..list.end).rev().find(is_open) else { return };
+        let inner = &clause[open + 1..list.end - 1];
+        let speaks_of_order = (0..inner.len()).any(|at| keyword_at(inner, at, self.voice).is_some());
+        if self.voice == ClauseVoice::Section && speaks_of_order && self.is_predicate(at, list.end) {
+            self.read_predicate(inner);
+        }
     }
 
     fn keyword(&mut self, at: usize, keyword: Keyword, topic: Option<&[PlacedName<'a>]>) -> usize {
@@ -370,8 +410,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice == ClauseVoice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
             return object.map_or(keyword.end, |(_, end)| end);
         }
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_task));
+        let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_of_tasks));
         if self.voice == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
@@ -386,7 +425,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         self.last = Some(List::new(object.clone(), at, end));
         if self.voice.is_own() || !who.is_empty() {
-            let is_loose = is_wish(self.clause, at) || self.is_aside(at, keyword);
+            let is_loose = is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
@@ -439,16 +478,21 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// `T003はT001に依存`, `Phase 2完成后`: what was named last is waited for.
     fn postfix(&mut self, at: usize, keyword: Keyword) -> usize {
+        /// How far before the keyword a wish may stand: the names stand between them.
+        const FAR: usize = 12;
         // In "US4: the base 完成後" the base is waited for, whatever it is, and not the story.
         let is_near = |list: &List<'a>| {
             at - list.end <= 2 && !self.clause[list.end..at].iter().any(|token| token.what == Piece::Colon)
         };
         let Some(object) = self.last.take().filter(is_near) else { return keyword.end };
+        // `US2 与 US3 可以在 Phase 2 完成后并行`: what follows is said of the first names again.
+        self.last = self.last_but_one.take().map(|list| List { end: keyword.end, ..list });
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
+        let force = if is_wish(self.clause, at, FAR) { Force::Loose } else { Force::Firm };
         match subject {
-            Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force: Force::Firm }),
+            Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force }),
             None if self.voice.is_own() => {
-                self.said.claims.push(OrderClaim { who: Vec::new(), on: object.members, force: Force::Firm });
+                self.said.claims.push(OrderClaim { who: Vec::new(), on: object.members, force });
             }
             None => {
                 self.subject = None;

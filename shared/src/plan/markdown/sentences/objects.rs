@@ -81,8 +81,14 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         // "… and Edge Function 4.1": the id stands right behind the words.
         let is_id = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Id(_)));
+        // "benefits from US3" and "separate from US2" wait for nothing.
+        let is_apart = |word: &str| {
+            ["benefit", "benefits", "separate", "different", "independent", "distinct"]
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+        };
         let end = (at + 1..=at + MOST_WORDS)
-            .take_while(|at| word(at - 1).is_some())
+            .take_while(|at| word(at - 1).is_some_and(|word| !is_apart(word)))
             .find(|at| is_id(*at) || word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from")))?;
         self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))
     }

@@ -5,10 +5,11 @@
 use super::{
     super::{
         Page,
-        keywords::{ClauseVoice, keyword_at},
+        keywords::{ClauseVoice, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
+        sentences::names_line_of_work,
         tokens::{Piece, Token, Tokenizer},
     },
     reader::Reader,
@@ -97,12 +98,45 @@ impl<'a> Reader<'_, '_, 'a> {
         self.close_batch(batch);
     }
 
+    /// `T004 ──┐` and `T005 ──┴── can run at once`: lines that a drawn bracket holds together, and what it says of them.
+    pub(super) fn drawn_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
+    where
+        'a: 'l,
+    {
+        let (mut group, mut is_parallel): (Group<'a>, bool) = (Vec::new(), false);
+        for line in lines {
+            let is_joined =
+                line.kind == LineKind::Code && line.text.contains(['┐', '┤', '├', '┘', '┼', '┴', '}']);
+            let names = self.first_names(line).filter(|_| is_joined);
+            if names.is_none() {
+                self.close_drawn_group(std::mem::take(&mut group), std::mem::take(&mut is_parallel));
+            }
+            group.extend(names.into_iter().flatten());
+            is_parallel |= is_joined && says_parallel(line.text);
+        }
+        self.close_drawn_group(group, is_parallel);
+    }
+
+    fn close_drawn_group(&mut self, group: Group<'a>, is_parallel: bool) {
+        if is_parallel && group.len() > 1 {
+            self.abreast(&group);
+        }
+    }
+
+    /// The tasks or phases that a line begins with.
+    fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        self.mentions(true).list_at(&tokens, 0).map(|list| list.members)
+    }
+
     fn close_batch(&mut self, batch: Option<Vec<Group<'a>>>) {
         /// Who lists more than this means a whole phase.
         const MOST: usize = 40;
         let batch: Vec<Group<'a>> =
             batch.unwrap_or_default().into_iter().filter(|group| !group.is_empty()).collect();
-        if batch.len() > MOST || self.mixes_tests(&batch) {
+        let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
+        if batch.len() > MOST || self.mixes_tests(&tasks) {
             return;
         }
         if batch.iter().all(|group| group.len() == 1) {
@@ -118,12 +152,11 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// Whether a batch holds tests and other tasks. A list "Parallel batch 1:" may also mean one line of work beside others,
     /// and no implementation may run beside its own tests.
-    fn mixes_tests(&self, batch: &[Group<'a>]) -> bool {
+    pub(super) fn mixes_tests(&self, tasks: &[usize]) -> bool {
         let is_test = |at: &usize| {
             let name = self.found.drafts[*at].task.name.to_lowercase();
             name.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "test" | "tests"))
         };
-        let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         let tests = tasks.iter().filter(|at| is_test(at)).count();
         tests > 0 && tests < tasks.len()
     }
@@ -143,8 +176,9 @@ impl<'a> Reader<'_, '_, 'a> {
         if !list.members.iter().all(is_task) {
             return None;
         }
+        let names_more = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_more = (list.end..tokens.len()).any(|at| {
-            matches!(tokens[at].what, Piece::Arrow(_))
+            matches!(tokens[at].what, Piece::Arrow(_)) && names_more
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
         let is_list = list.is_comma_list && list.members.len() > 1;
@@ -161,18 +195,11 @@ fn opens_batch(text: &str) -> bool {
         return false;
     }
     let lower = text.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    has(&["parallel", "together", "simultaneously", "并行", "並行", "並列", "平行"])
-        && !has(&[
-            "track",
-            "stream",
-            "lane",
-            "developer",
-            "dev ",
-            "team",
-            "week",
-            "sequential",
-            "not ",
-            "[p]",
-        ])
+    let says_parallel = says_parallel(&lower) || lower.contains("together");
+    says_parallel && !names_line_of_work(&lower) && !lower.contains("not ") && !lower.contains("[p]")
+}
+
+/// Whether a text has a word that says that things run at the same time.
+fn says_parallel(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric()).any(is_parallel_word)
 }

@@ -3,6 +3,8 @@
 mod arrows;
 mod groups;
 mod reader;
+mod titles;
+mod waves;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -137,7 +139,17 @@ pub(super) fn read(
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
         let tokenizer = Tokenizer { is_id: &is_id };
-        Reader { page, known, roles, family, found, tokenizer, statements: &mut statements }.read();
+        Reader {
+            page,
+            known,
+            roles,
+            family,
+            found,
+            tokenizer,
+            statements: &mut statements,
+            narrowed: HashSet::new(),
+        }
+        .read();
     }
     take(statements, (roles, family), pages, found)
 }

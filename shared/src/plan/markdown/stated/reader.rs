@@ -1,13 +1,15 @@
 //! What a page states about its order: sentences in tasks and phases, cells of tables, sections that list
 //! dependencies, drawings and waves.
 
+use std::collections::HashSet;
+
 use super::{
     super::{
         Page,
         default_order::NodeParents,
-        drawings::{DrawingReader, Wave, is_mermaid, waves},
+        drawings::{DrawingReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, keyword_at},
-        lines::LineKind,
+        lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::{NamedNodes, NodeIndex, UnknownId},
         outline::Block,
@@ -31,15 +33,20 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) found: &'r mut PlanDraft,
     pub(super) tokenizer: Tokenizer<'r>,
     pub(super) statements: &'r mut Statements,
+    /// Phases that wait only for some tasks of others, as the item says that is being read.
+    pub(super) narrowed: HashSet<(usize, usize)>,
 }
 
 impl<'r, 'a> Reader<'r, '_, 'a> {
     pub(super) fn read(&mut self) {
         self.tasks();
         self.phases();
+        self.titles();
         self.cells();
+        self.wave_tables();
         self.sections();
         self.parallel_lines();
+        self.titles_in_parallel();
     }
 
     pub(super) fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
@@ -125,6 +132,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
             self.settle_arrows(&arrows);
             self.batches(blocks.iter().flat_map(|block| &block.lines));
+            self.drawn_groups(blocks.iter().flat_map(|block| &block.lines));
         }
     }
 
@@ -136,6 +144,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             said.abreast.iter().for_each(|list| self.abreast(list));
+            said.within.iter().for_each(|(phase, first)| self.within(phase, first));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             if line.text.contains(" can ") && line.text.contains(" once ") {
@@ -143,6 +152,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         self.batches(self.page.outline.parallel_lines.iter());
+        self.drawn_groups(self.page.outline.parallel_lines.iter());
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
@@ -172,7 +182,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             return self.waves(&waves);
         }
         let mut said = SaidOrder::default();
-        for lines in block.lines.chunks(if is_drawing { 1 } else { block.lines.len() }) {
+        for lines in block.lines.chunk_by(|line, next| !is_drawing || goes_on_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
             let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
@@ -185,6 +195,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.chains.append(&mut more.chains);
             said.only.append(&mut more.only);
             said.abreast.append(&mut more.abreast);
+            said.within.append(&mut more.within);
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
@@ -202,7 +213,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         arrows.append(&mut said.arrows);
+        self.narrowed = self.narrowed_by(&said.claims);
         said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+        self.narrowed.clear();
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
         said.chains.iter().for_each(|chain| self.chain(chain));
         for (who, on) in &said.only {
@@ -212,6 +225,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         said.abreast.iter().for_each(|list| self.abreast(list));
+        said.within.iter().for_each(|(phase, first)| self.within(phase, first));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
         let any_time = self.known.nodes(&said.any_time).into_iter().filter(|at| self.known.is_task(*at));
@@ -219,40 +233,27 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
     }
 
+    /// "US4: after US1's models (T013, T014), depends on types from US1": the second means what the first says more exactly.
+    fn narrowed_by(&self, claims: &[OrderClaim<'_>]) -> HashSet<(usize, usize)> {
+        let is_exact = |claim: &&OrderClaim<'_>| {
+            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            claims.len() > 1 && !claim.who.iter().any(is_task) && claim.on.iter().any(is_task)
+        };
+        let mut narrowed = HashSet::new();
+        for claim in claims.iter().filter(is_exact) {
+            let tasks = self.known.nodes(&claim.on).into_iter().filter(|at| self.known.is_task(*at));
+            let phases: HashSet<usize> = tasks.filter_map(|at| self.family.parents[at]).collect();
+            for who in self.known.nodes(&claim.who) {
+                narrowed.extend(phases.iter().map(|phase| (who, *phase)));
+            }
+        }
+        narrowed
+    }
+
     fn warn_of_unread(&mut self, at: usize) {
         let what = "the order that this sentence states could not be read";
         let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
         self.found.warnings.push(self.page.file.1.problem(at, what, fix));
-    }
-
-    /// Each wave waits for the one before it.
-    fn waves(&mut self, waves: &[Wave]) {
-        /// Wider waves than anybody writes are closed by their last task.
-        const WIDEST: usize = 64;
-        let mut before: Vec<usize> = Vec::new();
-        for wave in waves {
-            let mut nodes: Vec<(usize, usize)> = Vec::new();
-            for (id, at) in wave {
-                nodes.extend(self.nodes(&[(Name::Task(id), *at)], None, Force::Firm));
-            }
-            self.statements.waved.extend(nodes.iter().map(|(at, _)| *at));
-            if nodes.len() * before.len() > WIDEST * WIDEST {
-                before = self.closed(&before, wave[0].1);
-            }
-            for (who, at) in &nodes {
-                before.iter().for_each(|on| self.edge((*who, *on), *at, Weight::Section, Scope::Few));
-            }
-            if !nodes.is_empty() {
-                before = nodes.into_iter().map(|(at, _)| at).collect();
-            }
-        }
-    }
-
-    /// The last of some tasks, made to wait for the others, so that two wide waves cost no edge for each pair.
-    fn closed(&mut self, nodes: &[usize], at: usize) -> Vec<usize> {
-        let Some((last, others)) = nodes.split_last() else { return Vec::new() };
-        others.iter().for_each(|on| self.edge((*last, *on), at, Weight::Section, Scope::Few));
-        vec![*last]
     }
 
     /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
@@ -295,6 +296,33 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let nodes = self.known.nodes(names);
         if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
             let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
+            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
+        }
+    }
+
+    /// All tasks of a phase run beside each other, behind those of them that are named.
+    fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
+        let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
+        let first = self.known.nodes(first);
+        let family = self.family;
+        let is_leaf = |at: &usize| self.known.is_task(*at) && family.children[*at].is_empty();
+        let tasks: Vec<usize> =
+            family.children[node].iter().copied().filter(|at| is_leaf(at) && !first.contains(at)).collect();
+        if tasks.len() * first.len() > MOST_PAIRS {
+            return;
+        }
+        for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
+            tasks.iter().for_each(|who| self.edge((*who, *on), phase.1, Weight::Section, Scope::Group));
+        }
+        self.beside(&tasks);
+    }
+
+    /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
+    pub(super) fn beside(&mut self, tasks: &[usize]) {
+        const MOST: usize = 64;
+        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED && !self.mixes_tests(tasks)
+        {
+            let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
             self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }
     }
@@ -370,7 +398,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     /// neighbours. A remark counts only so far as it follows the order of the file.
     pub(super) fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, scope: Scope) {
         let is_against = weight == Weight::Remark && on > who;
-        if self.family.are_kin(who, on) || is_against {
+        if self.family.are_kin(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;
         }
         let is_drawn = weight == Weight::Arrow;
@@ -434,6 +462,16 @@ impl Reader<'_, '_, '_> {
             ));
         }
     }
+}
+
+/// Whether a line begins with an arrow that goes on with the line before it, and not with one that forks from an arrow there.
+fn goes_on_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
+    const ARROWS: [&str; 3] = ["→", "->", "⇒"];
+    let column = |text: &str| {
+        ARROWS.iter().filter_map(|arrow| text.find(arrow)).min().map(|at| text[..at].chars().count())
+    };
+    let begins = ARROWS.iter().any(|arrow| next.text.trim_start().starts_with(arrow));
+    begins && column(line.text).is_some_and(|first| column(next.text).is_some_and(|own| own < first))
 }
 
 /// Whether many lines of a drawing lead against the order of the file and many with it.

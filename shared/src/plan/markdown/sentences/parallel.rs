@@ -1,0 +1,136 @@
+//! Who runs beside whom, as labels and sentences about whole phases say it: "Parallel group 1: T001, T002", "All setup tasks can run
+//! in parallel".
+
+use super::{
+    super::{
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
+        mentions::{List, Name, PlacedName},
+        tokens::{Piece, Token},
+    },
+    ClauseReader, is_permission,
+};
+
+/// Words for a line of work, whose tasks are done one behind the other while other lines run beside it.
+const LINES_OF_WORK: [&str; 14] = [
+    "track",
+    "tracks",
+    "stream",
+    "streams",
+    "lane",
+    "lanes",
+    "developer",
+    "developers",
+    "dev",
+    "team",
+    "week",
+    "sequential",
+    "workstream",
+    "workstreams",
+];
+
+/// Whether a text names a line of work: "Parallel track A", "Developer B".
+pub(in super::super) fn names_line_of_work(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| LINES_OF_WORK.iter().any(|line| word.eq_ignore_ascii_case(line)))
+}
+
+/// Whether a name is that of a task or of a range of tasks.
+pub(super) fn is_of_tasks((name, _): &PlacedName<'_>) -> bool {
+    matches!(name, Name::Task(_) | Name::Range(..))
+}
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// "Parallel group 1 (models): T008, T009": what a label says of the list behind it.
+    pub(super) fn note_parallel_label(&mut self) {
+        if self.voice != ClauseVoice::Section || self.is_remark {
+            return;
+        }
+        let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
+        let head = &self.clause[..colon];
+        let says_parallel = |at: usize| matches!(head[at].what, Piece::Word(word) if is_parallel_word(word));
+        let is_line = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if names_line_of_work(word));
+        let is_label = (0..colon).any(|at| says_parallel(at) && !is_denied(head, at))
+            && !head.iter().any(|token| is_line(token) || matches!(token.what, Piece::Id(_)));
+        let list = self.mentions.list_at(self.clause, colon + 1).filter(|_| is_label);
+        let is_meant = |list: &List<'a>| list.members.iter().all(is_of_tasks) && self.ends_plainly(list.end);
+        if let Some(list) = list.filter(is_meant) {
+            self.let_run_beside(&list);
+        }
+    }
+
+    /// Whether nothing but an explanation follows, which names no task and says nothing about order.
+    fn ends_plainly(&self, at: usize) -> bool {
+        (at..self.clause.len()).all(|at| match self.clause[at].what {
+            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            Piece::Id(_) | Piece::Arrow(_) => false,
+            _ => true,
+        })
+    }
+
+    /// The members of a list run beside each other. "T007-T012, T013-T017" means that each range is worked through in its
+    /// order, and so does "T007-T012 (form), T013 (page)".
+    pub(super) fn let_run_beside(&mut self, list: &List<'a>) {
+        // "[all other stories can run in parallel]" does not tell which they are.
+        let is_rest = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["other", "others", "remaining"].iter().any(|rest| word.eq_ignore_ascii_case(rest)));
+        if self.clause[list.last..list.end].iter().any(is_rest) {
+            return;
+        }
+        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
+        let ranges = list.members.iter().filter(|name| is_range(name)).count();
+        let has_names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
+        let is_of_ranges =
+            list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1);
+        if is_of_ranges {
+            let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
+            self.abreast_groups(&groups);
+        } else if let Some(groups) = list.grouped() {
+            // "T003/T004 (US1) and T005/T006 (US2) can run in parallel".
+            self.abreast_groups(&groups);
+        } else {
+            self.said.abreast.push(list.members.clone());
+        }
+    }
+
+    /// "All setup tasks can run in parallel", "Polish tasks can be done in parallel after T040": a phase whose tasks run beside
+    /// each other, behind those that are named.
+    pub(super) fn note_whole_phase(&mut self, at: usize, word: &str) -> bool {
+        const TASKS: [&str; 6] = ["tasks", "tareas", "tarefas", "任务", "任務", "작업"];
+        const FAR: usize = 10;
+        let Some(list) = self.last.as_ref().filter(|list| (list.end..list.end + FAR).contains(&at)) else {
+            return false;
+        };
+        let [(name, place)] = &list.members[..] else { return false };
+        let is_phase = matches!(name, Name::Node(_) | Name::Phase(_) | Name::Story(_));
+        let names_tasks = matches!(self.clause[list.end].what, Piece::Word(word) if TASKS.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_meant = is_phase && names_tasks && is_permission(&self.clause[list.end..at]);
+        if !is_meant || !is_parallel_word(word) || self.voice.is_own() || is_denied(self.clause, at) {
+            return false;
+        }
+        // "Launch all setup tasks in parallel:" leads to a list of those that are meant, and "T002-T009: all setup tasks can run
+        // in parallel" has named them.
+        let is_colon = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
+        let has_list = self.last_but_one.as_ref().is_some_and(|list| is_colon(list.end));
+        if has_list || is_colon(self.clause.len() - 1) {
+            return false;
+        }
+        // "US1 tasks can be parallelized by platform" does not say it of all of them.
+        let goes_on = matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        let phase = (name.clone(), *place);
+        let keyword = self.clause.get(at + 1).and_then(|_| keyword_at(self.clause, at + 1, self.voice));
+        if goes_on && keyword.is_none() {
+            return false;
+        }
+        // "… in parallel once the models are there (T007, T008)" names those that are meant.
+        let open = (at + 1..self.clause.len()).find(|at| self.clause[*at].what == Piece::Open);
+        if let Some(tasks) = open.and_then(|open| self.bracketed_tasks(open)) {
+            self.said.abreast.push(tasks);
+            return true;
+        }
+        let first = keyword.filter(|keyword| keyword.sense == Sense::Waits);
+        let first = first.and_then(|keyword| self.mentions.list_at(self.clause, keyword.end));
+        let first = first.filter(|list| list.members.iter().all(is_of_tasks));
+        let first = first.map(|list| list.members).unwrap_or_default();
+        self.said.within.push((phase, first));
+        true
+    }
+}

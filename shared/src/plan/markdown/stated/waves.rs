@@ -1,0 +1,87 @@
+//! Waves: lists and tables that tell what runs first, what runs then, and so on.
+
+use super::{
+    super::{drawings::Wave, mentions::Name, sentences::Force, table::WaveRow, tokens::Token},
+    Scope, Weight,
+    reader::Reader,
+};
+
+/// Wider waves than anybody writes are closed by their last task.
+const WIDEST: usize = 64;
+
+/// The nodes of a wave, each with the place that names it.
+type WaveNodes = Vec<(usize, usize)>;
+
+impl Reader<'_, '_, '_> {
+    /// The waves of a fence: each waits for the one before it.
+    pub(super) fn waves(&mut self, waves: &[Wave]) {
+        let mut before: Vec<usize> = Vec::new();
+        for wave in waves {
+            let mut nodes: WaveNodes = Vec::new();
+            for (id, at) in wave {
+                nodes.extend(self.nodes(&[(Name::Task(id), *at)], None, Force::Firm));
+            }
+            if !nodes.is_empty() {
+                self.wave(&nodes, &before);
+                before = nodes.into_iter().map(|(at, _)| at).collect();
+            }
+        }
+    }
+
+    /// Tables "| Wave | Tasks |": each row waits for the one before it, or for those that its column "Depends on" names.
+    pub(super) fn wave_tables(&mut self) {
+        let page = self.page;
+        for table in &page.outline.wave_tables {
+            let rows: Vec<WaveNodes> = table.iter().map(|row| self.wave_row(row)).collect();
+            let mut all: Vec<usize> = rows.iter().flatten().map(|(at, _)| *at).collect();
+            let count = all.len();
+            all.sort_unstable();
+            all.dedup();
+            // A table that names a task twice or that cannot be read as a whole says something else.
+            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count {
+                continue;
+            }
+            for (at, nodes) in rows.iter().enumerate() {
+                let is_before = |other: &usize| match table[at].needs {
+                    Some(needs) => has_number(needs, table[*other].number),
+                    None => other + 1 == at,
+                };
+                let before = (0..rows.len()).filter(|other| *other != at && is_before(other));
+                let before: Vec<usize> = before.flat_map(|row| rows[row].iter().map(|(at, _)| *at)).collect();
+                self.wave(nodes, &before);
+            }
+        }
+    }
+
+    fn wave_row(&self, row: &WaveRow<'_>) -> WaveNodes {
+        let mut tokens: Vec<Token<'_>> = Vec::new();
+        self.tokenizer.text(row.names, row.at, &mut tokens);
+        let names = self.mentions(true).names(&tokens);
+        let (mut nodes, _) = self.known.resolve_all(&names, None);
+        nodes.sort_unstable();
+        nodes.dedup_by_key(|(at, _)| *at);
+        nodes
+    }
+
+    fn wave(&mut self, nodes: &[(usize, usize)], before: &[usize]) {
+        self.statements.waved.extend(nodes.iter().map(|(at, _)| *at));
+        let is_wide = nodes.len() * before.len() > WIDEST * WIDEST;
+        let closed = nodes.first().filter(|_| is_wide).map(|(_, at)| self.closed(before, *at));
+        let before = closed.as_deref().unwrap_or(before);
+        for (who, at) in nodes {
+            before.iter().for_each(|on| self.edge((*who, *on), *at, Weight::Section, Scope::Few));
+        }
+    }
+
+    /// The last of some tasks, made to wait for the others, so that two wide waves cost no edge for each pair.
+    fn closed(&mut self, nodes: &[usize], at: usize) -> Vec<usize> {
+        let Some((last, others)) = nodes.split_last() else { return Vec::new() };
+        others.iter().for_each(|on| self.edge((*last, *on), at, Weight::Section, Scope::Few));
+        vec![*last]
+    }
+}
+
+/// Whether a text such as "Wave 1, 2" has a number.
+fn has_number(text: &str, number: &str) -> bool {
+    !number.is_empty() && text.split(|c: char| !c.is_ascii_digit()).any(|word| word == number)
+}
