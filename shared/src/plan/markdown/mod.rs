@@ -18,6 +18,7 @@ mod lines;
 mod mentions;
 mod naming;
 mod node_index;
+mod node_parents;
 mod outline;
 mod parallel_sections;
 mod paths;
@@ -38,11 +39,11 @@ pub use entry::Why;
 pub use naming::plan_ids;
 
 use self::{
-    default_order::NodeParents,
     entry::TaskEntry,
     lines::{PlanLine, Unclosed},
     naming::Names,
     node_index::NodeIndex,
+    node_parents::NodeParents,
     outline::Outline,
     settle::CanonicalEntry,
     tree::{Nodes, Role, TreeBuilder},

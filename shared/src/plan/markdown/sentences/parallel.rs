@@ -96,14 +96,15 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_whole_phase(&mut self, at: usize, word: &str) -> bool {
         const TASKS: [&str; 6] = ["tasks", "tareas", "tarefas", "任务", "任務", "작업"];
         const FAR: usize = 10;
-        let Some(list) = self.last.as_ref().filter(|list| (list.end..list.end + FAR).contains(&at)) else {
+        let is_near = |list: &&List<'a>| (list.end..list.end + FAR).contains(&at);
+        let Some(list) = self.last.as_ref().filter(is_near).filter(|_| !self.voice.is_own()) else {
             return false;
         };
         let [(name, place)] = &list.members[..] else { return false };
         let is_phase = matches!(name, Name::Node(_) | Name::Phase(_) | Name::Story(_));
         let names_tasks = matches!(self.clause[list.end].what, Piece::Word(word) if TASKS.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let is_meant = is_phase && names_tasks && is_permission(&self.clause[list.end..at]);
-        if !is_meant || !is_parallel_word(word) || self.voice.is_own() || is_denied(self.clause, at) {
+        if !is_meant || !is_parallel_word(word) || is_denied(self.clause, at) {
             return false;
         }
         // "Launch all setup tasks in parallel:" leads to a list of those that are meant, and "T002-T009: all setup tasks can run

@@ -1,6 +1,7 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
 mod arrows;
+mod edges;
 mod groups;
 mod reader;
 mod titles;
@@ -14,8 +15,8 @@ use std::{
 use self::reader::Reader;
 use super::{
     Page,
-    default_order::NodeParents,
     node_index::NodeIndex,
+    node_parents::NodeParents,
     tokens::Tokenizer,
     tree::{NodeKind, Role},
 };

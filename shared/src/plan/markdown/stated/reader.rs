@@ -6,23 +6,20 @@ use std::collections::HashSet;
 use super::{
     super::{
         Page,
-        default_order::NodeParents,
         drawings::{DrawingReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
-        node_index::{NamedNodes, NodeIndex, UnknownId},
+        node_index::NodeIndex,
+        node_parents::NodeParents,
         outline::Block,
         sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
         tokens::{Piece, Token, Tokenizer},
-        tree::{NodeKind, Role},
+        tree::Role,
     },
-    Edge, MOST_EDGES, MOST_PAIRS, MOST_TANGLED, MOST_UNRELATED, Scope, Statements, Weight,
+    Edge, MOST_TANGLED, Statements, Weight,
 };
-use crate::{
-    name::TaskId,
-    plan::assemble::{PlanDraft, SourcePlace},
-};
+use crate::plan::assemble::{PlanDraft, SourcePlace};
 
 /// Reads what one page states.
 pub(super) struct Reader<'r, 'f, 'a> {
@@ -255,213 +252,6 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
         self.found.warnings.push(self.page.file.1.problem(at, what, fix));
     }
-
-    /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
-    pub(super) fn unrelated(
-        &mut self,
-        who: &[PlacedName<'_>],
-        others: &[PlacedName<'_>],
-        own: Option<usize>,
-    ) {
-        if self.statements.unrelated.len() >= MOST_UNRELATED {
-            return;
-        }
-        let nodes = |names: &[PlacedName<'_>], subject: Option<usize>| match own {
-            Some(own) if names.is_empty() => vec![own],
-            _ => self.known.resolve_all(names, subject).0.into_iter().map(|(at, _)| at).collect(),
-        };
-        let subject = own
-            .or_else(|| nodes(who, None).first().copied())
-            .or_else(|| nodes(others, None).first().copied());
-        let (who, others) = (nodes(who, subject), nodes(others, subject));
-        if who.len() * others.len() <= MOST_PAIRS {
-            let pairs = who.iter().flat_map(|who| others.iter().map(move |on| (*who, *on)));
-            self.statements.unrelated.extend(pairs.filter(|(who, on)| who != on));
-        }
-    }
-
-    /// Tasks that run one behind the other.
-    fn chain(&mut self, names: &[PlacedName<'_>]) {
-        let mut nodes = self.nodes(names, None, Force::Firm);
-        nodes.sort_unstable();
-        nodes.dedup_by_key(|(node, _)| *node);
-        for pair in nodes.windows(2) {
-            self.edge((pair[1].0, pair[0].0), pair[1].1, Weight::Section, Scope::Few);
-        }
-    }
-
-    /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
-    pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
-        const MOST: usize = 64;
-        let nodes = self.known.nodes(names);
-        if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
-            let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
-            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
-        }
-    }
-
-    /// All tasks of a phase run beside each other, behind those of them that are named.
-    fn within(&mut self, phase: &PlacedName<'_>, first: &[PlacedName<'_>]) {
-        let [node] = self.known.nodes(std::slice::from_ref(phase))[..] else { return };
-        let first = self.known.nodes(first);
-        let family = self.family;
-        let is_leaf = |at: &usize| self.known.is_task(*at) && family.children[*at].is_empty();
-        let tasks: Vec<usize> =
-            family.children[node].iter().copied().filter(|at| is_leaf(at) && !first.contains(at)).collect();
-        if tasks.len() * first.len() > MOST_PAIRS {
-            return;
-        }
-        for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
-            tasks.iter().for_each(|who| self.edge((*who, *on), phase.1, Weight::Section, Scope::Group));
-        }
-        self.beside(&tasks);
-    }
-
-    /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
-    pub(super) fn beside(&mut self, tasks: &[usize]) {
-        const MOST: usize = 64;
-        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED && !self.mixes_tests(tasks)
-        {
-            let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
-            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
-        }
-    }
-
-    /// A drawn tree always leads from the earlier to the later.
-    fn then(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>) {
-        let claim = OrderClaim { who: right.clone(), on: left.clone(), force: Force::Firm };
-        self.claim(&claim, None, Weight::Arrow);
-    }
-
-    fn claim(&mut self, claim: &OrderClaim<'_>, own: Option<usize>, weight: Weight) {
-        let is_all_after = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
-        // More than enough has been stated already, and that is told: naming thousands of tasks again only takes time.
-        if is_all_after(&claim.on) || self.statements.edges.len() > MOST_EDGES {
-            return;
-        }
-        let who = match own {
-            Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
-            _ => {
-                let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
-                let who = self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force);
-                self.as_whole_phase(&claim.who, who)
-            }
-        };
-        let subject = who.first().map(|(at, _)| *at);
-        let on = match own {
-            Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
-            _ => self.nodes(&claim.on, subject, claim.force),
-        };
-        if who.len() * on.len() > MOST_PAIRS || is_of_itself(claim, &who, &on) {
-            return;
-        }
-        let scope = if claim.on.iter().any(|(name, _)| *name == Name::AllStories) {
-            Scope::All
-        } else if claim.force == Force::Blocking
-            && who.iter().any(|(who, _)| self.roles[*who].kind != NodeKind::Task)
-        {
-            Scope::Blocking
-        } else if who.len() > 2 && claim.who.iter().any(|(name, _)| matches!(name, Name::Range(..))) {
-            Scope::Range
-        } else if who.len() > 2 {
-            Scope::Group
-        } else {
-            Scope::Few
-        };
-        for (who, who_at) in who {
-            for (on, on_at) in &on {
-                let at = if *on_at == usize::MAX { who_at } else { *on_at };
-                let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
-                self.edge((who, *on), at, weight, scope);
-            }
-        }
-    }
-
-    /// "T038-T045 (ML service) depend on T011": a range that is all of a phase speaks of the phase.
-    fn as_whole_phase(&self, names: &[PlacedName<'_>], nodes: NamedNodes) -> NamedNodes {
-        let [(Name::Range(..), _)] = names else { return nodes };
-        let (Some((first, at)), Some((last, _))) = (nodes.first(), nodes.last()) else { return nodes };
-        match self.family.parents[*first] {
-            Some(phase)
-                if self.family.parents[*last] == Some(phase)
-                    && nodes.len() > 1
-                    && self.family.children[phase].len() == nodes.len()
-                    && nodes.iter().all(|(node, _)| self.family.parents[*node] == Some(phase)) =>
-            {
-                vec![(phase, *at)]
-            }
-            _ => nodes,
-        }
-    }
-
-    /// Notes an edge. A node cannot wait for itself, nor for what it is part of: such a sentence means its
-    /// neighbours. A remark counts only so far as it follows the order of the file.
-    pub(super) fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, scope: Scope) {
-        let is_against = weight == Weight::Remark && on > who;
-        if self.family.are_kin(who, on) || is_against || self.narrowed.contains(&(who, on)) {
-            return;
-        }
-        let is_drawn = weight == Weight::Arrow;
-        let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
-        let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
-        let place = SourcePlace { file: self.page.file.0, at };
-        if self.statements.edges.len() == MOST_EDGES {
-            let what = format!("more than {MOST_EDGES} dependencies are stated");
-            let fix = "name phases instead of their tasks";
-            self.found.problems.push(self.page.file.1.problem(
-                at.min(self.page.file.1.text.len()),
-                what,
-                fix,
-            ));
-        }
-        if self.statements.edges.len() > MOST_EDGES {
-            return;
-        }
-        self.statements.edges.push(Edge { who, on, place, weight, scope, is_drawn });
-    }
-
-    /// The nodes that are named. What is not there is told.
-    pub(super) fn nodes(
-        &mut self,
-        names: &[PlacedName<'_>],
-        subject: Option<usize>,
-        force: Force,
-    ) -> NamedNodes {
-        let (nodes, missing) = self.known.resolve_all(names, subject);
-        for (missing, at) in missing {
-            let (UnknownId::Task(id) | UnknownId::EndOfRange(id)) = missing;
-            if force == Force::Loose {
-                continue;
-            }
-            let what = format!("a dependency names '{id}', which is not in the plan");
-            let told = self.found.problems.len() + self.found.warnings.len();
-            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
-            self.found.warnings.push(problem);
-        }
-        self.refuse_duplicates(names);
-        nodes
-    }
-}
-
-impl Reader<'_, '_, '_> {
-    /// An id that two tasks have cannot say which of them is waited for.
-    fn refuse_duplicates(&mut self, names: &[PlacedName<'_>]) {
-        for (name, place) in names {
-            let Name::Task(id) = name else { continue };
-            let Ok(id) = id.parse::<TaskId>() else { continue };
-            let Some(other) = self.page.outline.duplicates.get(&id) else { continue };
-            let first = self.known.position(&id).map(|at| self.found.drafts[at].place.at).unwrap_or_default();
-            let line = self.page.file.1.line_of(first);
-            let what = format!(
-                "a dependency names '{id}', which is the id of two tasks, in lines {line} and {other}"
-            );
-            self.found.problems.push(self.page.file.1.problem(
-                *place,
-                what,
-                "give one of the two another id",
-            ));
-        }
-    }
 }
 
 /// Whether a line begins with an arrow that goes on with the line before it, and not with one that forks from an arrow there.
@@ -479,14 +269,6 @@ fn is_tangled(edges: &[Edge]) -> bool {
     const FEWEST: usize = 3;
     let against = edges.iter().filter(|edge| edge.on > edge.who).count();
     against >= FEWEST && against < edges.len() && against * 4 >= edges.len()
-}
-
-/// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that
-/// the plan knows.
-fn is_of_itself(claim: &OrderClaim<'_>, who: &NamedNodes, on: &NamedNodes) -> bool {
-    let is_story = |(name, _): &PlacedName<'_>| matches!(name, Name::Story(_));
-    let is_waited_for = |(who, _): &(usize, usize)| on.iter().any(|(on, _)| on == who);
-    who.len() > 1 && claim.who.iter().all(is_story) && who.iter().any(is_waited_for)
 }
 
 /// What stands behind a task's own id.

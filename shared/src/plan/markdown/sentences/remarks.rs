@@ -1,0 +1,82 @@
+//! What stands in brackets: names of what was said before, remarks, and at the end of an item what the item says.
+
+use super::{
+    super::{
+        keywords::{ClauseVoice, keyword_at},
+        mentions::{List, Name, behind_parenthesis},
+        tokens::{Piece, Token},
+    },
+    ClauseReader, OrderClaim, is_of_tasks,
+};
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// Brackets: what they say counts only if they name its subject too. In a task they are part of the sentence.
+    pub(super) fn remark(&mut self, at: usize) -> usize {
+        let end = behind_parenthesis(self.clause, at);
+        if self.voice.is_own() || end <= at + 1 {
+            return at + 1;
+        }
+        let inner = &self.clause[at + 1..end - 1];
+        // "US10 ← (depends on US8)": the arrow leads to what the brackets say.
+        if at.checked_sub(1).is_some_and(|before| self.is_arrow(before)) && self.last.is_some() {
+            let subject = self.last.as_ref().map(|list| list.members.clone());
+            let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
+            reader.subject = subject;
+            reader.read(None);
+            return end;
+        }
+        if let Some(list) = self.mentions.list_at(inner, 0) {
+            let is_whole = list.end == inner.len();
+            let is_first = self.subject.is_none();
+            // "Tests (T004-T007) before implementation", "Registry/Docs (Phase 7): …".
+            self.subject.get_or_insert_with(|| list.members.clone());
+            if is_whole && list.members.iter().all(is_of_tasks) {
+                // "US1: fixes (T008-T011) are sequential".
+                self.named.push(list.members.clone());
+                self.last = Some(List { end, last: at + 1, ..list });
+                return end;
+            }
+            if is_first {
+                return end;
+            }
+        }
+        if self.is_predicate(at, end) {
+            self.read_predicate(inner);
+        } else {
+            ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+        }
+        end
+    }
+
+    /// "US2 - Browse (depends on US1)": where an item says nothing else about order, the brackets that end it are what it says.
+    fn is_predicate(&self, open: usize, end: usize) -> bool {
+        let says_order = |at: usize| self.is_arrow(at) || keyword_at(self.clause, at, self.voice).is_some();
+        !self.is_remark && end == self.clause.len() && self.subject.is_some() && !(0..open).any(says_order)
+    }
+
+    fn read_predicate(&mut self, inner: &[Token<'a>]) {
+        let (subject, first) = (self.subject.clone(), self.said.claims.len());
+        let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
+        reader.subject = subject;
+        reader.read(None);
+        // "(needs all above)" speaks of the list that the item stands in.
+        let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);
+        let said = self.said.claims.split_off(first);
+        self.said.claims.extend(said.into_iter().filter(is_named));
+    }
+
+    /// The same where the brackets stand right behind the names: "T076-T087 (mobile, can start after T020)".
+    pub(super) fn note_predicate(&mut self, at: usize, list: &List<'a>) {
+        if self.voice != ClauseVoice::Section {
+            return;
+        }
+        let clause = self.clause;
+        let is_open = |at: &usize| clause[*at].what == Piece::Open;
+        let Some(open) = (list.last..list.end).rev().find(is_open) else { return };
+        let inner = &clause[open + 1..list.end - 1];
+        let speaks_of_order = (0..inner.len()).any(|at| keyword_at(inner, at, self.voice).is_some());
+        if speaks_of_order && self.is_predicate(at, list.end) {
+            self.read_predicate(inner);
+        }
+    }
+}
