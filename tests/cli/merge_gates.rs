@@ -327,3 +327,19 @@ fn a_target_that_is_red_itself_is_soon_found_out() {
     set_gate(&orchard, "false || true");
     orchard.merge(&["run"]).succeeds().shows();
 }
+
+#[test]
+fn gates_with_the_same_command_are_each_asked() {
+    for names in [["lint", "unit"], ["unit", "lint"]] {
+        let orchard = Orchard::grown(&["T1"]);
+        let asked = orchard.root().join("asked");
+        let command = format!("echo $ARBORIST_GATE >> '{}'; test $ARBORIST_GATE = unit", asked.display());
+        for name in names {
+            let key = format!("merge.gates.{name}.command");
+            orchard.git(["config", &format!("arborist.{key}"), &command]).succeeds();
+        }
+        assert_ne!(orchard.merge(&["T1"]).code(), 0);
+        assert!(std::fs::read_to_string(&asked).unwrap().contains("lint"), "{names:?}");
+        assert!(!orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("T1.txt"));
+    }
+}
