@@ -397,3 +397,19 @@ fn every_form_of_a_task_list_is_read() {
     }
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
+
+#[test]
+fn a_model_that_a_program_would_take_for_an_option_is_refused() {
+    let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "model": "--yolo"}}, "root_ids": ["T1"]}"#;
+    let garden = Garden::planned("task-tree.json", plan, "echo x > a.txt");
+    let run = garden.arborist(["gardener"]);
+    assert_ne!(run.code(), 0, "{}", run.report());
+    assert!(run.stderr().contains("'--yolo'"), "{}", run.report());
+    let garden = Garden::planned("tasks.md", "- [ ] T001 a\n", "echo x > a.txt");
+    garden.write(".arborist/config.toml", "model = \"-x\"\n");
+    garden.commit("a model\n");
+    let run = garden.arborist(["gardener"]);
+    assert_ne!(run.code(), 0, "{}", run.report());
+    assert!(run.stderr().contains("'-x'"), "{}", run.report());
+    assert_eq!(garden.calls(), 0);
+}

@@ -94,3 +94,22 @@ fn a_folder_of_plans_with_a_link_to_itself_is_read_to_its_end() {
     symlink("..", garden.path("specs/a/up")).unwrap();
     garden.arborist(["plan", "specs"]).succeeds().shows();
 }
+
+#[test]
+fn logs_are_not_written_where_a_tracked_link_leads_out_of_the_repository() {
+    for link in ["spec/logs", "spec"] {
+        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+        let outside = garden.root().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::create_dir_all(garden.path(link).parent().unwrap()).unwrap();
+        symlink(&outside, garden.path(link)).unwrap();
+        garden.commit("a link\n");
+        let run = garden.arborist(["gardener", "--test-command", "true"]).exits(1);
+        run.err("--log-dir");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        assert_eq!(garden.calls(), 0);
+        let options = ["--log-dir", "logs", "--report-dir", "reports", "--test-command", "true"];
+        garden.arborist([&["gardener"], &options[..]].concat()).succeeds();
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    }
+}

@@ -25,6 +25,14 @@ pub enum AgentError {
         /// As written, without braces.
         name: String,
     },
+    /// A program would take the model for an option.
+    #[error("the model '{model}' of runner '{runner}' begins with '-', so it would be read as an option")]
+    ModelIsOption {
+        /// The runner.
+        runner: String,
+        /// As written.
+        model: String,
+    },
     /// The template has no program, or one that is to be filled in.
     #[error("the command of runner '{runner}' does not begin with a program")]
     NoProgram {
@@ -81,6 +89,10 @@ impl Explain for AgentError {
                 let names = Placeholder::ALL.iter().map(|known| known.as_str());
                 Some(proposal(name, names, &format!("known are {}", known.join(", "))))
             }
+            Self::ModelIsOption { .. } => Some(
+                "correct 'model' in the plan or in the configuration, or name another one with --model"
+                    .into(),
+            ),
             Self::NoProgram { .. } => {
                 Some("write the program first: command = [\"robot\", \"{prompt}\"]".into())
             }

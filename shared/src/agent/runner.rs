@@ -145,7 +145,9 @@ impl Runner {
     /// The call for a request. Where the prompt does not stand among the arguments it goes to standard input.
     #[must_use]
     pub fn call(&self, request: &Request<'_>) -> Invocation {
-        let template = match (&self.resume, request.session) {
+        // The program itself said what its session is called: one that looks like an option is not passed on.
+        let session = request.session.filter(|session| !session.starts_with('-'));
+        let template = match (&self.resume, session) {
             (Some(resume), Some(_)) => resume,
             _ => &self.command,
         };
@@ -158,7 +160,7 @@ impl Runner {
             Placeholder::PromptFile => file.as_deref(),
             Placeholder::Model => request.model,
             Placeholder::Dir => Some(&dir),
-            Placeholder::Session => request.session,
+            Placeholder::Session => session,
             Placeholder::Tools => json.as_deref(),
             Placeholder::ToolsFile => tools_file.as_deref(),
             Placeholder::ToolsToml => toml.as_deref(),

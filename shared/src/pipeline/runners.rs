@@ -232,6 +232,9 @@ impl RunnerTable {
 
     fn step_runner(&self, choice: Choice) -> Result<StepRunner, AgentError> {
         let Choice { runner: name, model } = choice;
+        if let Some(model) = model.as_ref().filter(|model| model.starts_with('-')) {
+            return Err(AgentError::ModelIsOption { runner: name, model: model.clone() });
+        }
         let settings = &self.settings;
         let key = |field: &str| format!("runners.{name}.{field}");
         let env =
