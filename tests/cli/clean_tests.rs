@@ -99,3 +99,36 @@ fn a_reviewer_is_told_if_there_were_too_many_ignored_files_to_look_at() {
         "{review}"
     );
 }
+
+#[test]
+fn a_file_that_an_agent_hides_among_the_logs_is_named_to_the_reviewer() {
+    for ignored in ["", "*.log\n", "spec/\n"] {
+        let deed = "echo x > a.txt; mkdir -p spec/logs/deep; echo x > spec/logs/helper.log; echo x > spec/logs/deep/helper.sh";
+        let script = format!("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) {deed} ;; esac");
+        let garden = Garden::planned("tasks.md", PLAN, &script);
+        garden.write(".gitignore", ignored);
+        garden.commit("ignore\n");
+        garden.write("spec/logs/old.log", "of an earlier run\n");
+        garden.arborist(["gardener", "--report-dir", "reports", "--test-command", "true"]).succeeds();
+        let review = garden.prompt(1);
+        assert!(review.contains("- spec/logs/helper.log\n"), "{review}");
+        assert!(review.contains("- spec/logs/deep/helper.sh\n"), "{review}");
+        assert!(!review.contains("old.log") && !review.contains("T001_"), "{review}");
+    }
+}
+
+#[test]
+fn files_that_tests_leave_are_named_to_every_later_reviewer() {
+    let plan = "## Phase 1: Work\n\n- [ ] T001 a\n- [ ] T002 b\n";
+    let script = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > $ARBORIST_TASK.txt ;; esac";
+    let garden = Garden::planned("tasks.md", plan, script);
+    garden.write("users.txt", "the user's own\n");
+    let command = "test ! -e T001.txt || test -e helper || touch helper";
+    garden.arborist(["gardener", "--allow-dirty", "--test-command", command]).succeeds();
+    for call in [1, 3] {
+        let review = garden.prompt(call);
+        assert!(review.starts_with("Review") && review.contains("- helper\n"), "{review}");
+        assert!(!review.contains("users.txt"), "{review}");
+    }
+    assert!(!garden.git(["ls-tree", "--name-only", "main"]).answer().contains("helper"));
+}

@@ -114,6 +114,7 @@ pub use snapshot::{PrivateIndex, Stamp, Stock, TreeChange, Unreadable};
 pub use submodules::Submodule;
 pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};
 pub use tracked::{OtherWriters, Touched, TrackedFiles};
+pub use unchanged::UncommittedFiles;
 pub use upstream::Upstream;
 pub use version::GitVersion;
 pub use worktrees::{Checkout, UncommittedPath, Worktree, plain_path};

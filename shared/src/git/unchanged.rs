@@ -55,7 +55,16 @@ type RuleSource = (PathBuf, Option<ChangeStamp>);
 pub(super) struct WorktreeStatus {
     /// Whether worktree and index are what `HEAD` says.
     pub(super) is_clean: bool,
-    ignored: BTreeSet<Vec<u8>>,
+    files: UncommittedFiles,
+}
+
+/// The files of a worktree that no commit holds like that.
+#[derive(Debug, Clone, Default)]
+pub struct UncommittedFiles {
+    /// What git ignores. A folder that a rule names ends in a slash, and what is in it is not listed.
+    pub ignored: BTreeSet<Vec<u8>>,
+    /// All others, also those that are gone.
+    pub others: BTreeSet<Vec<u8>>,
 }
 
 impl Repository {
@@ -76,11 +85,12 @@ impl Repository {
         self.look_beside(tree, scan).is_some_and(|beside| beside.ignored.is_empty() && !beside.has_folders)
     }
 
-    /// What git ignores in this worktree. A folder that a rule names ends in a slash, and what is in it is not listed. Where
-    /// the worktree holds exactly `tree`, git need not be asked.
-    pub fn list_matching_ignored(&self, tree: Oid) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        let beside = self.look_beside(tree, self.find_scan());
-        beside.map_or_else(|| Ok(self.ask_status()?.ignored), |beside| Ok(beside.ignored))
+    /// The files of this worktree that no commit holds. Where it holds exactly `tree`, git need not be asked.
+    pub fn list_uncommitted(&self, tree: Oid) -> Result<UncommittedFiles, GitError> {
+        match self.look_beside(tree, self.find_scan()) {
+            Some(beside) => Ok(UncommittedFiles { ignored: beside.ignored, others: BTreeSet::new() }),
+            None => Ok(self.ask_status()?.files),
+        }
     }
 
     /// What there is beside what `tree` holds, if that is all there and the rest is ignored. `None` if that is not so or
@@ -106,20 +116,17 @@ impl Repository {
         let status = seen_by(view.as_ref(), self.git("status"));
         let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
         let printed = status.arg("--ignored=matching").stdout()?;
-        let (mut ignored, mut has_other_rules, mut is_clean) = (BTreeSet::new(), false, true);
+        let (mut files, mut has_other_rules) = (UncommittedFiles::default(), false);
         for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             // Rules that are in no commit can change without a trace in the index.
             has_other_rules |= is_called(&record[3..], RULES);
-            if record.starts_with(b"!! ") {
-                ignored.insert(record[3..].to_vec());
-            } else {
-                is_clean = false;
-            }
+            let list = if record.starts_with(b"!! ") { &mut files.ignored } else { &mut files.others };
+            list.insert(record[3..].to_vec());
         }
         if view.is_none() && !has_other_rules && are_unchanged(&sources) {
-            self.remember_ignored(&ignored, sources);
+            self.remember_ignored(&files.ignored, sources);
         }
-        Ok(WorktreeStatus { is_clean, ignored })
+        Ok(WorktreeStatus { is_clean: files.others.is_empty(), files })
     }
 
     fn remember_ignored(&self, paths: &BTreeSet<Vec<u8>>, sources: Vec<RuleSource>) {
@@ -419,7 +426,7 @@ mod tests {
         assert!(!repository.is_known_clean(tree), "git was not asked yet");
         assert!(repository.is_clean().unwrap() && repository.is_known_clean(tree));
         assert!(!repository.holds_only(tree));
-        let listed = repository.list_matching_ignored(tree).unwrap();
+        let listed = repository.list_uncommitted(tree).unwrap().ignored;
         assert_eq!(listed, BTreeSet::from([b"a/x.o".to_vec(), b"logs/".to_vec()]));
         run(&top, "echo > logs/2");
         assert!(repository.is_known_clean(tree), "all of the folder is ignored");

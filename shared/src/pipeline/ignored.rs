@@ -1,17 +1,17 @@
-//! Ignored files that an attempt leaves or changes in the user's checkout: no commit holds them, but the tests there see
-//! them.
+//! Files that tasks leave or change in the user's checkout and that no commit holds: the tests there see them. Most are
+//! ignored by git; others are left by tests, after the work of a task was committed.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use crate::{
-    git::{GitError, Repository},
+    git::{GitError, Repository, UncommittedFiles},
     name::Oid,
     safe_files::{self, ChangeStamp, FileKind, OpenedFolder},
 };
@@ -24,7 +24,7 @@ const MOST_LOOKED_AT: usize = 10_000;
 const LONGEST_LOOK: Duration = Duration::from_millis(300);
 const BETWEEN_CLOCKS: usize = 1_000;
 
-/// What git ignores in a checkout, task by task. Copies share it: what one task left is there before the next.
+/// What no commit holds in a checkout, task by task. Copies share it: what one task left is there before the next.
 #[derive(Debug, Clone, Default)]
 pub struct IgnoredFiles(Arc<Mutex<Looks>>);
 
@@ -38,6 +38,17 @@ struct Looks {
     last: Option<BTreeSet<Vec<u8>>>,
     /// What came in between.
     found: IgnoredChanges,
+    /// What there was when the run began.
+    run: Option<RunFiles>,
+}
+
+/// What there was before the first task of a run.
+#[derive(Debug, Default)]
+struct RunFiles {
+    /// In the folder of logs.
+    logs: BTreeMap<PathBuf, ChangeStamp>,
+    /// What no commit held, and git does not ignore.
+    others: BTreeMap<Vec<u8>, ChangeStamp>,
 }
 
 /// What became of ignored files since a task began.
@@ -47,27 +58,38 @@ pub struct IgnoredChanges {
     pub new: Vec<String>,
     /// Those that were written, replaced or renamed. A folder that a rule names is one, with the number of files in it.
     pub changed: Vec<String>,
+    /// Those that are not ignored, and were not there, or not like that, when the run began.
+    pub others: Vec<String>,
     /// Whether there were too many names to look at all of them.
     pub is_cut: bool,
 }
 
 impl IgnoredFiles {
-    /// A task begins in a worktree that holds `tree`.
-    pub fn begin(&self, repository: &Repository, tree: Oid) -> Result<(), GitError> {
+    /// A task begins in a worktree that holds `tree`. Logs are in the folder `own`.
+    pub fn begin(&self, repository: &Repository, tree: Oid, own: &str) -> Result<(), GitError> {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         looks.before = match looks.last.take() {
             Some(last) => last,
-            None => repository.list_matching_ignored(tree)?,
+            None => {
+                let files = repository.list_uncommitted(tree)?;
+                let top = repository.top();
+                let others = stamped(top, &files.others);
+                looks.run.get_or_insert(RunFiles { logs: list_foreign_logs(top, own).0, others });
+                files.ignored
+            }
         };
         looks.since = repository.file_time();
         looks.found = IgnoredChanges::default();
         Ok(())
     }
 
-    /// What is ignored in a worktree that holds `tree` now, and was not there or was another file when the task began. What
-    /// lies in `own`, a folder of ours, is not named.
+    /// What no commit holds in a worktree that holds `tree` now, and was not there or was another file before: when the task
+    /// began, or, if git does not ignore it or it lies in `own`, the folder of logs, when the run began. Logs that this
+    /// process made are not named.
     pub fn look(&self, repository: &Repository, tree: Oid, own: &str) -> Result<IgnoredChanges, GitError> {
-        let now = repository.list_matching_ignored(tree)?;
+        let UncommittedFiles { ignored: now, others } = repository.list_uncommitted(tree)?;
+        let (logs, has_more_logs) = list_foreign_logs(repository.top(), own);
+        let others = stamped(repository.top(), &others);
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = format!("{}/", own.trim_matches('/')).into_bytes();
         let is_in = |path: &[u8], folder: &[u8]| folder.ends_with(b"/") && path.starts_with(folder);
@@ -76,13 +98,24 @@ impl IgnoredFiles {
         };
         let foreign = now.iter().filter(|path| !path.starts_with(&own));
         let (old, new): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = foreign.partition(|path| was_there(path));
-        let new = new.into_iter().filter(|path| !is_in(&own, path)).take(MOST);
+        // What is new beside the logs in a folder that holds them is looked for there.
+        let (around, new): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
+            new.into_iter().partition(|path| is_in(&own, path));
+        let new = new.into_iter().take(MOST);
         let mut found =
             IgnoredChanges { new: new.map(|path| shown(path)).collect(), ..IgnoredChanges::default() };
         if let Some(since) = looks.since {
             let walk = Walk { top: repository.top(), own: &own, since, looked_at: 0, began: Instant::now() };
-            (found.changed, found.is_cut) = walk.find_changed(&old);
+            let looked_at: Vec<&Vec<u8>> = old.into_iter().chain(around).collect();
+            (found.changed, found.is_cut) = walk.find_changed(&looked_at);
         }
+        let run = looks.run.get_or_insert_default();
+        let is_new = |(path, stamp): &(&PathBuf, &ChangeStamp)| run.logs.get(*path) != Some(*stamp);
+        let strays = logs.iter().filter(is_new).map(|(path, _)| path.to_string_lossy().into_owned());
+        found.new.extend(strays.take(MOST));
+        let is_new = |(path, stamp): &(&Vec<u8>, &ChangeStamp)| run.others.get(*path) != Some(*stamp);
+        found.others = others.iter().filter(is_new).map(|(path, _)| shown(path)).take(MOST).collect();
+        found.is_cut |= has_more_logs;
         looks.found = found.clone();
         looks.last = Some(now);
         Ok(found)
@@ -93,6 +126,39 @@ impl IgnoredFiles {
     pub fn found(&self) -> IgnoredChanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).found.clone()
     }
+}
+
+/// The files that there are, with how they were last changed.
+fn stamped(top: &Path, paths: &BTreeSet<Vec<u8>>) -> BTreeMap<Vec<u8>, ChangeStamp> {
+    let Ok(opened) = OpenedFolder::open(top) else { return BTreeMap::new() };
+    let stamp = |path: &Vec<u8>| Some(opened.look_at(Path::new(OsStr::from_bytes(path)))?.stamp);
+    paths.iter().filter_map(|path| Some((path.clone(), stamp(path)?))).collect()
+}
+
+/// What lies in the folder of logs and is none that this process made, by its path from the top. Tells too whether there was
+/// more than was looked at.
+fn list_foreign_logs(top: &Path, own: &str) -> (BTreeMap<PathBuf, ChangeStamp>, bool) {
+    let (mut found, mut looked_at) = (BTreeMap::new(), 0);
+    let own = Path::new(own.trim_end_matches('/'));
+    // Outside of the worktree, nothing that tests may rely on is ours to name.
+    let is_inside = own.components().all(|part| matches!(part, Component::Normal(_)));
+    let mut open: Vec<PathBuf> = is_inside.then(|| own.to_owned()).into_iter().collect();
+    while let Some(folder) = open.pop() {
+        let visited = safe_files::visit_stamps(&top.join(&folder), |name, kind, stamp| {
+            let path = folder.join(name);
+            looked_at += 1;
+            if kind == FileKind::Folder {
+                open.push(path);
+            } else if !safe_files::is_own_log(&path, stamp) {
+                found.insert(path, *stamp);
+            }
+            (looked_at < MOST_LOOKED_AT).then_some(())
+        });
+        if matches!(visited, Ok(None)) {
+            return (found, true);
+        }
+    }
+    (found, false)
 }
 
 /// One look at ignored files for changes.

@@ -229,7 +229,7 @@ impl TaskRun<'_, '_, '_> {
     /// A file that no commit has can make tests pass here and nowhere else.
     fn words_on_ignored(&self) -> Result<String, PipelineError> {
         let Some(ignored) = &self.context.ignored else { return Ok(String::new()) };
-        let IgnoredChanges { new, changed, is_cut } =
+        let IgnoredChanges { new, changed, others, is_cut } =
             ignored.look(self.recorder.repository(), self.recorder.tree(), &self.context.options.log_dir)?;
         let list = |heading: &str, names: &[String]| {
             let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
@@ -239,6 +239,10 @@ impl TaskRun<'_, '_, '_> {
             list("Ignored files that are new and in no commit, but were there for the tests", &new);
         words +=
             &list("Ignored files that were changed since the task began, and are in no commit", &changed);
+        words += &list(
+            "Other files that are in no commit and were not there, or not like that, when the run began",
+            &others,
+        );
         if is_cut {
             words +=
                 "\n\nThere are more ignored files than were looked at: others may have been changed, too.";

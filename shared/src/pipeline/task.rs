@@ -66,7 +66,8 @@ impl TaskRun<'_, '_, '_> {
 
     fn run_on(&mut self) -> Result<TaskEnd, PipelineError> {
         if let Some(ignored) = &self.context.ignored {
-            ignored.begin(self.recorder.repository(), self.recorder.tree())?;
+            let log_dir = &self.context.options.log_dir;
+            ignored.begin(self.recorder.repository(), self.recorder.tree(), log_dir)?;
         }
         self.note_lost_step()?;
         self.refuse_row()?;

@@ -1,14 +1,19 @@
 //! Files by their paths: reading, writing, moving and removing them.
 
 use std::{
-    ffi::OsString,
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
     fs::{File, Metadata},
     io::{self, Read, Write},
     os::{
         fd::AsFd,
-        unix::{ffi::OsStringExt, fs::OpenOptionsExt},
+        unix::{
+            ffi::OsStringExt,
+            fs::{MetadataExt, OpenOptionsExt},
+        },
     },
     path::{Component, Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::fs::{
@@ -20,9 +25,12 @@ use rustix::io::Errno;
 use super::{
     draft::DraftFile,
     journal::note,
-    tree::{FileKind, kind_of},
+    tree::{ChangeStamp, FileKind, kind_of},
     walk::{MissingParent, enter, linked, parent_of},
 };
+
+/// The logs that this process made: their disk, their number there and their name.
+static LOGS: Mutex<BTreeSet<(u64, u64, Option<OsString>)>> = Mutex::new(BTreeSet::new());
 
 /// Nothing that we read as a whole is larger: notes, plans, configuration, hooks.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -47,6 +55,24 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
 /// A log with its folders. What is in it stays. Logs lie in the worktree, where anybody can put something in their way: a
 /// link, a hard link or a queue there is taken away, and what it led to is left alone.
 pub fn open_log(path: &Path) -> io::Result<File> {
+    let log = open_log_file(path)?;
+    let found = log.metadata()?;
+    // One that somebody had filled before is theirs.
+    if found.len() == 0 {
+        let log = (found.dev(), found.ino(), path.file_name().map(OsStr::to_owned));
+        LOGS.lock().unwrap_or_else(PoisonError::into_inner).insert(log);
+    }
+    Ok(log)
+}
+
+/// Whether this file is a log that this process made.
+#[must_use]
+pub fn is_own_log(path: &Path, stamp: &ChangeStamp) -> bool {
+    let log = (stamp.device, stamp.inode, path.file_name().map(OsStr::to_owned));
+    LOGS.lock().unwrap_or_else(PoisonError::into_inner).contains(&log)
+}
+
+fn open_log_file(path: &Path) -> io::Result<File> {
     let _noted = note(path);
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let refused = match open_with(path, flags, MissingParent::Made) {
@@ -225,6 +251,27 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<File> {
     let copied = draft.file().try_clone()?;
     draft.publish(name)?;
     Ok(copied)
+}
+
+/// Copies a regular file with its mode if it is, and stays, the one that `stamp` is of. False if it is not; then there is
+/// no copy.
+pub fn copy_unchanged(from: &Path, to: &Path, stamp: &ChangeStamp) -> io::Result<bool> {
+    let Ok(mut original) = open(from) else { return Ok(false) };
+    // The opened file is asked, not the path: a folder on the way could be another one for a moment.
+    let before = original.metadata()?;
+    if ChangeStamp::of(&before) != *stamp {
+        return Ok(false);
+    }
+    let _noted = note(to);
+    let (folder, name) = parent_of(to, MissingParent::Made)?;
+    let draft = DraftFile::begin(&folder)?;
+    io::copy(&mut original, &mut draft.file())?;
+    if ChangeStamp::of(&original.metadata()?) != *stamp {
+        return Ok(false);
+    }
+    draft.set_mode(before.mode() & 0o777)?;
+    draft.publish(name)?;
+    Ok(true)
 }
 
 /// Sets the mode of a regular file.

@@ -66,6 +66,8 @@ pub fn kind_of(path: &Path) -> Option<FileKind> {
 /// What tells one state of a file or folder from the next. Nobody but the system sets the time of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeStamp {
+    /// The disk that it is on.
+    pub device: u64,
     /// Which file it is, on its disk.
     pub inode: u64,
     /// How many bytes it has.
@@ -81,6 +83,7 @@ impl ChangeStamp {
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
         Self {
+            device: found.dev(),
             inode: found.ino(),
             size: found.size(),
             changed: (found.ctime(), found.ctime_nsec()),
@@ -97,6 +100,7 @@ impl ChangeStamp {
     )]
     fn of_stat(found: &Stat) -> Self {
         Self {
+            device: found.st_dev as u64,
             inode: found.st_ino as u64,
             size: found.st_size as u64,
             changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
