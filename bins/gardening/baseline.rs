@@ -176,7 +176,9 @@ impl OpenRun {
         pool.refresh(&scratch, tip, keep)?;
         let place = scratch.repository.clone();
         let places = vec![&place, &self.repository];
-        let baseline = probe(&scratch.path, places).run(&mut scratch.orphan_lock)?;
+        let baseline = probe(&scratch.path, places).run(&mut scratch.orphan_lock);
+        pool.remember_kept(&place, keep);
+        let baseline = baseline?;
         if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
             lanes.proofs.add(self.repository.tree_of(tip)?, command);
         }

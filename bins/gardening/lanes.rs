@@ -6,6 +6,7 @@ use arborist_core::{
     message::plain_text,
     name::SessionId,
     queue::{self, FanIn, Queue, QueueEvent, Target},
+    settings::Settings,
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -49,6 +50,16 @@ impl OpenRun {
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
         WorktreeOptions::new(&self.settings, &self.cancel)
+    }
+
+    /// Settles which untracked files worktrees get, before the first child process can write to a checkout.
+    pub(super) fn settle_files(&self) -> Result<(), Failure> {
+        Pool::open(&self.repository, &self.branch, self.worktree_options())?;
+        for other in &self.others {
+            let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
+            Pool::open(&other.repository, &other.branch, options)?;
+        }
+        Ok(())
     }
 
     /// Says when worktrees or what is left of the disk call for cleaning up.

@@ -206,6 +206,7 @@ impl OpenRun {
         reporter: &'a mut Reporter<'_>,
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
+        self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(args, self.session(args, &run))?;
         if lanes.is_none() {

@@ -20,6 +20,7 @@ mod cleanup_sessions;
 mod cleanup_work;
 mod compost;
 mod confined_git;
+mod copied_files;
 mod cut_input;
 mod cut_transactions;
 mod daemon;

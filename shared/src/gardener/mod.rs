@@ -61,6 +61,7 @@ use crate::{
     progress::{Boxes, Progress},
     record::{TaskEvent, Unfinished},
     session::{find_unrecorded, owned_by},
+    worktree::take_left_out,
 };
 use course::{RunProgress, RunningWorker, Stop, next_report};
 use land::CompletedTask;
@@ -132,11 +133,13 @@ impl<'a> Gardener<'a> {
                     }
                     Some(WorkerReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
+                        self.tell_left_out(&ended.task);
                         self.settle(&mut course, *ended);
                     }
                     Some(WorkerReport::Landed(landed)) => self.settle_landings(&mut course, *landed),
                 }
             }
+            self.sweep_kept(last.as_ref());
             self.conclude(course)
         })
     }
@@ -149,6 +152,25 @@ impl<'a> Gardener<'a> {
                 let words = format!("  objects were not packed: {error}");
                 (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
             }
+        }
+    }
+
+    /// Names files of the checkout that worktrees did not get.
+    fn tell_left_out(&mut self, task: &TaskId) {
+        for note in take_left_out() {
+            let words = format!("  warning: {note}");
+            (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
+        }
+    }
+
+    /// The next process believes what lies in worktrees of gates. `task` is the last one that ended.
+    fn sweep_kept(&mut self, task: Option<&TaskId>) {
+        let clean = self.tools.clean.as_ref().map(|clean| &clean.0);
+        let pool = self.tools.lanes.map(|lanes| &lanes.pool).or(clean);
+        let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
+        if let Some(task) = task {
+            let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
+            (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
         }
     }
 

@@ -1,14 +1,27 @@
 //! Where tests run beside the place of a task: at the commit that a lane's task began at, to tell a lane that lacks
 //! something from work that is bad, and in a clean checkout where that is asked for.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use super::{Baseline, GardenerError, Lanes, Probe, Tools};
 use crate::{
     name::Oid,
     pipeline::{CleanPlace, CleanPlaces, KnownRed, LaneCheck, PipelineError},
-    worktree::run_variables,
+    worktree::{Pool, Scratch, run_variables},
 };
+
+/// A clean checkout in which tests run. Once they have ended, what they left there may stay for the next.
+struct TestedIn {
+    clean: Arc<(Pool, Vec<String>)>,
+    scratch: Scratch,
+}
+
+impl Drop for TestedIn {
+    fn drop(&mut self) {
+        let (pool, keep) = &*self.clean;
+        pool.remember_kept(&self.scratch.repository, keep);
+    }
+}
 
 impl Tools<'_> {
     /// Tells whether the tests that failed first in a lane fail without the work of its task too.
@@ -70,7 +83,9 @@ impl Tools<'_> {
             secrets: &self.secrets,
             cancel: &self.cancel,
         };
-        probe.run(&mut scratch.orphan_lock)
+        let baseline = probe.run(&mut scratch.orphan_lock);
+        lanes.pool.remember_kept(&place, &lanes.queue.keep);
+        baseline
     }
 
     /// Clean checkouts for the tests of tasks that are worked on in the user's own, if they are asked for.
@@ -81,7 +96,9 @@ impl Tools<'_> {
             let make = || -> Result<CleanPlace, GardenerError> {
                 let scratch = pool.scratch("gate", commit)?;
                 pool.refresh(&scratch, commit, keep)?;
-                Ok(CleanPlace { path: scratch.path.clone(), held: Box::new(scratch) })
+                let path = scratch.path.clone();
+                let held = Box::new(TestedIn { clean: Arc::clone(clean), scratch });
+                Ok(CleanPlace { path, held })
             };
             make().map_err(pipeline_error)
         }))

@@ -373,6 +373,7 @@ fn test_in_scratch(
     let tip = Tip::new(lanes.repository, tools.identity.run.clone(), commit)?;
     let mut recorder = RunRecorder::at(lanes.repository, tools.identity.clone(), tip);
     let result = phase::test(&mut context, &mut recorder, phase, written);
+    lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
     other_repos.extend(lent);
     Ok(result?)

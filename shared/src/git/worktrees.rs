@@ -316,6 +316,12 @@ impl Repository {
         Ok(paths_of(&command.args(patterns).arg("--").arg(":/").stdout()?))
     }
 
+    /// Whatever is not tracked, ignored or not. A folder in which nothing is tracked stands for all that is in it.
+    pub fn list_untracked(&self) -> Result<Vec<PathBuf>, GitError> {
+        let command = self.git("ls-files").args(["-z", "--others", "--directory", "--full-name", "--", ":/"]);
+        Ok(paths_of(&command.stdout()?))
+    }
+
     /// Parts paths into those that git ignores in this worktree, and the others.
     pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
         let input =

@@ -53,6 +53,8 @@ use crate::{
     name::{BranchName, TaskId},
     process::FileLock,
     session::owned_by,
+    settings::Settings,
+    worktree::{Pool, WorktreeError, WorktreeOptions},
 };
 
 /// The queue of one run for one target. Nobody else drains it while this lives.
@@ -104,6 +106,7 @@ impl<'a> Queue<'a> {
     ) -> Result<QueueReport, QueueError> {
         // Gates and resolvers run code of the repository, also where no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
+        self.settle_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
         let parking = git_queue.bring_up()?;
         let rules = DrainRules {
@@ -119,6 +122,25 @@ impl<'a> Queue<'a> {
             git_queue.forget_old_results()?;
         }
         Ok(report)
+    }
+
+    /// Settles which untracked files worktrees get, in all repositories that gates are asked in, before the first of them.
+    fn settle_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
+        if options.files_settled.set(()).is_err() {
+            return Ok(());
+        }
+        match Pool::open(self.repository, &self.scope, options.worktrees.clone()) {
+            // Without a checkout there is nothing to copy.
+            Ok(_) | Err(WorktreeError::Bare) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for section in options.sections.iter().filter(|section| !section.is_main) {
+            if let Ok(repository) = Repository::open_at(&section.path) {
+                let other = WorktreeOptions::new(&Settings::default(), &options.cancel);
+                let _ = Pool::open(&repository, &self.scope, other);
+            }
+        }
+        Ok(())
     }
 
     /// What somebody else parked for the target is asked about before anything is built upon it. Costs nothing where nothing

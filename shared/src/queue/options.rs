@@ -130,6 +130,8 @@ pub struct QueueOptions {
     pub resolutions: Resolutions,
     /// Whether merge commits are signed, once it was asked.
     pub signing: OnceLock<Signing>,
+    /// Set once it is settled which untracked files the worktrees of gates get.
+    pub files_settled: OnceLock<()>,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
     /// The tasks that write failing tests, and those that have to make them pass.
@@ -199,6 +201,7 @@ impl QueueOptions {
             resolutions: Resolutions::default(),
             distrusted: Distrusted::default(),
             signing: OnceLock::new(),
+            files_settled: OnceLock::new(),
             briefs: Briefs::new(),
             tests_first: Vec::new(),
             tests: HashMap::new(),

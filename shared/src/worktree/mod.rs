@@ -8,12 +8,15 @@
 mod base;
 mod claim;
 mod clear;
+mod copied_files;
 mod crowd;
 mod environment;
 mod error;
+mod file_list;
 mod fill;
 mod freed;
 mod journal;
+mod kept_files;
 mod lease;
 mod note;
 mod options;
@@ -32,6 +35,7 @@ mod sync;
 
 pub use base::{BaseReason, BranchBase};
 pub use clear::{PlaceKind, WorktreeRemains, delete_in_background};
+pub use copied_files::take_left_out;
 pub use environment::run_variables;
 pub use error::WorktreeError;
 pub use lease::{Lease, LeaseStart};
@@ -46,8 +50,9 @@ pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use survey::{WorktreeKind, WorktreeStatusRow};
 pub use sync::Synced;
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use copied_files::CopiedFiles;
 use freed::Freed;
 use places::Places;
 
@@ -70,10 +75,12 @@ pub struct Pool {
     options: WorktreeOptions,
     places: Places,
     freed: Freed,
+    copied: Arc<CopiedFiles>,
 }
 
 impl Pool {
-    /// Looks where the worktrees are or would be. Nothing is made.
+    /// Looks where the worktrees are or would be. Nothing is made. The first time that this process does so settles which
+    /// untracked files worktrees get and keep, so do it before a child process runs.
     pub fn open(
         repository: &Repository,
         run: &BranchName,
@@ -81,7 +88,10 @@ impl Pool {
     ) -> Result<Self, WorktreeError> {
         let places = Places::new(repository, &find_main(repository)?, &options);
         let freed = Freed::default();
-        Ok(Self { repository: repository.clone(), run: run.clone(), options, places, freed })
+        let copied = CopiedFiles::settle(repository, &places.main, &options.copy)?;
+        let pool = Self { repository: repository.clone(), run: run.clone(), options, places, freed, copied };
+        pool.settle_kept()?;
+        Ok(pool)
     }
 
     /// The run's branch.

@@ -24,6 +24,11 @@ pub enum WorktreeNote {
         /// Which, and why.
         which: String,
     },
+    /// Files were asked for that have changed since it was settled what worktrees get, so they were not copied.
+    Changed {
+        /// Which.
+        paths: String,
+    },
     /// Files were asked for that git would commit, so they were not copied.
     NotCopied {
         /// Which.
@@ -39,6 +44,9 @@ impl fmt::Display for WorktreeNote {
                 write!(f, "commits of '{name}' that are on no branch are saved as {under}")
             }
             Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
+            Self::Changed { paths } => {
+                write!(f, "not copied from the checkout, because it was changed after the run began: {paths}")
+            }
             Self::NotCopied { paths } => {
                 write!(f, "not copied, because git does not ignore it there: {paths}")
             }

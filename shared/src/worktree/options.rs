@@ -45,6 +45,8 @@ pub struct WorktreeOptions {
     pub(super) exclude: Vec<String>,
     /// Patterns of ignored files that stay when a lane is recycled.
     pub(super) keep: Vec<String>,
+    /// Patterns of ignored files that stay from one gate to the next.
+    pub(super) merge_keep: Vec<String>,
     /// Whether large files are fetched.
     pub(super) large_files: LargeFiles,
     /// How often unfinished work is saved.
@@ -90,6 +92,7 @@ impl WorktreeOptions {
             copy: words("worktree.copy"),
             exclude: words("worktree.exclude"),
             keep: settings.words("worktree.keep").map_or_else(all, <[String]>::to_vec),
+            merge_keep: words("merge.keep"),
             large_files: if fetches { LargeFiles::Fetched } else { LargeFiles::Pointers },
             save_every: Duration::from_secs(count("worktree.save-every", SAVE).max(1)),
             repo: None,

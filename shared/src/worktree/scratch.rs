@@ -101,8 +101,8 @@ impl Pool {
         Ok(found)
     }
 
-    /// Puts a scratch worktree to `commit`, clean but for ignored files that match one of `kept`, and set up as
-    /// worktrees are.
+    /// Puts a scratch worktree to `commit`, clean but for ignored files that match one of `kept` and that the last gate left
+    /// there, and set up as worktrees are.
     pub fn refresh(&self, scratch: &Scratch, commit: Oid, kept: &[String]) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
         for name in ["index.lock", "HEAD.lock"] {
@@ -114,6 +114,9 @@ impl Pool {
         lane.check_out_commit(commit)?;
         lane.remove_untracked()?;
         lane.remove_ignored(kept)?;
+        if !kept.is_empty() {
+            self.remove_unknown(lane)?;
+        }
         forget_set_up(lane);
         self.set_up(lane, &self.place_variables(&scratch.path)).map(drop)
     }
@@ -136,7 +139,7 @@ impl Pool {
                 lane.remove_ignored(&[])?;
             }
         }
-        self.copy_files(lane, &self.patterns()).map(drop)
+        self.copy_files(lane).map(drop)
     }
 
     /// Removes a scratch worktree that has nothing more to tell.

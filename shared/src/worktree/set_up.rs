@@ -1,9 +1,6 @@
 //! Making a new worktree fit for work: files that git does not keep, then the user's own commands.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use super::{Pool, WorktreeError, WorktreeNote};
 use crate::{
@@ -13,8 +10,6 @@ use crate::{
     safe_files,
 };
 
-/// Names the files of the main checkout that worktrees get too, a pattern a line.
-const INCLUDE: &str = ".worktreeinclude";
 /// Says that a worktree has been set up, and how.
 const MARK: &str = "arborist/set-up";
 /// So much of what a failed command said is shown.
@@ -33,12 +28,11 @@ impl Pool {
         environment: &[(String, String)],
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let mark = lane.git_dir.join(MARK);
-        let patterns = self.patterns();
-        let wanted = digest(format!("{:?} {patterns:?}", self.options.setup).as_bytes());
+        let wanted = digest(format!("{:?} {:?}", self.options.setup, self.copied.patterns).as_bytes());
         if safe_files::read_text(&mark).is_ok_and(|done| done == wanted) {
             return Ok(Vec::new());
         }
-        let notes = self.copy_files(lane, &patterns)?.into_iter().collect();
+        let notes = self.copy_files(lane)?.into_iter().collect();
         for command in &self.options.setup {
             self.run_command(command, lane, environment)?;
         }
@@ -71,42 +65,23 @@ impl Pool {
         !self.options.setup.is_empty()
     }
 
-    /// What somebody asked for of the main checkout's files that git does not keep.
-    pub(super) fn patterns(&self) -> Vec<String> {
-        let listed = safe_files::read_text(&self.places.main.join(INCLUDE)).unwrap_or_default();
-        let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect()
-    }
-
     /// Copies what the main checkout has, git ignores, and somebody asked for. What git would not ignore is not copied:
     /// it would be committed with the first change.
-    pub(super) fn copy_files(
-        &self,
-        lane: &Repository,
-        patterns: &[String],
-    ) -> Result<Option<WorktreeNote>, WorktreeError> {
-        let main = &self.places.main;
-        if patterns.is_empty() {
+    pub(super) fn copy_files(&self, lane: &Repository) -> Result<Option<WorktreeNote>, WorktreeError> {
+        self.copied.check_include();
+        if self.copied.matches.is_empty() {
             return Ok(None);
         }
-        let Some(main_repository) = self.main_repository()? else {
-            return Ok(None);
-        };
-        let mut found = main_repository.find_untracked(patterns)?;
+        let mut found = self.copied.matches.clone();
         found.retain(|path| !is_beyond_link(&lane.dir, path));
         let (ignored, others) = lane.split_ignored(found)?;
         for path in &ignored {
-            copy(&main.join(path), &lane.dir, path).map_err(WorktreeError::file("copy", main.join(path)))?;
+            self.copied.copy(path, &lane.dir)?;
         }
         let shown =
             others.iter().filter(|path| !has_trailing_slash(path)).map(|path| path.display().to_string());
         let shown: Vec<String> = shown.collect();
         Ok((!shown.is_empty()).then(|| WorktreeNote::NotCopied { paths: shown.join(", ") }))
-    }
-
-    fn main_repository(&self) -> Result<Option<Repository>, WorktreeError> {
-        let worktrees = self.repository.list_worktrees()?;
-        Ok(worktrees.first().filter(|main| !main.is_bare).and_then(|main| self.repository.linked(main)))
     }
 }
 
@@ -121,36 +96,4 @@ fn is_beyond_link(top: &Path, path: &Path) -> bool {
     parents
         .map(|parent| top.join(parent))
         .any(|parent| parent.symlink_metadata().is_ok_and(|found| !found.is_dir()))
-}
-
-/// Copies a file or a folder to the same place below `top`. What is there already stays. Where the file system can,
-/// content is shared instead of copied.
-fn copy(from: &Path, top: &Path, path: &Path) -> io::Result<()> {
-    safe_files::make_folders(&path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent)))?;
-    let mut open = vec![(from.to_owned(), top.join(path))];
-    while let Some((from, to)) = open.pop() {
-        copy_one(&from, &to, &mut open)?;
-    }
-    Ok(())
-}
-
-fn copy_one(from: &Path, to: &Path, open: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<()> {
-    let kind = from.symlink_metadata()?.file_type();
-    let there = to.symlink_metadata().ok();
-    if kind.is_dir() && there.as_ref().is_none_or(fs::Metadata::is_dir) {
-        if there.is_none() {
-            safe_files::make_folder(to)?;
-        }
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            open.push((entry.path(), to.join(entry.file_name())));
-        }
-    } else if there.is_some() {
-        return Ok(());
-    } else if kind.is_symlink() {
-        safe_files::symlink(&fs::read_link(from)?, to)?;
-    } else if kind.is_file() {
-        safe_files::copy(from, to)?;
-    }
-    Ok(())
 }

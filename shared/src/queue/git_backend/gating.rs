@@ -18,7 +18,7 @@ use crate::{
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
     safe_files,
-    worktree::{Pool, Scratch},
+    worktree::{Pool, Scratch, take_left_out},
 };
 
 const GATES: &str = "refs/arborist/gates/";
@@ -156,6 +156,9 @@ impl GitQueue<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;
+        for note in take_left_out() {
+            (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
+        }
         let place = scratch.repository.clone();
         // What the user's own set-up makes of tracked files is as they want it.
         let neighbours = Neighbours::count(&place);
@@ -170,6 +173,7 @@ impl GitQueue<'_> {
             if gate.repo.is_none() { self.options.config_guard.clone() } else { ConfigGuard::default() };
         let (ended, trespass) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
+        pool.remember_kept(&place, &self.options.keep);
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }

@@ -1,0 +1,192 @@
+//! The files of the main checkout that worktrees get too. Which they are is settled before the first child process runs,
+//! because from then on an agent can write to the checkout, and whatever is copied decides what tests and reviewers see.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    WorktreeError, WorktreeNote,
+    file_list::{FileList, is_same},
+};
+use crate::{
+    git::Repository,
+    safe_files::{self, ChangeStamp, Facts, FileKind},
+};
+
+/// Names the files of the main checkout that worktrees get too, a pattern a line.
+const INCLUDE: &str = ".worktreeinclude";
+/// How often files that were written just now are looked at again, and after which time.
+const LOOKS: usize = 4;
+const PAUSE: Duration = Duration::from_millis(25);
+/// So many files are named in a note.
+const NAMED: usize = 10;
+
+type Lists = BTreeMap<(PathBuf, Vec<String>), Arc<CopiedFiles>>;
+
+/// One list for each checkout and set of patterns, for as long as this process lives.
+static LISTS: Mutex<Lists> = Mutex::new(Lists::new());
+
+/// The files that are copied, as they were when they were first asked for.
+#[derive(Debug, Default)]
+pub(super) struct CopiedFiles {
+    /// The top of the main checkout.
+    main: PathBuf,
+    /// What the user asked for.
+    pub(super) patterns: Vec<String>,
+    /// The file that names some of the patterns.
+    include: Option<ChangeStamp>,
+    /// What git finds for the patterns; a folder stands for all that is in it.
+    pub(super) matches: Vec<PathBuf>,
+    files: FileList,
+    /// Where links lead to.
+    links: BTreeMap<PathBuf, PathBuf>,
+    left_out: Mutex<LeftOut>,
+}
+
+/// Files that were not copied because they are no longer what they were.
+#[derive(Debug, Default)]
+struct LeftOut {
+    known: BTreeSet<PathBuf>,
+    unnamed: Vec<PathBuf>,
+}
+
+impl CopiedFiles {
+    /// The list of a checkout: made now, or whenever this process first asked for it.
+    pub(super) fn settle(
+        repository: &Repository,
+        main: &Path,
+        copy: &[String],
+    ) -> Result<Arc<Self>, WorktreeError> {
+        let key = (main.canonicalize().unwrap_or_else(|_| main.to_owned()), copy.to_vec());
+        if let Some(known) = lists().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(Self::make(repository, main, copy)?);
+        Ok(Arc::clone(lists().entry(key).or_insert(made)))
+    }
+
+    fn make(repository: &Repository, main: &Path, copy: &[String]) -> Result<Self, WorktreeError> {
+        let file = main.join(INCLUDE);
+        let include = stamp_of(&file);
+        let listed = safe_files::read_text(&file).unwrap_or_default();
+        let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let patterns: Vec<String> = listed.map(str::to_owned).chain(copy.iter().cloned()).collect();
+        let list = Self { main: main.to_owned(), patterns, include, ..Self::default() };
+        if list.patterns.is_empty() {
+            return Ok(list);
+        }
+        let worktrees = repository.list_worktrees()?;
+        let checkout = worktrees.first().filter(|first| !first.is_bare);
+        let Some(checkout) = checkout.and_then(|first| repository.linked(first)) else { return Ok(list) };
+        let matches = checkout.find_untracked(&list.patterns)?;
+        let files = scan(main, &matches).map_err(WorktreeError::file("read", main))?;
+        let links = files.iter().filter(|(_, facts)| facts.kind == FileKind::Link);
+        let links =
+            links.filter_map(|(path, _)| Some((path.to_owned(), fs::read_link(main.join(path)).ok()?)));
+        let links = links.collect();
+        Ok(Self { matches, files, links, ..list })
+    }
+
+    /// Copies a file or a folder to the same place below `top`. Whatever is there already stays.
+    pub(super) fn copy(&self, path: &Path, top: &Path) -> Result<(), WorktreeError> {
+        let path: PathBuf = path.components().collect();
+        let parent = path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent));
+        safe_files::make_folders(&parent).map_err(WorktreeError::file("make", &parent))?;
+        let mut passed: Option<&Path> = None;
+        for (inner, facts) in self.files.below(&path) {
+            if passed.is_some_and(|passed| inner.starts_with(passed)) {
+                continue;
+            }
+            let there = top.join(inner).symlink_metadata().ok();
+            let is_folder = facts.kind == FileKind::Folder;
+            if there.as_ref().is_some_and(|there| !(is_folder && there.is_dir())) {
+                // Something else is there: nothing is written through it.
+                passed = Some(inner);
+            } else if there.is_none() {
+                let is_copied = self.copy_one(inner, facts, &top.join(inner));
+                let is_copied = is_copied.map_err(WorktreeError::file("copy", self.main.join(inner)))?;
+                if !is_copied {
+                    self.leave_out(inner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// False if it is no longer what it was.
+    fn copy_one(&self, path: &Path, facts: &Facts, to: &Path) -> io::Result<bool> {
+        let from = self.main.join(path);
+        match facts.kind {
+            FileKind::Folder => safe_files::make_folder(to).map(|()| true),
+            FileKind::File => safe_files::copy_unchanged(&from, to, &facts.stamp),
+            FileKind::Link => match (self.links.get(path), safe_files::look_at(&from)) {
+                (Some(target), Some(now)) if is_same(facts, &now) => {
+                    safe_files::symlink(target, to).map(|()| true)
+                }
+                _ => Ok(false),
+            },
+            FileKind::Special => Ok(true),
+        }
+    }
+
+    /// Patterns that were written since are not read.
+    pub(super) fn check_include(&self) {
+        if stamp_of(&self.main.join(INCLUDE)) != self.include {
+            self.leave_out(Path::new(INCLUDE));
+        }
+    }
+
+    fn leave_out(&self, path: &Path) {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if left_out.known.insert(path.to_owned()) {
+            left_out.unnamed.push(path.to_owned());
+        }
+    }
+
+    fn take_left_out(&self) -> Option<WorktreeNote> {
+        let unnamed = {
+            let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut left_out.unnamed)
+        };
+        let mut names: Vec<String> =
+            unnamed.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        if unnamed.len() > NAMED {
+            names.push(format!("and {} more", unnamed.len() - NAMED));
+        }
+        (!names.is_empty()).then(|| WorktreeNote::Changed { paths: names.join(", ") })
+    }
+}
+
+/// The files that were not copied since this was last asked. Each is named once.
+#[must_use]
+pub fn take_left_out() -> Vec<WorktreeNote> {
+    let lists: Vec<Arc<CopiedFiles>> = lists().values().cloned().collect();
+    lists.iter().filter_map(|list| list.take_left_out()).collect()
+}
+
+fn lists() -> MutexGuard<'static, Lists> {
+    LISTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn stamp_of(file: &Path) -> Option<ChangeStamp> {
+    safe_files::look_at(file).map(|facts| facts.stamp)
+}
+
+/// What was written within a tick of the clock could be written again without a trace, so it is looked at again later.
+fn scan(main: &Path, matches: &[PathBuf]) -> io::Result<FileList> {
+    let mut files = FileList::scan(main, matches)?;
+    for _ in 0..LOOKS {
+        if !files.is_fresh() {
+            break;
+        }
+        thread::sleep(PAUSE);
+        files = FileList::scan(main, matches)?;
+    }
+    Ok(files)
+}

@@ -1,0 +1,67 @@
+//! Files that git does not track, as they were at a moment at which no child process could have written them.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::safe_files::{self, Facts, FileKind};
+
+/// Files, links and folders by their paths from the top of a worktree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileList(BTreeMap<PathBuf, Facts>);
+
+impl FileList {
+    /// Looks at these paths and at everything below them. No link is followed.
+    pub(super) fn scan(top: &Path, paths: &[PathBuf]) -> io::Result<Self> {
+        let mut found = BTreeMap::new();
+        let mut open = Vec::new();
+        for path in paths {
+            // git marks folders by a slash at the end.
+            let path: PathBuf = path.components().collect();
+            let Some(facts) = safe_files::look_at(&top.join(&path)) else { continue };
+            if facts.kind == FileKind::Folder {
+                open.push(path.clone());
+            }
+            found.insert(path, facts);
+        }
+        while let Some(folder) = open.pop() {
+            safe_files::visit_facts(&top.join(&folder), |name, facts| {
+                let path = folder.join(name);
+                if facts.kind == FileKind::Folder {
+                    open.push(path.clone());
+                }
+                found.insert(path, *facts);
+                Some(())
+            })?;
+        }
+        Ok(Self(found))
+    }
+
+    /// Whether one of them was changed so recently that another change might leave no trace.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.0.values().any(|facts| facts.kind != FileKind::Folder && facts.stamp.is_fresh())
+    }
+
+    /// What is at a path and below it, folders before what they hold.
+    pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, &'a Facts)> {
+        let rest = self.0.range(path.to_owned()..).take_while(move |(found, _)| found.starts_with(path));
+        rest.map(|(path, facts)| (path.as_path(), facts))
+    }
+
+    /// All of it, folders before what they hold.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &Facts)> {
+        self.0.iter().map(|(path, facts)| (path.as_path(), facts))
+    }
+
+    /// Whether this is what was found at the path.
+    pub(super) fn has(&self, path: &Path, facts: &Facts) -> bool {
+        self.0.get(path).is_some_and(|known| is_same(known, facts))
+    }
+}
+
+/// Whether nobody has written to a file since. A folder is the same whatever is in it, because that is listed itself.
+pub(super) fn is_same(before: &Facts, now: &Facts) -> bool {
+    before.kind == now.kind && (now.kind == FileKind::Folder || before.stamp == now.stamp)
+}
