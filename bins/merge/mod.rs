@@ -49,9 +49,11 @@ of the session. Then a person is asked for.
 
 'resolve' opens a worktree with the conflict in it. Edit the files there and run
 the same command again: it lands your resolution, tested but without a review,
-because you made it. A resolution that an earlier command left in the queue is
-reviewed before it lands, since any program of yours can write a queue entry.
-Where no reviewer can be called, it is saved and not used.
+because you made it. Changes to files that are not in conflict are listed, and
+land only with --yes: another program may have made them. A resolution that an
+earlier command left in the queue is reviewed before it lands, since any program
+of yours can write a queue entry. Where no reviewer can be called, it is saved
+and not used.
 
 If the target is checked out, the checkout comes along, but only if nothing
 that is changed, staged, untracked or ignored there is in the way. Otherwise

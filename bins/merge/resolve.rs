@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, Queue, QueueEvent, Ticket},
+    queue::{Handover, OtherFiles, Queue, QueueEvent, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,12 +27,14 @@ use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui
 pub struct ResolveDocument {
     /// The task.
     pub task: String,
-    /// `opened`, `unfinished` or `taken`.
+    /// `opened`, `unfinished`, `other-files` or `taken`.
     pub state: String,
     /// The worktree with the conflict in it; null once its result was taken.
     pub path: Option<String>,
     /// The files there that are not resolved yet.
     pub unresolved: Vec<String>,
+    /// The files there that were changed although they are not in conflict, if `--yes` is needed to land them.
+    pub other_files: Vec<String>,
     /// What became of its landing; null before it was taken, or if a run is at work, which lands it after a review.
     pub landing: Option<RunDocument>,
 }
@@ -58,7 +60,17 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
             words::tell(ui, &site, &event);
         }
     };
-    let handover = queue.hand_over(task, &options, &mut reporter)?;
+    // A run that is at work takes only files in conflict.
+    let other_files =
+        if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
+    let handover = queue.hand_over((task, other_files), &options, &mut reporter)?;
+    if let Handover::OtherFiles(path, others) = &handover
+        && !landing.scope.json
+    {
+        ui.line(&path.display().to_string());
+        tell_of_others(args, (&site, run_lock.is_some()), others, ui);
+        return Ok(Exit::No);
+    }
     if handover != Handover::Taken || run_lock.is_none() {
         return say((task, &handover), &site, args, ui);
     }
@@ -93,20 +105,26 @@ fn say((task, handover): (&TaskId, &Handover), site: &OpenQueue, args: &ResolveA
     } else {
         tell(task, handover, site, ui);
     }
-    Ok(if matches!(handover, Handover::Unfinished(..)) { Exit::No } else { Exit::Done })
+    let is_open = matches!(handover, Handover::Unfinished(..) | Handover::OtherFiles(..));
+    Ok(if is_open { Exit::No } else { Exit::Done })
 }
 
 fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
-    let (state, path, unresolved) = match handover {
-        Handover::Opened(path) => ("opened", Some(path), Vec::new()),
-        Handover::Unfinished(path, left) => ("unfinished", Some(path), left.clone()),
-        Handover::Taken => ("taken", None, Vec::new()),
+    let (state, path) = match handover {
+        Handover::Opened(path) => ("opened", Some(path)),
+        Handover::Unfinished(path, _) => ("unfinished", Some(path)),
+        Handover::OtherFiles(path, _) => ("other-files", Some(path)),
+        Handover::Taken => ("taken", None),
     };
+    let unresolved = if let Handover::Unfinished(_, left) = handover { left.clone() } else { Vec::new() };
+    let other_files =
+        if let Handover::OtherFiles(_, others) = handover { others.clone() } else { Vec::new() };
     ResolveDocument {
         task: task.to_string(),
         state: state.to_owned(),
         path: path.map(|path| path.display().to_string()),
         unresolved,
+        other_files,
         landing: None,
     }
 }
@@ -125,12 +143,24 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
             ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
             ui.hint("resolve them and 'git add' or 'git rm' them there, then run the same command again");
         }
+        // Told before, with what to do about it.
+        Handover::OtherFiles(..) => {}
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
             ui.hint("a run is at work: it has the resolution reviewed, and lands it");
             tell_of_folder(site, ui);
         }
     }
+}
+
+/// A person may have had to change a neighbouring file, or another program wrote it: only they know.
+fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), others: &[String], ui: &mut Ui) {
+    let words = format!("changed, but not in conflict: {}", others.join(", "));
+    ui.warn(&plain_text(&words).replace('\n', " "));
+    let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+    let command = site.command(&format!("resolve {}{into} --yes", args.task));
+    let when = if may_land { "if they are yours" } else { "if they are yours, and once the run has ended" };
+    ui.hint(&format!("put them back, or, {when}, land them too with: {command}"));
 }
 
 /// The worktree of the conflict is removed once its result was taken. Whoever stands in it has to go elsewhere.

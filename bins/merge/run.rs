@@ -43,9 +43,9 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve the commands that files of the repository bring along
+    /// Approve commands of the repository, and other files that a resolution by hand changes
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Test landings with this command where no gates are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,

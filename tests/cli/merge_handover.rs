@@ -186,3 +186,38 @@ fn a_conflict_with_another_branch_than_the_runs_own_is_resolved_only_if_the_comm
     assert_eq!(orchard.show("release", "a.txt"), "by hand");
     assert_eq!(orchard.show("main", "a.txt"), "ours");
 }
+
+#[test]
+fn files_that_were_not_in_conflict_land_with_a_resolution_only_if_that_is_approved() {
+    let orchard = content();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    fs::write(place.join("kept.txt"), "changed\n").unwrap();
+    fs::write(place.join("new.txt"), "new\n").unwrap();
+    let before = orchard.git(["rev-parse", "main"]).answer();
+    let said = orchard.merge(&["resolve", "T2"]).exits(1);
+    said.err("kept.txt").err("new.txt").err("resolve T2 --yes");
+    let document = orchard.merge(&["resolve", "T2", "--json"]).exits(1).stdout();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["state"], "other-files");
+    assert_eq!(document["other_files"], serde_json::json!(["kept.txt", "new.txt"]));
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), before);
+    assert_eq!(fs::read_to_string(place.join("kept.txt")).unwrap(), "changed\n");
+    orchard.merge(&["resolve", "T2", "--yes"]).succeeds().err("kept.txt");
+    assert_eq!(orchard.show("main", "kept.txt"), "changed");
+    assert_eq!(orchard.show("main", "new.txt"), "new");
+}
+
+#[test]
+fn a_resolution_lands_without_approval_once_the_other_files_are_put_back() {
+    let orchard = content();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    fs::write(place.join("new.txt"), "new\n").unwrap();
+    orchard.merge(&["resolve", "T2"]).exits(1);
+    fs::remove_file(place.join("new.txt")).unwrap();
+    orchard.merge(&["resolve", "T2"]).succeeds();
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+}

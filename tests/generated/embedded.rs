@@ -5,12 +5,12 @@ use std::fmt::Write;
 const HEAD: &str = "\
 //! Everything that is installed. Made by `BLESS=1 cargo test --test generated`.
 
-use super::assets::{Asset, Shelf};
+use super::assets::{Asset, AssetFolder};
 
 macro_rules! asset {
     ($shelf:ident, $folder:literal, $name:literal) => {
         Asset {
-            shelf: Shelf::$shelf,
+            shelf: AssetFolder::$shelf,
             name: $name,
             text: include_str!(concat!(\"../../\", $folder, \"/\", $name)),
         }

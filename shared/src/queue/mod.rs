@@ -32,7 +32,7 @@ pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
 pub use foreign::list_foreign;
 pub use gate::{Failing, Gate, GateVerdict};
-pub use git_backend::{Afterwards, GateResults, GitQueue, Handover, Resolutions, opened_for};
+pub use git_backend::{Afterwards, GateResults, GitQueue, Handover, OtherFiles, Resolutions, opened_for};
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
 pub use order::{QueueOrder, arrange};
 pub use paid::Paid;
@@ -157,7 +157,7 @@ impl<'a> Queue<'a> {
     /// Gives the conflict of a task to a person, in a worktree, or takes back what they made of it there.
     pub fn hand_over(
         &self,
-        task: &TaskId,
+        (task, other_files): (&TaskId, OtherFiles),
         options: &QueueOptions,
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<Handover, QueueError> {
@@ -168,7 +168,7 @@ impl<'a> Queue<'a> {
         if !matches!(ticket.standing, TicketState::Conflict { .. }) {
             return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
         }
-        git_queue.hand_over(&ticket)
+        git_queue.hand_over(&ticket, other_files)
     }
 
     fn signing(&self, options: &QueueOptions) -> Result<Signing, QueueError> {

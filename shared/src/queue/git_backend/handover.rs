@@ -21,13 +21,29 @@ pub enum Handover {
     Opened(PathBuf),
     /// These paths there are not resolved yet.
     Unfinished(PathBuf, Vec<String>),
+    /// These files there were changed although they are not in conflict, and nobody approved that. All of it stays as it is.
+    OtherFiles(PathBuf, Vec<String>),
     /// What stood there is in the queue.
     Taken,
 }
 
+/// What is done about files that a person's resolution changes although they are not in conflict. Another program can have
+/// written them: the worktree is open for as long as the person needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherFiles {
+    /// They are listed, and nothing is taken.
+    Listed,
+    /// The person approved them.
+    Approved,
+}
+
 impl GitQueue<'_> {
     /// Gives a conflict to a person, and takes back what they made of it.
-    pub(in crate::queue) fn hand_over(&mut self, ticket: &Ticket) -> Result<Handover, QueueError> {
+    pub(in crate::queue) fn hand_over(
+        &mut self,
+        ticket: &Ticket,
+        other_files: OtherFiles,
+    ) -> Result<Handover, QueueError> {
         let tip = self.position()?.tip();
         let pool = self.pool()?;
         let scratch = self.take_place(&pool, ticket, tip)?;
@@ -39,7 +55,7 @@ impl GitQueue<'_> {
             note_opened(&scratch, &ticket.scope)?;
             return Ok(Handover::Opened(scratch.path));
         };
-        self.take_back(&pool, scratch, (ticket, onto))
+        self.take_back(&pool, scratch, (ticket, onto), other_files)
     }
 
     /// Another run may have a task of this name: while its conflict stands in the usual place, that is left alone.
@@ -68,6 +84,7 @@ impl GitQueue<'_> {
         pool: &Pool,
         scratch: Scratch,
         (ticket, onto): (&Ticket, Oid),
+        other_files: OtherFiles,
     ) -> Result<Handover, QueueError> {
         let merge = Unsettled { ticket, place: &scratch.repository, onto };
         let left = left_to_do(&merge)?;
@@ -75,6 +92,16 @@ impl GitQueue<'_> {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
+        // What was taken is compared, not what lies there: that may be changed meanwhile.
+        let tree = self.repository.tree_of(commit)?;
+        let (_, others) = self.changed_beside((onto, merge.theirs()), tree)?;
+        if !others.is_empty() && other_files == OtherFiles::Listed {
+            return Ok(Handover::OtherFiles(scratch.path, others));
+        }
+        if !others.is_empty() {
+            let words = format!("these files were not in conflict and land too: {}", others.join(", "));
+            (self.on_event)(QueueEvent::Note { words });
+        }
         // A person has decided on it.
         self.options.resolutions.add(commit);
         let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));

@@ -15,7 +15,7 @@ mod resolutions;
 mod resolving;
 
 pub use gating::GateResults;
-pub use handover::{Handover, opened_for};
+pub use handover::{Handover, OtherFiles, opened_for};
 pub(super) use parked::is_known as is_known_parking;
 pub use resolutions::Resolutions;
 

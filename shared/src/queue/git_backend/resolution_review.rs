@@ -30,6 +30,19 @@ impl GitQueue<'_> {
         (onto, theirs): (Oid, Oid),
         tree: Oid,
     ) -> Result<Result<Oid, String>, QueueError> {
+        let (merged, others) = self.changed_beside((onto, theirs), tree)?;
+        Ok(match others.first() {
+            Some(path) => Err(format!("it also changes '{path}', which does not conflict")),
+            None => Ok(merged),
+        })
+    }
+
+    /// What git makes of a merge, and the files that are not in conflict and differ from that in `tree`.
+    pub(super) fn changed_beside(
+        &self,
+        (onto, theirs): (Oid, Oid),
+        tree: Oid,
+    ) -> Result<(Oid, Vec<String>), QueueError> {
         let repository = self.repository;
         let (merged, conflicts) = match repository.merge(onto, theirs)? {
             Merge::Clean(tree) => (tree, Vec::new()),
@@ -37,11 +50,8 @@ impl GitQueue<'_> {
         };
         let changes = repository.changes(merged, tree)?;
         let is_in_conflict = |path: &String| conflicts.iter().any(|conflict| conflict.is_about(path));
-        let other = changes.iter().map(TreeChange::shown).find(|path| !is_in_conflict(path));
-        Ok(match other {
-            Some(path) => Err(format!("it also changes '{path}', which does not conflict")),
-            None => Ok(merged),
-        })
+        let others = changes.iter().map(TreeChange::shown).filter(|path| !is_in_conflict(path)).collect();
+        Ok((merged, others))
     }
 
     /// Asks a reviewer in a worktree that holds exactly the resolution. Says why it is not used, if so.
