@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{remove_frozen, take_moved_aside, take_removed_locks},
+    git::{remove_frozen, take_moved_aside, take_removed_locks, take_saved_files},
     name::TaskId,
     process::Program,
 };
@@ -43,6 +43,9 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     remove_frozen();
     for lock in take_removed_locks() {
         ui.warn(&format!("removed a lock that a killed git has left: '{}'", lock.display()));
+    }
+    for saved in take_saved_files() {
+        ui.warn(&format!("saved files that an interrupted landing had written in the checkout as '{saved}'"));
     }
     for (path, kept) in take_moved_aside() {
         ui.warn(&format!("moved '{}', which was in git's way, to '{}'", path.display(), kept.display()));

@@ -232,6 +232,7 @@ impl OpenRun {
             None => self.refuse_dirt(args, &recorder, planned)?,
             Some(lanes) => self.clear(lanes, reporter)?,
         }
+        self.own_marks_of_others()?;
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(args, (planned, &run), place, reporter)?;
         let is_start = run.start.is_none() || args.new_run;

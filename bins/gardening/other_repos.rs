@@ -3,10 +3,11 @@
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, recover, start},
-    git::{Config, RefMove, Repository},
+    git::{Config, Ownership, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
     pipeline::{ConfigGuard, OtherRepo, PipelineError, SessionRepo},
+    process::FileLock,
     record::{RunRecorder, Unfinished, settle},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere},
     settings::Settings,
@@ -113,6 +114,16 @@ impl OpenRun {
         if self.cancel.is_cancelled() { Err(PipelineError::stopped(&self.cancel)) } else { Ok(()) }
     }
 
+    /// Marks of a crash that are there now are believed later, when places are made in the other repositories. Those that
+    /// appear from the first child process on are not.
+    pub(super) fn own_marks_of_others(&self) -> Result<(), Failure> {
+        let marks = Ownership { shared: vec![Unfinished::REFS.to_owned()], ..Ownership::default() };
+        for other in &self.others {
+            other.repository.own_refs(&marks)?;
+        }
+        Ok(())
+    }
+
     /// A place in each of the other repositories.
     pub(super) fn other_repos(
         &self,
@@ -145,6 +156,11 @@ impl OpenRun {
         (session, planned): (&SessionId, &Planned),
         reporter: &mut Reporter<'_>,
     ) -> Result<OtherRepo, Failure> {
+        // The lock of the run is in the repository that has the plan. Runs of this one must see that we are at work here.
+        let locks = repository.common_dir.join("arborist/locks");
+        let path = locks.join(format!("session-{}", branch.component()));
+        let lock = FileLock::try_take(&path, &format!("git arborist on {branch}"))
+            .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
         // What is configured for worktrees is meant for the repository that has the plan.
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
         let session_worktree: SessionWorktree =
@@ -185,6 +201,7 @@ impl OpenRun {
             hook,
             config_guard: ConfigGuard::default(),
             base,
+            lock,
         })
     }
 

@@ -30,6 +30,7 @@ mod ephemeral;
 mod ephemeral_consent;
 mod foreign_paths;
 mod forged_index;
+mod forged_notes;
 mod forged_objects;
 mod forged_records;
 mod frozen_plan;

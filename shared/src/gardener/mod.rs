@@ -181,7 +181,8 @@ impl<'a> Gardener<'a> {
         for other_repo in &self.other_repos {
             let names = vec![other_repo.tip.branch.to_ref()];
             let marks = format!("{}{}/", Unfinished::REFS, other_repo.tip.branch.component());
-            let owned = Ownership { names, prefixes: vec![marks], bases: Vec::new() };
+            let shared = vec![Unfinished::REFS.to_owned()];
+            let owned = Ownership { names, prefixes: vec![marks], shared, bases: Vec::new() };
             other_repo.repository.own_refs(&owned)?;
         }
         Ok(())

@@ -86,7 +86,8 @@ pub(super) fn linked_folders(git_dir: &Path, names: &[&str]) -> Vec<PathBuf> {
     known.entry(git_dir.to_owned()).or_insert_with(|| if has_begun() { Vec::new() } else { find() }).clone()
 }
 
-fn has_begun() -> bool {
+/// Whether one has.
+pub(super) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 

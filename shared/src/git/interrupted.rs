@@ -7,8 +7,10 @@
 use std::{
     collections::HashSet,
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use super::{
@@ -19,6 +21,15 @@ use crate::{
     process::ProcessError,
     safe_files,
 };
+
+/// The refs that hold files which were written over, and that were not reported yet.
+static SAVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The refs under which this process has saved files of a checkout since this was asked last.
+#[must_use]
+pub fn take_saved_files() -> Vec<String> {
+    std::mem::take(&mut SAVED.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// The note of one update.
 #[derive(Debug)]
@@ -62,6 +73,9 @@ impl Repository {
     pub(super) fn undo_update(&self, branch: &BranchName, place: &Path, tip: Oid) -> Result<(), GitError> {
         let name = self.update_ref_of(branch, place);
         let Some(to) = self.find_ref(&name)? else { return Ok(()) };
+        if !self.is_own_note(&name, to) {
+            return self.set_note_aside(&name, to);
+        }
         // Where the branch has moved, the update was complete, or somebody else has brought the checkout elsewhere.
         if to != tip && self.is_ancestor(tip, to)? {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
@@ -98,8 +112,8 @@ pub(super) struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Takes back what it has written. Files that are not exactly its own stay; those that it may have begun to write are
-    /// saved first.
+    /// Takes back what it has written. Files that are not exactly its own stay. All that is replaced or removed is saved
+    /// first: whoever can write a ref can claim that an update was interrupted which never began.
     pub(super) fn undo(&self) -> Result<(), GitError> {
         let [before, after] = [self.here.tree_of(self.from)?, self.here.tree_of(self.to)?];
         let changes = self.here.changes(before, after)?;
@@ -107,6 +121,7 @@ impl Update<'_> {
             changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
         if self.is_index_of(&changes)? {
             // The index came last, so all files are there: git itself takes the update back, and knows what is the user's.
+            self.save(&changes.iter().collect::<Vec<_>>())?;
             let ended = self.here.bring_to((self.to, self.from), &["submodule.recurse=false"])?;
             return ended.map_err(|complaint| GitError::Failed { command: "read-tree".into(), complaint });
         }
@@ -120,13 +135,13 @@ impl Update<'_> {
         if begun.is_empty() && !changes.iter().any(has_written) {
             return Ok(());
         }
-        self.save(&begun)?;
         let is_touched = |change: &TreeChange| {
             done.contains(&change.path)
                 || begun.iter().any(|begun| begun.path == change.path)
                 || (change.before.is_some() && self.path_of(change).symlink_metadata().is_err())
         };
         let touched: Vec<TreeChange> = changes.iter().filter(|change| is_touched(change)).cloned().collect();
+        self.save(&touched.iter().collect::<Vec<_>>())?;
         self.here.put_back(before, &touched)?;
         self.remove_empty_folders(&touched);
         self.here.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
@@ -177,24 +192,32 @@ impl Update<'_> {
         Ok(is_shorter && safe_files::read(&path).is_ok_and(|part| whole.starts_with(&part)))
     }
 
-    /// Keeps files under a ref before they are written over.
+    /// Keeps those of these files that are in the checkout under a ref, before they are written over. What cannot be read
+    /// must not be written over.
     fn save(&self, files: &[&TreeChange]) -> Result<(), GitError> {
-        if files.is_empty() {
-            return Ok(());
-        }
         let mut kept = Vec::new();
         for change in files {
-            let content = safe_files::read(&self.path_of(change)).unwrap_or_default();
+            let read = read_entry(&self.path_of(change));
+            let found = read.map_err(|source| ProcessError { program: "git".into(), source })?;
+            let Some((mode, content)) = found else { continue };
             let blob = self.here.write_blob(&content)?;
-            kept.push(TreeChange { after: Some((0o100_644, blob)), ..(*change).clone() });
+            kept.push(TreeChange { after: Some((mode, blob)), ..(*change).clone() });
+        }
+        if kept.is_empty() {
+            return Ok(());
         }
         let tree = self.here.tree_with(self.here.tree_of(self.from)?, &kept)?;
-        let message = "files that an interrupted landing had begun to write\n";
+        let message = "files that an interrupted landing had written, or begun to write\n";
         let new = NewCommit { tree, parent: self.from, message, author: None };
         let commit = self.here.write_commit(new, Signing::No)?;
         let name = format!("refs/arborist/saved/landing/{}/{}", self.branch.component(), commit.short());
-        let save = RefMove { name: &name, new: Some(commit), old: None };
-        self.here.move_refs(&[save], "arborist: saved")
+        // The same files were saved within the same second.
+        if self.here.find_ref(&name)? != Some(commit) {
+            let save = RefMove { name: &name, new: Some(commit), old: None };
+            self.here.move_refs(&[save], "arborist: saved")?;
+        }
+        SAVED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Ok(())
     }
 
     /// Folders that the update has made for its files. One that holds something else stays.
@@ -209,4 +232,18 @@ impl Update<'_> {
             }
         }
     }
+}
+
+/// The mode and the content of a file or a link, `None` if there is neither.
+fn read_entry(path: &Path) -> std::io::Result<Option<(u32, Vec<u8>)>> {
+    let Ok(found) = path.symlink_metadata() else { return Ok(None) };
+    if found.is_symlink() {
+        let target = fs::read_link(path)?;
+        return Ok(Some((0o120_000, target.as_os_str().as_bytes().to_vec())));
+    }
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let is_program = found.permissions().mode() & 0o111 != 0;
+    Ok(Some((if is_program { 0o100_755 } else { 0o100_644 }, safe_files::read(path)?)))
 }

@@ -15,12 +15,14 @@ use std::{
 use super::{
     GitError, RefMove, Repository,
     followed::{Followed, Landings, last_before_claims},
-    identity::note_child,
+    identity::{has_begun, note_child},
     loose::{Loose, PackedStamp},
+    moved_refs::{Found, restore, save, take_off},
+    notes_of_others::OtherDrivers,
     packed::SoundPacked,
     stale,
 };
-use crate::name::{BranchName, Oid, digest};
+use crate::name::{BranchName, Oid};
 
 /// The tables of this process, by the common git directory of their repository.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
@@ -38,6 +40,10 @@ struct Table {
     names: BTreeSet<String>,
     /// All refs whose names begin so are owned.
     prefixes: BTreeSet<String>,
+    /// The same where other drivers write too.
+    shared: BTreeSet<String>,
+    /// What is known of those.
+    others: OtherDrivers,
     /// A ref that appears under a prefix and holds nothing beyond these refs was made by the user to work there.
     bases: BTreeSet<String>,
     /// Where owned refs are, as far as they are there.
@@ -54,15 +60,6 @@ struct Table {
     followed: BTreeMap<String, Followed>,
 }
 
-/// Where a ref was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// At an object.
-    At(Oid),
-    /// It leads to another ref, or is no ref at all.
-    Odd,
-}
-
 /// What a run owns of a repository.
 #[derive(Debug, Clone, Default)]
 pub struct Ownership {
@@ -70,6 +67,8 @@ pub struct Ownership {
     pub names: Vec<String>,
     /// How full names begin.
     pub prefixes: Vec<String>,
+    /// How full names begin of refs that other drivers write, too. What no driver wrote there is taken away.
+    pub shared: Vec<String>,
     /// The run's own branch, and others that a new branch of the user's may begin at.
     pub bases: Vec<String>,
 }
@@ -144,16 +143,20 @@ impl Repository {
         let prefixes: Vec<String> = wanted.prefixes.iter().cloned().chain([REPLACED.to_owned()]).collect();
         let new: Vec<String> = (wanted.names.iter().filter(|name| !table.names.contains(*name)))
             .chain(prefixes.iter().filter(|prefix| !table.prefixes.contains(*prefix)))
+            .chain(wanted.shared.iter().filter(|prefix| !table.shared.contains(*prefix)))
             .cloned()
             .collect();
+        let shared_before = table.shared.clone();
         table.bases.extend(wanted.bases.iter().cloned());
         if new.is_empty() {
             return Ok(());
         }
         table.names.extend(wanted.names.iter().cloned());
         table.prefixes.extend(prefixes);
+        table.shared.extend(wanted.shared.iter().cloned());
         for (name, found) in table.scan(self)? {
             let is_new = new.iter().any(|new| name == *new || name.starts_with(new.as_str()));
+            let is_new = is_new && !shared_before.iter().any(|known| name.starts_with(known.as_str()));
             if let (true, Found::At(target)) = (is_new, found) {
                 table.values.insert(name, target);
             }
@@ -186,6 +189,9 @@ impl Repository {
         // Whatever somebody has made of it by now is not the doing of this child alone.
         let mended = self.mend_packed_refs(&mut table.sound);
         table.changes.extend(mended);
+        if !table.shared.is_empty() {
+            table.others.look(self);
+        }
         RefWatch { repository: self.clone(), known: table.changes.len() }
     }
 
@@ -270,7 +276,16 @@ impl Repository {
 }
 
 impl OwnedRefs {
-    fn of(repository: &Repository) -> Self {
+    /// Whether a note is where this process left it, or where it was before the first child process.
+    pub(super) fn knows_note(&self, name: &str, target: Oid) -> bool {
+        let table = self.lock();
+        if !table.owns(name) {
+            return !has_begun();
+        }
+        table.values.get(name) == Some(&target) && !table.others.wrote(name)
+    }
+
+    pub(super) fn of(repository: &Repository) -> Self {
         let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
@@ -282,6 +297,10 @@ impl OwnedRefs {
 
 impl Table {
     fn owns(&self, name: &str) -> bool {
+        self.owns_alone(name) || self.shared.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    }
+
+    fn owns_alone(&self, name: &str) -> bool {
         self.names.contains(name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }
 
@@ -298,6 +317,7 @@ impl Table {
         if !self.owns(name) {
             return;
         }
+        self.others.forget(name);
         match to {
             Some(to) => drop(self.values.insert(name.to_owned(), to)),
             None => drop(self.values.remove(name)),
@@ -368,6 +388,9 @@ impl Table {
                 && found.get(**name).copied() != self.values.get(**name).map(|target| Found::At(*target))
         };
         let moved: Vec<String> = names.iter().filter(is_elsewhere).map(|name| (*name).clone()).collect();
+        let is_shared = |name: &String| self.owns(name) && !self.owns_alone(name);
+        let (shared, moved): (Vec<String>, Vec<String>) = moved.into_iter().partition(is_shared);
+        self.inspect_shared(repository, shared, &found)?;
         // What stands in the way of a name goes first: a file cannot be where a folder must be.
         let (intruders, missing): (Vec<String>, Vec<String>) =
             moved.into_iter().partition(|name| !self.values.contains_key(name));
@@ -377,10 +400,43 @@ impl Table {
         Ok(())
     }
 
+    /// Takes away what no driver wrote. What is gone was ended by whoever began it.
+    fn inspect_shared(
+        &mut self,
+        repository: &Repository,
+        names: Vec<String>,
+        found: &BTreeMap<String, Found>,
+    ) -> Result<(), GitError> {
+        let (left, gone): (Vec<String>, Vec<String>) =
+            names.into_iter().partition(|name| found.contains_key(name));
+        for name in gone {
+            self.values.remove(&name);
+            self.others.forget(&name);
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        // A driver takes its notes away before it gives up its lock. So a note that is there before the locks are looked at
+        // and after that was written by one whose lock was seen, or by no driver.
+        let is_anybody_here = self.others.look(repository);
+        let again = self.scan(repository)?;
+        for name in left.iter().filter(|name| found.get(*name) == again.get(*name)) {
+            match found.get(name) {
+                Some(Found::At(target)) if is_anybody_here || self.others.may_have_written(name) => {
+                    self.values.insert(name.clone(), *target);
+                    self.others.accept(name);
+                }
+                found => self.put_back(repository, name, found.copied()),
+            }
+        }
+        Ok(())
+    }
+
     /// All owned refs that are there. A look into the files of loose refs costs no process; git is asked where refs may
     /// be packed anew, or are kept in tables.
     fn scan(&mut self, repository: &Repository) -> Result<BTreeMap<String, Found>, GitError> {
-        let folders: BTreeSet<&str> = self.prefixes.iter().map(|prefix| folder_of(prefix)).collect();
+        let prefixes = self.prefixes.iter().chain(&self.shared);
+        let folders: BTreeSet<&str> = prefixes.map(|prefix| folder_of(prefix)).collect();
         let mut found = BTreeMap::new();
         let stamp = repository.packed_stamp();
         if repository.keeps_loose_refs {
@@ -479,52 +535,6 @@ impl Table {
         };
         name.starts_with("refs/heads/") && self.owns(name) && self.bases.iter().any(holds)
     }
-}
-
-/// Moves a target back to the last commit before what was forged, which is kept. Says so behind `words`.
-fn take_off(repository: &Repository, name: &str, (now, last): (Oid, Oid), mut words: String) -> String {
-    if let Some(under) = save(repository, name, now) {
-        let _ = write!(words, "; they are kept as {under}");
-    }
-    if let Err(error) = restore(repository, name, Some(last), Some(Found::At(now))) {
-        let _ = write!(words, "; they could not be taken off: {error}");
-    }
-    words
-}
-
-/// Keeps where a ref led, and names the ref that keeps it. What is no object cannot be kept.
-fn save(repository: &Repository, name: &str, target: Oid) -> Option<String> {
-    let mut place = name.trim_start_matches("refs/").replace('%', "%25").replace('/', "%2F");
-    if place.len() > 120 {
-        place = digest(place.as_bytes())[..32].to_owned();
-    }
-    let under = format!("refs/arborist/saved/moved/{place}-{}", target.short());
-    if repository.find_ref(&under).ok()?.is_some() {
-        return Some(under);
-    }
-    let kept = RefMove { name: &under, new: Some(target), old: None };
-    repository.move_refs_freely(&[kept], "arborist: saved").ok().map(|()| under)
-}
-
-fn restore(
-    repository: &Repository,
-    name: &str,
-    wanted: Option<Oid>,
-    found: Option<Found>,
-) -> Result<(), GitError> {
-    let old = match found {
-        Some(Found::At(target)) => Some(target),
-        Some(Found::Odd) => {
-            repository.remove_odd_ref(name)?;
-            // An older value of it may be packed.
-            repository.find_ref(name)?
-        }
-        None => None,
-    };
-    if wanted == old {
-        return Ok(());
-    }
-    repository.move_refs_freely(&[RefMove { name, new: wanted, old }], "arborist: put back")
 }
 
 /// The folder that all refs with a prefix are in.

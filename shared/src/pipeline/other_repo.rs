@@ -16,6 +16,7 @@ use crate::{
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
     name::{Attempt, RepoName, TaskId},
     plan::Task,
+    process::FileLock,
     record::{IndexUpdate, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip},
     session::OtherCommit,
 };
@@ -37,6 +38,8 @@ pub struct OtherRepo {
     pub config_guard: ConfigGuard,
     /// What the work of the task there is compared with.
     pub base: WorkBase,
+    /// Tells other runs of that repository that this one is at work there.
+    pub lock: FileLock,
 }
 
 /// Another repository in which an attempt is under way.

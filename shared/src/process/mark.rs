@@ -35,6 +35,26 @@ impl RunMark {
         (text.contains('.') && text.chars().all(fits)).then(|| Self(text.to_owned()))
     }
 
+    /// Whether the driver that gave it out is alive.
+    pub(super) fn is_of_the_living(&self) -> bool {
+        let own = self.0.rsplit('/').next().unwrap_or_default();
+        let parts: Vec<&str> = own.split('.').collect();
+        let [pid, started, _] = parts[..] else { return false };
+        pid.parse().is_ok_and(|pid| table::is_alive(pid, started))
+    }
+
+    /// Whether this environment carries a mark that this process gave out, or one of a run inside.
+    pub(super) fn is_ours_in(environment: &[u8]) -> bool {
+        let pid = std::process::id();
+        let own = format!("{pid}.{}.", table::start_of(pid));
+        environment.split(|byte| *byte == 0).any(|entry| {
+            let value = entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            value.is_some_and(|value| {
+                value.split(|byte| *byte == b'/').any(|one| one.starts_with(own.as_bytes()))
+            })
+        })
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

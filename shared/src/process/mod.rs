@@ -7,6 +7,7 @@
 mod cancel;
 mod confine;
 mod crash;
+mod drivers;
 mod ending;
 mod environment;
 mod find;
@@ -36,6 +37,7 @@ mod watch;
 pub use cancel::Cancel;
 pub use confine::Confinement;
 pub use crash::{find_dead, forget_dead};
+pub use drivers::find_other_drivers;
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
 pub use holder::Holder;

@@ -109,7 +109,8 @@ impl Remains {
         let file = crate::safe_files::open(path).ok()?;
         let identity = file.metadata().ok()?;
         let holder = read_holder(&file);
-        let mark = holder.mark.as_deref().and_then(RunMark::written);
+        // Whoever gave out the mark is dead, or the file was forged: what a living driver started is that driver's to end.
+        let mark = holder.mark.as_deref().and_then(RunMark::written).filter(|mark| !mark.is_of_the_living());
         Some(Self { file, identity, holder, mark, seen: BTreeSet::new() })
     }
 
@@ -128,22 +129,25 @@ impl Remains {
         !free
     }
 
-    /// A process is known by the lock that it shares or by the mark that it carries; by its group only while the
-    /// leader of that group is the one that was written down.
+    /// A process is known by the lock that it shares or by the mark that it carries. The file alone proves nothing: any
+    /// process of the user's can write the number of another one into it.
     fn owns(&self, process: &Process, group: Option<u32>) -> bool {
         Some(process.group) == group
             || self.mark.as_ref().is_some_and(|mark| table::carries(process.pid, mark))
             || table::shares_lock(process.pid, &self.identity)
     }
 
-    /// Where neither marks nor locks of others can be seen, a group without its leader is believed while the lock is
-    /// held.
+    /// Where neither marks nor locks of others can be seen, a group is believed while the lock is held and its leader is
+    /// the one that was written down, or is gone.
     fn sure_group(&self, all: &[Process]) -> Option<u32> {
+        if cfg!(target_os = "linux") || !self.is_locked() {
+            return None;
+        }
         let leader = self.holder.leader.as_ref()?;
-        let sure = match all.iter().find(|process| process.pid == leader.pid) {
-            Some(process) => process.started == leader.started && !leader.started.is_empty(),
-            None => cfg!(not(target_os = "linux")) && self.is_locked(),
-        };
+        let sure = all
+            .iter()
+            .find(|process| process.pid == leader.pid)
+            .is_none_or(|process| process.started == leader.started && !leader.started.is_empty());
         sure.then_some(leader.pid)
     }
 }

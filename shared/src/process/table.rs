@@ -41,6 +41,11 @@ pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
 }
 
+/// Whether process `pid` runs in something that this process started. What may not be looked at does not.
+pub(super) fn carries_ours(pid: u32) -> bool {
+    system::environment(pid).is_some_and(|environment| RunMark::is_ours_in(&environment))
+}
+
 /// Whether process `pid` shares the lock that stands on `file`.
 pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
     system::shares_lock(pid, file)

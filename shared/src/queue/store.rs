@@ -256,7 +256,7 @@ fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
 /// What the queue of a run keeps in refs: its tickets, what became of them, and what is parked for its branch.
 pub(crate) fn queue_refs(run: &BranchName) -> Ownership {
     let names = vec![run.landing_ref(), log_of(run)];
-    Ownership { names, prefixes: vec![folder_of(run)], bases: Vec::new() }
+    Ownership { names, prefixes: vec![folder_of(run)], ..Ownership::default() }
 }
 
 /// Where the tickets of a run are.

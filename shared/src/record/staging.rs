@@ -232,7 +232,8 @@ impl RunRecorder<'_> {
 /// Brings the index to the newest commit of `branch`, where a crash came between. What the user has staged since stays.
 pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
     for mark in repository.list_refs(&[&folder(branch)])? {
-        if mark.target != head && repository.is_ancestor(mark.target, head)? {
+        let is_believed = repository.is_own_note(&mark.name, mark.target);
+        if is_believed && mark.target != head && repository.is_ancestor(mark.target, head)? {
             let name = mark.name.rsplit('/').next().unwrap_or_default();
             let files = match name {
                 _ if name.starts_with(TURN) => Files::Left,

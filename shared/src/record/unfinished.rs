@@ -67,7 +67,7 @@ impl Unfinished {
         Ok(refs.iter().filter_map(|found| place(&found.name)).collect())
     }
 
-    /// What a crashed run of `branch` left.
+    /// What a crashed run of `branch` left. A mark that appeared while a child process ran is not believed.
     pub fn find_all(repository: &Repository, branch: &BranchName) -> Result<Vec<Self>, GitError> {
         let folder = Self::folder(branch);
         let refs = repository.list_refs(&[&folder])?;
@@ -77,6 +77,7 @@ impl Unfinished {
         };
         let found = refs.into_iter().filter_map(|found| {
             let (task, attempt) = parse(&found.name)?;
+            repository.is_own_note(&found.name, found.target).then_some(())?;
             Some(Self { name: found.name, task, attempt, before: found.target })
         });
         Ok(found.collect())

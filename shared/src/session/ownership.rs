@@ -7,14 +7,19 @@ use crate::{
     record::Unfinished,
 };
 
-/// The task branches of the run of `run`, the records of its session and its marks of unfinished work. Its own branch is
-/// not among them: others commit to it at any time, and where it is owned, the steps in its checkout look after it.
+/// The task branches of the run of `run`, the records of its session and its marks of unfinished work. Marks of other runs
+/// are watched, too: after a crash they are believed. Its own branch is not among them: others commit to it at any time, and where it is owned, the steps in its checkout look after it.
 #[must_use]
 pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     let records = session.into_iter().flat_map(|session| [ref_of(session), transcript_ref_of(session)]);
     let mut prefixes = vec![run.task_refs(), format!("{}{}/", Unfinished::REFS, run.component())];
     prefixes.extend(marks_of_tasks(run));
-    Ownership { names: records.collect(), prefixes, bases: vec![run.to_ref()] }
+    Ownership {
+        names: records.collect(),
+        prefixes,
+        shared: vec![Unfinished::REFS.to_owned()],
+        bases: vec![run.to_ref()],
+    }
 }
 
 /// How the marks of attempts on task branches begin. The name of a very long branch is cut, and tells nothing.

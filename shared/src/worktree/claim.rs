@@ -268,7 +268,7 @@ impl Pool {
         let made = self.repository.add_worktree(path, commit, reason);
         let found = self.repository.list_worktrees();
         if let Err(error) = made {
-            self.mend_half_made()?;
+            self.mend_unmade(path)?;
             return Err(error.into());
         }
         self.note_made();

@@ -1,7 +1,7 @@
 //! A note of the worktree that is being made, so that one who comes after a crash knows that what is half made is ours.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
@@ -31,20 +31,33 @@ impl Pool {
         let _ = safe_files::remove(&self.journal());
     }
 
-    /// Removes what one who was killed while making a worktree left. What is whole stays: it is a free lane.
+    /// Removes what one who was killed while making a worktree left. What is whole stays: it is a free lane. Whoever can
+    /// write the note can name any path, so only a place where worktrees of ours are made is believed.
     pub(super) fn mend_half_made(&self) -> Result<(), WorktreeError> {
         let Ok(bytes) = safe_files::read(&self.journal()) else {
             return Ok(());
         };
         let path = PathBuf::from(OsString::from_vec(bytes));
-        if !self.is_registered(&path) {
-            thread::sleep(SETTLE);
-        }
-        if !self.is_registered(&path) {
-            self.remove_remains(&path)?;
+        // The parent of "folder/.." is the folder too.
+        if path.file_name().is_some() && self.places.is_place(&path) {
+            self.mend(&path)?;
         }
         self.note_made();
         Ok(())
+    }
+
+    /// The same for a worktree that this process failed to make.
+    pub(super) fn mend_unmade(&self, path: &Path) -> Result<(), WorktreeError> {
+        self.mend(path)?;
+        self.note_made();
+        Ok(())
+    }
+
+    fn mend(&self, path: &Path) -> Result<(), WorktreeError> {
+        if !self.is_registered(path) {
+            thread::sleep(SETTLE);
+        }
+        if self.is_registered(path) { Ok(()) } else { self.remove_remains(path) }
     }
 
     fn is_registered(&self, path: &Path) -> bool {
@@ -59,13 +72,25 @@ impl Pool {
 
     /// A worktree that was never filled has nothing in it but its `.git` file. Anything else is not removed.
     fn remove_remains(&self, path: &Path) -> Result<(), WorktreeError> {
-        for git_dir in self.half_made_homes(path) {
-            let removed = self.repository.change_homes(|| safe_files::remove_all(&git_dir));
-            removed.map_err(WorktreeError::file("remove", &git_dir))?;
+        let homes = self.half_made_homes(path);
+        for git_dir in &homes {
+            let removed = self.repository.change_homes(|| safe_files::remove_all(git_dir));
+            removed.map_err(WorktreeError::file("remove", git_dir))?;
         }
-        let _ = safe_files::remove(&path.join(".git"));
+        let link = path.join(".git");
+        if safe_files::read(&link).is_ok_and(|text| self.leads_nowhere(&text)) {
+            let _ = safe_files::remove(&link);
+        }
         let _ = safe_files::remove_folder(path);
         Ok(())
+    }
+
+    /// Whether a `.git` file names a git directory of this repository's worktrees that is not there.
+    fn leads_nowhere(&self, link: &[u8]) -> bool {
+        let Some(home) = link.strip_prefix(b"gitdir: ") else { return link.trim_ascii().is_empty() };
+        let home = Path::new(OsStr::from_bytes(home.trim_ascii_end()));
+        let is_here = home.parent() == Some(&self.repository.common_dir.join("worktrees"));
+        is_here && home.symlink_metadata().is_err()
     }
 
     /// The git directories that were being made for a worktree at `path`: those that name it, and those of its name
@@ -73,12 +98,31 @@ impl Pool {
     fn half_made_homes(&self, path: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let entries = fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten();
+        let has_head = self.repository.list_worktrees().unwrap_or_default();
+        let has_head = has_head.iter().any(|worktree| worktree.path == path && worktree.head.is_some());
         let is_ours = |home: &PathBuf| match safe_files::read(&home.join("gitdir")) {
             Ok(file) if !file.trim_ascii().is_empty() => {
-                file.trim_ascii_end() == path.join(".git").as_os_str().as_bytes()
+                file.trim_ascii_end() == path.join(".git").as_os_str().as_bytes() && !has_head
             }
             _ => home.file_name().is_some_and(|file| file.as_encoded_bytes().starts_with(name)),
         };
-        entries.flatten().map(|entry| entry.path()).filter(is_ours).collect()
+        let homes = entries.flatten().map(|entry| entry.path());
+        homes.filter(|home| is_half_made(home) && is_ours(home)).collect()
+    }
+}
+
+/// Whether a git directory is one that git was making for us. Git locks it with our reason before it writes anything else,
+/// and gives it an index last.
+fn is_half_made(home: &Path) -> bool {
+    if home.join("index").symlink_metadata().is_ok() {
+        return false;
+    }
+    match safe_files::read(&home.join("locked")) {
+        // All reasons of ours begin with the same word. A cut write leaves a part of one, or nothing.
+        Ok(reason) => {
+            let own = super::REASON.as_bytes();
+            reason.starts_with(own) || own.starts_with(&reason)
+        }
+        Err(_) => safe_files::list(home).is_ok_and(|entries| entries.is_empty()),
     }
 }

@@ -40,7 +40,7 @@ impl Pool {
         }
         self.note_making(&path)?;
         if let Err(error) = self.repository.add_worktree(&path, saved.head, super::REASON) {
-            self.mend_half_made()?;
+            self.mend_unmade(&path)?;
             return Err(error.into());
         }
         self.note_made();
