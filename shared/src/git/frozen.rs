@@ -468,7 +468,7 @@ fn frozen() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<FrozenSettings>>> {
     FROZEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Copies that were replaced.
+/// Folders that are only to be removed at the end, such as copies that were replaced.
 fn retired() -> MutexGuard<'static, Vec<PathBuf>> {
     static RETIRED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -481,6 +481,19 @@ pub fn remove_frozen() {
     for dir in copies.into_values().map(|copy| copy.dir.clone()).chain(retired) {
         let _ = safe_files::remove_all(&dir);
     }
+}
+
+/// A new folder for something else that lasts as long as this process.
+pub(super) fn new_scratch_folder(common_dir: &Path) -> io::Result<PathBuf> {
+    let folder = new_folder(common_dir)?;
+    retired().push(folder.clone());
+    Ok(folder)
+}
+
+/// The folders that are to be removed at the end.
+#[cfg(test)]
+pub(super) fn retired_folders() -> Vec<PathBuf> {
+    retired().clone()
 }
 
 /// A new folder for a copy: in the user's state, else among temporary files, else in the repository itself.

@@ -4,7 +4,8 @@
 use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
-    GitCommand, GitError, PrivateIndex, Repository, UncommittedPath, command::checked, index_file::has_hidden,
+    GitCommand, GitError, PrivateIndex, Repository, UncommittedPath, command::checked,
+    index_format::has_hidden,
 };
 use crate::{name::ObjectFormat, process::Awaited};
 

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitError, KnownIndex, Repository, Stamp, TreeChange, index_file::has_hidden};
+use super::{GitError, KnownIndex, Repository, Stamp, TreeChange, index_format::has_hidden};
 use crate::safe_files;
 
 /// The file of an index of our own, removed when dropped.

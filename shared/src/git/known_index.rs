@@ -21,7 +21,7 @@ use std::{
 use super::{
     GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
     index_entries::{FileFacts, IndexEntries},
-    index_file::LARGEST,
+    index_format::LARGEST,
     install::give_to_readers_of,
     locks,
     misplaced::is_sparse,

@@ -1,16 +1,20 @@
 //! Objects by id, many in one call.
 
-use super::{GitError, RawCommit, Repository, command::checked};
+use super::{
+    GitError, RawCommit, Repository,
+    command::checked,
+    odb::{StoredKind, StoredObject},
+};
 use crate::name::{ObjectKind, Oid};
 
-/// So many are asked for one after the other; for more a git of their own is started.
+/// So many are read one after the other; for more a git is started, which keeps what it has unpacked of others.
 const FEW: usize = 16;
 
 impl Repository {
     /// The exact bytes of these commits, in order. All of them must exist, and be what their ids say: git itself does not
     /// hash what it reads.
     pub fn load_commits(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
-        let commits = if ids.len() <= FEW {
+        let commits = if ids.len() <= FEW && self.reads_objects_in_process() {
             ids.iter().map(|id| self.load_commit(*id)).collect::<Result<_, _>>()?
         } else {
             self.load_many(ids)?
@@ -29,16 +33,43 @@ impl Repository {
     }
 
     fn load_many(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
-        let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
-        let command = self.git("cat-file").arg("--batch");
-        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
-        let mut rest = printed.as_slice();
-        ids.iter()
-            .map(|id| {
-                let content = take_object(&mut rest, id, "commit")?;
+        let found = self.ask_git_for_objects(ids, ObjectKind::Commit.as_str())?;
+        let commit = |(id, found): (&Oid, Option<StoredObject>)| match found {
+            Some(StoredObject { kind: StoredKind::Known(ObjectKind::Commit), content }) => {
                 Ok(RawCommit::new(*id, content))
-            })
-            .collect()
+            }
+            _ => Err(GitError::Unknown(id.to_string(), ObjectKind::Commit.as_str())),
+        };
+        ids.iter().zip(found).map(commit).collect()
+    }
+
+    /// The object with this id, as git reads it. git does not hash what it reads, so that is done here.
+    pub(super) fn ask_git_for_object(
+        &self,
+        id: Oid,
+        name: &'static str,
+    ) -> Result<Option<StoredObject>, GitError> {
+        let found = self.ask_git_for_objects(&[id], name)?.pop().flatten();
+        let is_false = found.as_ref().is_some_and(|found| match found.kind {
+            StoredKind::Known(kind) => Oid::of(kind, &found.content, id.format()) != id,
+            StoredKind::Tag => false,
+        });
+        if is_false { Err(GitError::Corrupt(id.to_string(), name)) } else { Ok(found) }
+    }
+
+    /// The objects with these ids, in order, as one git process reads them. Nothing is hashed.
+    fn ask_git_for_objects(
+        &self,
+        ids: &[Oid],
+        name: &'static str,
+    ) -> Result<Vec<Option<StoredObject>>, GitError> {
+        let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
+        let command = self.git("cat-file").args(["--batch", "--buffer"]);
+        let printed = command.finish_with(&input.into_bytes())?.stdout;
+        let mut rest = printed.as_slice();
+        // It ends where it cannot read a file.
+        let corrupt = |id: &Oid| GitError::Corrupt(id.to_string(), name);
+        ids.iter().map(|id| take_object(&mut rest, id).ok_or_else(|| corrupt(id))).collect()
     }
 
     /// The blob at `path` in a commit, if there is one.
@@ -90,16 +121,23 @@ impl Repository {
     }
 }
 
-/// Cuts one record `<id> <kind> <size>LF<content>LF` from the front of `rest`.
-fn take_object(rest: &mut &[u8], id: &Oid, kind: &'static str) -> Result<Vec<u8>, GitError> {
-    let missing = || GitError::Unknown(id.to_string(), kind);
-    let end = memchr::memchr(b'\n', rest).ok_or_else(missing)?;
-    let header = std::str::from_utf8(&rest[..end]).map_err(|_| missing())?;
-    let size: usize = header
-        .strip_prefix(&format!("{id} {kind} "))
-        .and_then(|size| size.parse().ok())
-        .ok_or_else(missing)?;
-    let content = rest.get(end + 1..end + 1 + size).ok_or_else(missing)?.to_vec();
-    *rest = rest.get(end + 2 + size..).unwrap_or_default();
-    Ok(content)
+/// Cuts one answer from the front of `rest`: `<id> <kind> <size>LF<content>LF`, or `<id> missing`.
+fn take_object(rest: &mut &[u8], id: &Oid) -> Option<Option<StoredObject>> {
+    let end = memchr::memchr(b'\n', rest)?;
+    let header = std::str::from_utf8(&rest[..end]).ok()?.strip_prefix(&format!("{id} "))?;
+    *rest = &rest[end + 1..];
+    if header == "missing" {
+        return Some(None);
+    }
+    let (kind, size) = header.split_once(' ')?;
+    let kind = match kind {
+        "blob" => StoredKind::Known(ObjectKind::Blob),
+        "tree" => StoredKind::Known(ObjectKind::Tree),
+        "commit" => StoredKind::Known(ObjectKind::Commit),
+        _ => StoredKind::Tag,
+    };
+    let size = size.parse().ok()?;
+    let content = rest.get(..size)?.to_vec();
+    *rest = rest.get(size + 1..)?;
+    Some(Some(StoredObject { kind, content }))
 }

@@ -1,35 +1,16 @@
 //! The object database: objects are read and written by their ids.
 //!
 //! libgit2 does it in this process, which costs microseconds where a git process costs milliseconds, and it refuses an
-//! object whose content does not match its id. Where libgit2 cannot be used, a git process that stays open answers behind
-//! the same functions: in repositories with SHA-256 ids or with an extension that libgit2 does not know (partial clones,
-//! reftable), and where the configuration or the environment asks for something that only git does.
+//! object whose content does not match its id. Where libgit2 cannot be used, a git process answers behind the same functions, and
+//! what it says is hashed here: where the environment names other folders of objects, where settings ask for something that only
+//! git does when it writes, and where libgit2 fails.
 
-use std::{
-    env, fmt,
-    path::Path,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
+use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, ObjectType, RepositoryOpenFlags};
+use git2::{ErrorCode, ObjectType};
 
-use super::{GitError, Repository};
-use crate::name::{ObjectFormat, ObjectKind, Oid};
-
-/// Where git looks for objects besides the repository's own folder, for example while a hook checks a push.
-const OTHER_FOLDERS: [&str; 2] = ["GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"];
-/// Settings about written objects that libgit2 does not follow.
-const SETTINGS_FOR_GIT_ONLY: [&str; 2] = ["core.fsync", "core.sharedRepository"];
-
-/// libgit2's view of the objects of a repository, opened when it is needed first. Copies share it.
-#[derive(Clone, Default)]
-pub(super) struct ObjectDatabase(Arc<OnceLock<Option<Mutex<git2::Repository>>>>);
-
-impl fmt::Debug for ObjectDatabase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ObjectDatabase").finish_non_exhaustive()
-    }
-}
+use super::{GitError, Repository, command::checked, open_objects::libgit2_format, write::id_of};
+use crate::name::{ObjectKind, Oid};
 
 /// An object as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,48 +28,10 @@ pub(super) enum StoredKind {
     Tag,
 }
 
-impl ObjectDatabase {
-    /// Runs `action` with libgit2's object database; `None` where libgit2 cannot be used.
-    fn with<T>(&self, repository: &Repository, action: impl FnOnce(&git2::Odb<'_>) -> T) -> Option<T> {
-        self.with_repository(repository, |opened| opened.odb().ok().map(|odb| action(&odb)))?
-    }
-
-    fn with_repository<T>(
-        &self,
-        repository: &Repository,
-        action: impl FnOnce(&git2::Repository) -> T,
-    ) -> Option<T> {
-        let opened = self.0.get_or_init(|| open(repository).map(Mutex::new));
-        let opened = opened.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(action(&opened))
-    }
-}
-
-fn open(repository: &Repository) -> Option<git2::Repository> {
-    if repository.format != ObjectFormat::Sha1 || OTHER_FOLDERS.iter().any(|name| env::var_os(name).is_some())
-    {
-        return None;
-    }
-    let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT | RepositoryOpenFlags::BARE;
-    let no_ceiling: [&Path; 0] = [];
-    let opened = git2::Repository::open_ext(&repository.common_dir, flags, no_ceiling).ok()?;
-    let config = opened.config().ok()?;
-    if SETTINGS_FOR_GIT_ONLY.iter().any(|name| config.get_entry(name).is_ok()) {
-        return None;
-    }
-    // Whoever writes a tree has just written what is new in it. To look for every other file of it takes as long as all the
-    // rest, and what is new is hashed before it counts.
-    git2::opts::strict_object_creation(false);
-    // Only reading an object's file each time shows whether it is true. With a cache, small trees and commits would come from memory.
-    git2::opts::enable_caching(false);
-    // Only the objects are kept: what an agent writes into the configuration later is never read by libgit2.
-    git2::Repository::from_odb(opened.odb().ok()?).ok()
-}
-
 impl Repository {
     /// Whether libgit2 reads the objects. Otherwise each of them costs a question to a git process.
     pub(super) fn reads_objects_in_process(&self) -> bool {
-        self.objects.with(self, |_| ()).is_some()
+        self.objects.read(self, |_| ()).is_some()
     }
 
     /// The content of an object; `None` if there is none with this id, or one of another kind.
@@ -106,8 +49,7 @@ impl Repository {
         if is_special {
             return Err(GitError::Corrupt(id.to_string(), name));
         }
-        let read = |odb: &git2::Odb<'_>| read(odb, id);
-        match self.objects.with(self, read) {
+        match self.objects.read(self, |odb| read(odb, id)) {
             Some(Ok(found)) => Ok(found),
             Some(Err(error)) if error.code() == ErrorCode::HashsumMismatch => {
                 Err(GitError::Corrupt(id.to_string(), name))
@@ -121,22 +63,29 @@ impl Repository {
     pub(super) fn write_object(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
         self.homes.iter().try_for_each(super::identity::GitDirId::require)?;
         let id = Oid::of(kind, content, self.format);
-        let write = |odb: &git2::Odb<'_>| odb.write(object_type(kind), content);
-        match self.objects.with(self, write) {
+        let write = |opened: &git2::Repository| opened.odb()?.write(object_type(kind), content);
+        match self.objects.write(self, write) {
             Some(Ok(written)) if written.as_bytes() == id.as_bytes() => Ok(id),
-            _ => self.have_git_write(kind, id, content),
+            _ => self.have_git_write(kind, content),
         }
+    }
+
+    /// What is stored was made by us from what is there already, so that no other form is asked of it.
+    fn have_git_write(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
+        let command = self.change("hash-object").args(["-w", "--literally", "-t", kind.as_str(), "--stdin"]);
+        id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
     }
 
     /// The tree that an index of our own holds. It is not asked whether all of its files are stored.
     pub(super) fn write_tree_of(&self, index: &Path) -> Option<Oid> {
-        let write = |objects: &git2::Repository| git2::Index::open(index)?.write_tree_to(objects);
-        let written = self.objects.with_repository(self, write)?;
+        let format = libgit2_format(self.format);
+        let write = |opened: &git2::Repository| git2::Index::open_ext(index, format)?.write_tree_to(opened);
+        let written = self.objects.write(self, write)?;
         Oid::from_bytes(written.ok()?.as_bytes())
     }
 
     /// Where the file of an object is, unless it is packed.
-    pub(super) fn loose_file(&self, id: Oid) -> std::path::PathBuf {
+    pub(super) fn loose_file(&self, id: Oid) -> PathBuf {
         let id = id.to_string();
         self.common_dir.join("objects").join(&id[..2]).join(&id[2..])
     }
@@ -172,41 +121,60 @@ mod tests {
     use super::*;
     use crate::process::Program;
 
-    /// A repository after these commands. Objects with SHA-1 ids are read by libgit2, others by git.
-    fn repository(format: &str, script: &str) -> (tempfile::TempDir, Repository) {
-        let folder = tempfile::tempdir().unwrap();
-        let begin = format!(
-            "git init -q -b main --object-format={format} . && git config user.name A && git config user.email a@example.com"
-        );
-        run(folder.path(), &format!("{begin} && {script}"));
-        let repository = Repository::open_at(folder.path()).unwrap();
-        (folder, repository)
+    /// How a repository is made, and whether libgit2 reads and writes its objects.
+    const FORMS: [(&str, [bool; 2]); 7] = [
+        ("git init -q -b main .", [true, true]),
+        ("git init -q -b main --object-format=sha256 .", [true, true]),
+        ("git init -q -b main --ref-format=reftable .", [true, true]),
+        ("git init -q -b main --ref-format=reftable --object-format=sha256 .", [true, true]),
+        ("git init -q -b main . && git config core.fsync all", [true, false]),
+        // An extension that changes nothing, and that libgit2 does not know.
+        (
+            "git init -q -b main . && git config core.repositoryFormatVersion 1 && git config extensions.noop-v1 1",
+            [false, false],
+        ),
+        ("git init -q -b main --object-format=sha256 . && git config extensions.noop-v1 1", [false, false]),
+    ];
+
+    /// A repository of each form after these commands, but for those forms that git does not know.
+    fn repositories(script: &str) -> impl Iterator<Item = (&'static str, tempfile::TempDir, Repository)> {
+        FORMS.into_iter().filter_map(move |(form, uses_libgit2)| {
+            let folder = tempfile::tempdir().unwrap();
+            let made = try_to_run(folder.path(), form);
+            if form.contains("--ref-format") && made.is_none() {
+                eprintln!("skipped: this git has no tables of refs");
+                return None;
+            }
+            let author = "git config user.name A && git config user.email a@example.com";
+            run(folder.path(), &format!("{author} && {script}"));
+            let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
+            let writes = repository.objects.write(&repository, |_| ()).is_some();
+            assert_eq!([repository.reads_objects_in_process(), writes], uses_libgit2, "{form}");
+            Some((form, folder, repository))
+        })
+    }
+
+    fn try_to_run(dir: &Path, script: &str) -> Option<String> {
+        let program = Program::new("sh").args(["-ec", script]).dir(dir);
+        let ended = program.env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
+        ended.status.success().then(|| String::from_utf8(ended.stdout).unwrap())
     }
 
     fn run(dir: &Path, script: &str) -> String {
-        let program = Program::new("sh").args(["-ec", script]).dir(dir);
-        let ended = program.env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
-        assert!(ended.status.success(), "{script}: {}", ended.complaint());
-        String::from_utf8(ended.stdout).unwrap()
-    }
-
-    fn uses_libgit2(repository: &Repository) -> bool {
-        repository.reads_objects_in_process()
+        try_to_run(dir, script).unwrap_or_else(|| panic!("{script} failed"))
     }
 
     const SCRIPT: &str = "mkdir -p a/b && echo 1 > a/b/c && echo 2 > a-b && ln -s a-b link && git add -A && git commit -qm 1 &&
         git rm -qr a/b && mkdir -p a && echo 3 > a/b && chmod +x a-b && echo 4 > a.b && git add -A && git commit -qm 2";
 
     #[test]
-    fn both_ways_of_reading_give_what_git_gives() {
-        for format in ["sha1", "sha256"] {
-            let (folder, repository) = repository(format, SCRIPT);
-            assert_eq!(uses_libgit2(&repository), format == "sha1");
+    fn every_way_of_reading_gives_what_git_gives() {
+        for (form, folder, repository) in repositories(SCRIPT) {
             let [old, new] = ["HEAD~", "HEAD"].map(|name| repository.require_commit(name).unwrap());
             let [old, new] = [old, new].map(|commit| repository.tree_of(commit).unwrap());
             assert_eq!(run(folder.path(), "git rev-parse 'HEAD^{tree}'").trim(), new.to_string());
             let of_index = repository.write_tree_of(&folder.path().join(".git/index"));
-            assert_eq!(of_index, (format == "sha1").then_some(new));
+            assert!(of_index.is_none_or(|tree| tree == new), "{form}");
             let printed = run(folder.path(), "git diff-tree -r --no-renames --no-abbrev HEAD~ HEAD");
             let shown = |side: Option<(u32, Oid)>| {
                 side.unwrap_or_else(|| (0, Oid::from_bytes(&vec![0; old.as_bytes().len()]).unwrap()))
@@ -220,7 +188,7 @@ mod tests {
                 let (start, path) = line.split_once('\t').unwrap();
                 (start[..start.len() - 2].to_owned(), path.to_owned())
             });
-            assert_eq!(changes.collect::<Vec<_>>(), git.collect::<Vec<_>>(), "{format}");
+            assert_eq!(changes.collect::<Vec<_>>(), git.collect::<Vec<_>>(), "{form}");
             assert!(repository.find_entry(new, b"a/b").unwrap().is_some());
             assert!(repository.find_entry(new, b"a/b/c").unwrap().is_none());
             assert!(repository.find_entry(new, b"").unwrap().is_none());
@@ -228,25 +196,38 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_store_what_git_finds() {
-        for format in ["sha1", "sha256"] {
-            let (folder, repository) = repository(format, "true");
+    fn what_git_has_packed_is_read_in_every_way() {
+        let script = format!("{SCRIPT} && git gc -q");
+        for (form, _folder, repository) in repositories(&script) {
+            let head = repository.require_commit("HEAD").unwrap();
+            let tree = repository.tree_of(head).unwrap();
+            let blob = repository.find_entry(tree, b"a/b").unwrap().unwrap();
+            assert_eq!(repository.read_object(ObjectKind::Blob, blob).unwrap().unwrap(), b"3\n", "{form}");
+            assert_eq!(repository.load_commits(&[head, head]).unwrap().len(), 2, "{form}");
+            let all: Vec<Oid> = vec![head; 20];
+            assert_eq!(repository.load_commits(&all).unwrap().len(), 20, "{form}");
+            assert!(matches!(repository.load_commits(&[blob]), Err(GitError::Unknown(..))), "{form}");
+        }
+    }
+
+    #[test]
+    fn every_way_of_writing_stores_what_git_finds() {
+        for (form, folder, repository) in repositories("true") {
             let id = repository.write_object(ObjectKind::Blob, b"a\0b").unwrap();
             assert_eq!(
                 run(folder.path(), &format!("git cat-file blob {id} | od -An -c | tr -d ' \\n'")),
                 "a\\0b"
             );
-            assert_eq!(repository.read_object(ObjectKind::Blob, id).unwrap().unwrap(), b"a\0b");
+            assert_eq!(repository.read_object(ObjectKind::Blob, id).unwrap().unwrap(), b"a\0b", "{form}");
             assert_eq!(repository.read_object(ObjectKind::Tree, id).unwrap(), None, "another kind");
             let missing = Oid::of(ObjectKind::Blob, b"c", repository.format);
-            assert_eq!(repository.read_object(ObjectKind::Blob, missing).unwrap(), None);
+            assert_eq!(repository.read_object(ObjectKind::Blob, missing).unwrap(), None, "{form}");
         }
     }
 
     #[test]
     fn an_object_that_does_not_match_its_id_is_refused() {
-        for format in ["sha1", "sha256"] {
-            let (_folder, repository) = repository(format, "true");
+        for (form, _folder, repository) in repositories("true") {
             let [good, bad] =
                 [b"good", b"evil"].map(|text| repository.write_object(ObjectKind::Blob, text).unwrap());
             let file = repository.loose_file(good);
@@ -255,19 +236,41 @@ mod tests {
             let again = Repository::open_at(repository.top()).unwrap();
             assert!(
                 matches!(again.read_object(ObjectKind::Blob, good), Err(GitError::Corrupt(..))),
-                "{format}"
+                "{form}"
             );
+            let all: Vec<Oid> = vec![good; 20];
+            assert!(again.load_commits(&all).is_err(), "{form}");
         }
     }
 
     #[test]
-    fn settings_and_extensions_that_libgit2_does_not_know_leave_it_to_git() {
-        for setting in ["core.fsync all", "core.sharedRepository group", "extensions.partialClone origin"] {
-            let script = format!("git config core.repositoryFormatVersion 1 && git config {setting}");
-            let (_folder, repository) = repository("sha1", &script);
-            assert!(!uses_libgit2(&repository), "{setting}");
-            let id = repository.write_object(ObjectKind::Blob, b"a").unwrap();
-            assert_eq!(repository.read_object(ObjectKind::Blob, id).unwrap().unwrap(), b"a");
+    fn settings_that_libgit2_does_not_follow_leave_writing_to_git() {
+        for setting in ["core.fsync all", "core.sharedRepository group"] {
+            let folder = tempfile::tempdir().unwrap();
+            run(folder.path(), &format!("git init -q . && git config {setting}"));
+            let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
+            assert!(repository.objects.write(&repository, |_| ()).is_none(), "{setting}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_stands_in_for_a_repository_is_not_used_once_somebody_has_changed_it() {
+        let folder = tempfile::tempdir().unwrap();
+        run(
+            folder.path(),
+            "git init -q . && git config core.repositoryFormatVersion 1 && git config extensions.partialClone origin",
+        );
+        let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
+        let path =
+            repository.objects.write(&repository, |_| ()).map(|()| super::super::frozen::retired_folders());
+        let made = path.unwrap().into_iter().filter(|dir| {
+            fs::read_link(dir.join("objects")).is_ok_and(|link| link.starts_with(repository.top()))
+        });
+        let made: Vec<PathBuf> = made.collect();
+        assert_eq!(made.len(), 1);
+        fs::remove_file(made[0].join("objects")).unwrap();
+        assert!(repository.objects.write(&repository, |_| ()).is_none());
+        let id = repository.write_object(ObjectKind::Blob, b"a").unwrap();
+        assert_eq!(repository.read_object(ObjectKind::Blob, id).unwrap().unwrap(), b"a");
     }
 }

@@ -11,9 +11,9 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{GitError, HiddenMarks, KnownIndex, Repository, TreeChange};
+use super::{GitError, HiddenMarks, KnownIndex, Repository, TreeChange, open_objects::libgit2_format};
 use crate::{
-    name::{ObjectFormat, ObjectKind, Oid},
+    name::{ObjectKind, Oid},
     safe_files,
 };
 
@@ -89,7 +89,7 @@ impl Repository {
     fn apply_plainly(&self, changes: &[TreeChange]) -> Option<()> {
         let files = self.find_plain_files(changes)?;
         let draft = self.private_index("plain").ok()?;
-        let mut index = git2::Index::open(&draft.file.path).ok()?;
+        let mut index = git2::Index::open_ext(&draft.file.path, libgit2_format(self.format)).ok()?;
         for PlainFile { change, content } in &files {
             let path = Path::new(OsStr::from_bytes(&change.path));
             if is_in_the_way(&index, path) {
@@ -118,8 +118,7 @@ impl Repository {
         let is_plain = |change: &TreeChange| {
             is_plain_path(&change.path) && is_plain_side(change.before) && is_plain_side(change.after)
         };
-        let are_plain =
-            self.format == ObjectFormat::Sha1 && changes.len() <= MOST && changes.iter().all(is_plain);
+        let are_plain = changes.len() <= MOST && changes.iter().all(is_plain);
         if !are_plain || !self.stores_files_as_they_are(changes) {
             return None;
         }

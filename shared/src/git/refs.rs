@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{GitCommand, GitError, Repository, command::checked};
+use super::{GitCommand, GitError, Head, Repository, command::checked, odb::StoredKind};
 use crate::{
-    name::{BranchName, Oid},
+    name::{BranchName, ObjectKind, Oid},
     process::Awaited,
 };
 
@@ -129,9 +129,6 @@ impl Repository {
         if let Some(found) = self.glance_at_ref(name) {
             return Ok(found);
         }
-        if let Some(found) = self.ask_for_ref(name)? {
-            return Ok(found);
-        }
         let refs = self.list_refs(&[name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
@@ -164,8 +161,12 @@ impl Repository {
 
     /// The commit that `revision` names, if it names one.
     pub fn find_commit(&self, revision: &str) -> Result<Option<Oid>, GitError> {
-        if let Some(found) = self.ask_for_commit(revision)? {
-            return Ok(found);
+        if let Some(id) = self.glance_at_revision(revision)? {
+            match self.find_object(id, ObjectKind::Commit.as_str())?.map(|found| found.kind) {
+                Some(StoredKind::Known(ObjectKind::Commit)) => return Ok(Some(id)),
+                Some(StoredKind::Known(_)) | None => return Ok(None),
+                Some(StoredKind::Tag) => {}
+            }
         }
         let printed = self
             .git("rev-parse")
@@ -177,6 +178,21 @@ impl Repository {
         }
         let text = String::from_utf8_lossy(&printed.stdout);
         text.trim().parse().map(Some).map_err(|_| strange(&text))
+    }
+
+    /// The object that a whole id, `HEAD` or the full name of a ref means to git too. `None` if only git can tell.
+    fn glance_at_revision(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+        if let Ok(id) = revision.parse::<Oid>() {
+            return Ok((id.format() == self.format).then_some(id));
+        }
+        if revision != "HEAD" {
+            return Ok(self.glance_at_ref(revision).flatten());
+        }
+        Ok(match self.glance_at_head(&self.git_dir) {
+            Some(Head { branch: Some(branch), .. }) => self.find_branch(&branch)?,
+            Some(head) => head.commit,
+            None => None,
+        })
     }
 
     /// Whether `old` is `new` or one of its ancestors.

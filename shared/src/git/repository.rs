@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
-    kept::PersistentGits, odb::ObjectDatabase, register::Register, trees::ReadTrees,
+    open_objects::ObjectDatabase, ref_updater::RefUpdaters, register::Register, trees::ReadTrees,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
@@ -56,8 +56,8 @@ pub struct Repository {
     pub(super) objects: ObjectDatabase,
     /// What was read of them.
     pub(super) read_trees: ReadTrees,
-    /// The gits that stay, for all worktrees.
-    pub(super) clerks: PersistentGits,
+    /// The git processes that move refs, for all worktrees.
+    pub(super) ref_updaters: RefUpdaters,
     /// As whom commits are written.
     pub(super) authors: Authors,
     /// The worktrees, as git told them last.
@@ -173,7 +173,7 @@ impl Repository {
             is_pinned: false,
             objects: ObjectDatabase::default(),
             read_trees: ReadTrees::default(),
-            clerks: PersistentGits::default(),
+            ref_updaters: RefUpdaters::default(),
             authors: Authors::default(),
             register: Register::default(),
         })

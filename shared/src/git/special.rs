@@ -13,7 +13,7 @@ use std::{
 use super::{
     GitError, PrivateIndex, Repository,
     index_entries::{FileFacts, IndexEntries},
-    index_file::LARGEST,
+    index_format::LARGEST,
     misplaced::{has_holes, move_and_report},
     scan::{Scan, ScannedName},
 };

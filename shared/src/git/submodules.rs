@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, command::without_prefix, index_file::find_gitlinks, plain_path,
+    GitCommand, GitError, Repository, command::without_prefix, index_format::find_gitlinks, plain_path,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid},

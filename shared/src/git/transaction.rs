@@ -1,15 +1,12 @@
-//! Refs are moved many times for a task, and to start git costs more than to move them. So one git stays, and is told.
-
-use std::io::BufRead;
+//! Refs are moved in transactions.
 
 use super::{
-    GitCommand, GitError, RefMove, Repository,
+    GitError, RefMove, Repository,
     command::{checked, without_prefix},
-    kept::GitService,
     locks::{find_obstacle, wait_for},
     write::lines_of_moves,
 };
-use crate::{name::Oid, process::RunningProgram};
+use crate::name::Oid;
 
 /// What a move is called in reflogs where nothing else is said.
 const WHY: &str = "arborist";
@@ -30,7 +27,7 @@ impl Repository {
     pub(super) fn move_refs_freely(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
         let lines = lines_of_moves(self.format, moves);
         for _ in 0..LOCKS_PASSED {
-            match self.tell_mover(&lines, why)? {
+            match self.have_committed(&transaction(&lines), why)? {
                 Ok(()) => return Ok(()),
                 // It was ended before it could say anything: unless it had done it, another one is asked.
                 Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => return Ok(()),
@@ -57,25 +54,12 @@ impl Repository {
     /// Takes `HEAD` off its branch and leaves everything else as it is.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
         const WHY: &str = "arborist: free";
-        if self.tell_mover(&format!("option no-deref\nupdate HEAD {commit}\n"), WHY)?.is_ok() {
+        let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
+        if self.have_committed(&moved, WHY)?.is_ok() {
             return Ok(());
         }
         let command = self.change("update-ref").args(["--no-deref", "-m", WHY, "HEAD"]);
         command.arg(commit.to_string()).stdout().map(drop)
-    }
-
-    /// Has one transaction committed by the git that stays. If it was not, what that complained of is returned.
-    fn tell_mover(&self, commands: &str, why: &str) -> Result<Result<(), String>, GitError> {
-        let lines = transaction(commands);
-        let start = || self.converse(self.update_refs(why));
-        self.own_clerk(GitService::Move(why.to_owned())).ask(start, |running| {
-            running.tell(lines.as_bytes()).ok()?;
-            has_committed(running)
-        })
-    }
-
-    fn update_refs(&self, why: &str) -> GitCommand {
-        self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"])
     }
 
     /// Whether every ref is where it was to be.
@@ -93,18 +77,4 @@ impl Repository {
 /// heard, because we were killed, moves nothing.
 fn transaction(commands: &str) -> String {
     format!("start\n{commands}prepare\ncommit\n")
-}
-
-/// It answers to each command. Without the last answer it is not known whether anything has moved.
-fn has_committed(running: &mut RunningProgram) -> Option<()> {
-    let output = running.output()?;
-    let mut answer = String::new();
-    loop {
-        answer.clear();
-        match output.read_line(&mut answer) {
-            Ok(0) | Err(_) => return None,
-            Ok(_) if answer.trim_end() == "commit: ok" => return Some(()),
-            Ok(_) => {}
-        }
-    }
 }
