@@ -93,6 +93,9 @@ const HARMLESS: [&str; 11] = [
     "write-tree",
 ];
 
+/// Commands that write to the files of one worktree and to no others.
+const SETTLED: [&str; 6] = ["checkout", "checkout-index", "clean", "read-tree", "reset", "restore"];
+
 /// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
 const LOCKS_PASSED: usize = 5;
 
@@ -152,7 +155,11 @@ impl GitCommand {
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name)
             .args(comparison_options(name));
-        let program = if HARMLESS.contains(&name) { program.harmless() } else { program };
+        let program = match name {
+            name if HARMLESS.contains(&name) => program.harmless(),
+            name if SETTLED.contains(&name) => program.settled(),
+            _ => program,
+        };
         Self {
             name: name.to_owned(),
             program,

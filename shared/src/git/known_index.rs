@@ -60,12 +60,20 @@ impl Noted {
         Some(Self { index: Arc::new(index), entries: Arc::new(entries), tree: None, recent })
     }
 
-    /// Those of the recent entries whose files are not what they were, in the worktree at `top`.
-    fn find_doubtful(&self, top: Option<&Path>) -> HashSet<&[u8]> {
-        let is_other = |(path, facts): &&(Vec<u8>, FileFacts)| {
-            !top.is_some_and(|top| facts.are_of(&top.join(OsStr::from_bytes(path))))
+    /// Those of the recent entries whose files are not what they were in the worktree of `repository`.
+    fn find_doubtful(&self, repository: &Repository) -> HashSet<&[u8]> {
+        if self.recent.is_empty() {
+            return HashSet::new();
+        }
+        let scan = repository.find_scan().filter(|scan| scan.is_whole());
+        let top = repository.worktree.as_deref();
+        let is_same = |path: &[u8], facts: &FileFacts| match (&scan, top) {
+            (Some(scan), _) => scan.find(path).is_some_and(|found| facts.are(&found.stamp)),
+            (None, Some(top)) => facts.are_of(&top.join(OsStr::from_bytes(path))),
+            (None, None) => false,
         };
-        self.recent.iter().filter(is_other).map(|(path, _)| path.as_slice()).collect()
+        let others = self.recent.iter().filter(|(path, facts)| !is_same(path, facts));
+        others.map(|(path, _)| path.as_slice()).collect()
     }
 }
 
@@ -117,7 +125,7 @@ impl Repository {
     }
 
     fn is_believable(&self, found: Option<&KnownIndex>, known: Option<&Noted>) -> bool {
-        let is_sound = |known: &Noted| known.find_doubtful(self.worktree.as_deref()).is_empty();
+        let is_sound = |known: &Noted| known.find_doubtful(self).is_empty();
         found == known.map(|known| &*known.index) && known.is_none_or(is_sound)
     }
 
@@ -325,7 +333,7 @@ impl Repository {
             Some(read) => read,
             None => (parse(&known?.index)?, known?.index.written),
         };
-        let doubtful = known.map(|known| known.find_doubtful(self.worktree.as_deref())).unwrap_or_default();
+        let doubtful = known.map(|known| known.find_doubtful(self)).unwrap_or_default();
         let known_entries = known.and_then(|known| parse(&known.index));
         entries.believe_only(known_entries.as_ref(), |path| !doubtful.contains(path), marks);
         let written = known.map_or(written, |known| known.index.written.min(written));

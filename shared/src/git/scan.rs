@@ -1,7 +1,12 @@
 //! One look at every name in a worktree. The guard takes one before a child process begins and one after it has ended, and
-//! everything that is asked in between (queues and huge files, whether anything has changed, what is ignored) is answered by
-//! it. It counts for as long as no child process has begun and all those before have ended: whoever else could write there,
-//! in this worktree or from another one, makes the next question examine the worktree again. What this process writes itself is looked at again.
+//! everything that is asked in between (queues and huge files, whether anything has changed, what is ignored, which tracked files
+//! were written) is answered by it. What this process writes itself is looked at again.
+//!
+//! A scan counts until a child process begins in that worktree, or is watched there, or may write anywhere. With several jobs, children
+//! that are at work in other worktrees can write here too, at any moment, so also between any look and what follows from it: to look
+//! again would only move that moment. What such a child does is found by comparing what is from before a step with what is from after it.
+//! A scan that is older than the beginning of a step makes that interval longer, never shorter. After a child has ended, no scan from
+//! before counts in any worktree that was watched for it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,12 +14,12 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{Repository, unchanged::IgnoredFolders};
 use crate::{
-    process::Quiet,
+    process::PlaceQuiet,
     safe_files::{self, Facts, FileKind, Journal},
 };
 
@@ -24,6 +29,9 @@ const MOST: usize = 20_000;
 /// The user may write in their own checkout at any time. What they save this shortly before an agent begins is as good as
 /// saved just after that.
 const LONGEST: Duration = Duration::from_millis(100);
+
+/// Linked worktrees are ours, or the user has left them to a run.
+const LONGEST_LINKED: Duration = Duration::from_secs(1);
 
 /// The last look at each worktree, by its top.
 static KEPT: LazyLock<Mutex<HashMap<PathBuf, Arc<Scan>>>> = LazyLock::new(Mutex::default);
@@ -44,9 +52,11 @@ pub(super) struct Scan {
     folders: HashMap<Vec<u8>, Arc<Vec<ScannedName>>>,
     /// Whether that is all that lies there.
     is_whole: bool,
-    /// Since when no other process wrote there; `None` if one may have, even during the scan.
-    quiet: Option<Quiet>,
+    /// Since when no child worked there; `None` if one did, even during the scan.
+    quiet: Option<PlaceQuiet>,
     taken: Instant,
+    /// When it began, by the clock that files have their times from.
+    taken_at: SystemTime,
     journal: Arc<Journal>,
 }
 
@@ -54,8 +64,14 @@ impl Scan {
     /// Looks at all names; in folders that git ignores, only at what they are.
     fn take(top: &Path, ignored: Option<&IgnoredFolders>) -> Self {
         // These first: what is done from now on may or may not be seen below.
-        let (quiet, taken, journal) = (Quiet::now(), Instant::now(), Journal::begin(top));
-        let mut scan = Self { folders: HashMap::new(), is_whole: true, quiet, taken, journal };
+        let mut scan = Self {
+            folders: HashMap::new(),
+            is_whole: true,
+            quiet: PlaceQuiet::now(top),
+            taken: Instant::now(),
+            taken_at: SystemTime::now(),
+            journal: Journal::begin(top),
+        };
         let (mut seen, mut open) = (0, VecDeque::from([(Vec::new(), false)]));
         while let Some((folder, is_ignored)) = open.pop_front() {
             if seen >= MOST {
@@ -88,7 +104,20 @@ impl Scan {
         self.is_whole
     }
 
-    /// What is in a folder; `None` if it was not read.
+    /// When it began.
+    pub(super) fn taken_at(&self) -> SystemTime {
+        self.taken_at
+    }
+
+    /// What the system said of a name, given as its path from the top; `None` if it was not there or not asked for.
+    pub(super) fn find(&self, path: &[u8]) -> Option<&Facts> {
+        let (folder, name) = path.split_at(memchr::memrchr(b'/', path).map_or(0, |at| at + 1));
+        let names = self.folders.get(folder)?;
+        let at = names.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
+        names[at].facts.as_ref()
+    }
+
+    /// What is in a folder, by name; `None` if it was not read.
     pub(super) fn folder(&self, path: &[u8]) -> Option<&[ScannedName]> {
         self.folders.get(path).map(|names| names.as_slice())
     }
@@ -100,8 +129,8 @@ impl Scan {
 
     /// The same with what this process has written since. `None` if that is more than a few files, or if anybody else may have
     /// written.
-    fn brought_forward(self: &Arc<Self>, top: &Path) -> Option<Arc<Self>> {
-        if !self.quiet?.lasts() || self.taken.elapsed() > LONGEST {
+    fn brought_forward(self: &Arc<Self>, top: &Path, longest: Duration) -> Option<Arc<Self>> {
+        if !self.quiet.as_ref()?.lasts() || self.taken.elapsed() > longest {
             return None;
         }
         let written = self.journal.paths();
@@ -124,13 +153,15 @@ impl Scan {
         }
         let name = path.file_name()?.as_bytes();
         let names = Arc::make_mut(self.folders.get_mut(&folder)?);
-        let at = names.iter().position(|entry| entry.name == name);
-        let before = at.map(|at| names.swap_remove(at).kind);
+        let at = names.binary_search_by(|entry| entry.name.as_slice().cmp(name));
+        let before = at.ok().map(|at| names.remove(at).kind);
         let now = safe_files::look_at(&top.join(path));
         if [before, now.map(|facts| facts.kind)].contains(&Some(FileKind::Folder)) {
             return None;
         }
-        names.extend(now.map(|facts| ScannedName::new(name, facts)));
+        if let (Some(facts), Ok(at) | Err(at)) = (now, at) {
+            names.insert(at, ScannedName::new(name, facts));
+        }
         Some(())
     }
 }
@@ -148,6 +179,7 @@ fn list(folder: &Path) -> Option<Vec<ScannedName>> {
         names.push(ScannedName::new(name.as_bytes(), *facts));
         Some(())
     });
+    names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     listed.ok().map(|_| names)
 }
 
@@ -157,20 +189,22 @@ fn list_kinds(folder: &Path) -> Option<Vec<ScannedName>> {
     let listed = safe_files::visit_kinds(folder, |name, kind| {
         names.push(ScannedName { name: name.as_bytes().to_vec(), kind, facts: None });
     });
+    names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     listed.ok().map(|()| names)
 }
 
 impl Repository {
-    /// A look at all of this worktree, for a child process that is about to begin or has just ended. It is kept for whoever
-    /// asks next.
+    /// A look at all of this worktree: the last one if that still counts, else a new one that is kept for whoever asks next.
     pub(super) fn scan(&self) -> Option<Arc<Scan>> {
+        self.find_scan().or_else(|| self.take_scan())
+    }
+
+    fn take_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
-        if let Some(scan) = self.find_scan() {
-            return Some(scan);
-        }
         let scan = Arc::new(Scan::take_by_rules(self, top));
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, scan| scan.quiet.is_some_and(Quiet::lasts));
+        kept.retain(|_, scan| scan.taken.elapsed() <= LONGEST_LINKED);
+        kept.remove(top);
         if scan.quiet.is_some() {
             kept.insert(top.to_owned(), Arc::clone(&scan));
         }
@@ -181,13 +215,8 @@ impl Repository {
     pub(super) fn find_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
         let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).get(top).cloned();
-        kept?.brought_forward(top)
-    }
-
-    /// The last scan, or a new one that is not kept.
-    pub(super) fn look_once(&self) -> Option<Arc<Scan>> {
-        let look = |top: &Path| Arc::new(Scan::take_by_rules(self, top));
-        self.find_scan().or_else(|| self.worktree.as_deref().map(look))
+        let longest = if self.git_dir == self.common_dir { LONGEST } else { LONGEST_LINKED };
+        kept?.brought_forward(top, longest)
     }
 }
 

@@ -96,7 +96,7 @@ impl PrivateIndex<'_> {
         known: &[Vec<u8>],
         scan: Option<Arc<Scan>>,
     ) -> Result<(), GitError> {
-        let scan = scan.or_else(|| self.repository.look_once());
+        let scan = scan.or_else(|| self.repository.scan());
         let (Some(top), Some(scan)) = (&self.repository.worktree, scan) else { return Ok(()) };
         let Oddities { special, mut huge } = Oddities::of(&scan);
         if let Some(path) = special.into_iter().find(|path| is_read_by_git(path)) {

@@ -76,6 +76,8 @@ impl Repository {
     /// Looks at all tracked files. Where the index is known to hold `tree`, one look at each file tells what it holds, and git
     /// is not asked.
     pub fn look_at_tracked(&self, tree: Oid, company: OtherWriters) -> Result<TrackedFiles, GitError> {
+        // What a guard looks at, too. One that was taken earlier makes the time that is judged longer.
+        let scan = self.scan().filter(|scan| scan.is_whole());
         let mut files: Vec<TrackedFile> = match self.find_entries_of(tree) {
             Some(entries) => entries.files().map(TrackedFile::staged).collect(),
             None => self.list_paths_of(tree)?.into_iter().map(TrackedFile::new).collect(),
@@ -83,10 +85,21 @@ impl Repository {
         // First: whoever moves a folder away later is seen.
         let folders = FolderWatch::begin(self.top(), files.iter().map(|file| file.path.as_slice()));
         let is_told = company == OtherWriters::Alone || self.has_fine_clock();
-        for file in &mut files {
-            let found = self.top().join(OsStr::from_bytes(&file.path)).symlink_metadata().ok();
-            file.stamp = found.map(|found| ChangeStamp::of(&found));
-            file.is_fresh = !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp) < TICK);
+        if let Some(scan) = &scan {
+            for file in &mut files {
+                file.stamp = scan.find(&file.path).map(|facts| facts.stamp);
+                file.is_fresh =
+                    !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp, scan.taken_at()) < TICK);
+            }
+        }
+        // What was changed in the moment of the scan may have been changed again since.
+        if scan.is_none() || files.iter().any(|file| file.is_fresh) {
+            for file in &mut files {
+                let found = self.top().join(OsStr::from_bytes(&file.path)).symlink_metadata().ok();
+                file.stamp = found.map(|found| ChangeStamp::of(&found));
+                file.is_fresh =
+                    !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp, SystemTime::now()) < TICK);
+            }
         }
         // What was changed in this very moment could be changed again without a newer time.
         if files.iter().any(|file| file.is_fresh) {
@@ -228,8 +241,9 @@ impl Repository {
     }
 }
 
-fn age_of(stamp: &ChangeStamp) -> Duration {
+/// How long ago a file was changed at this time.
+fn age_of(stamp: &ChangeStamp, at: SystemTime) -> Duration {
     let (seconds, nanos) = stamp.changed;
     let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
 }

@@ -171,10 +171,12 @@ pub fn begin(
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
+    // First: the guard needs the same look.
+    let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = config_guard.watch(repository);
     let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
-    let is_known_clean = is_untouched(recorder)? && repository.is_known_clean(recorder.tree());
+    let is_known_clean = is_untouched(recorder)? && looks_clean;
     let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {

@@ -31,9 +31,9 @@ pub(super) struct Lent {
 /// Remembers how everything is.
 pub(super) fn lend(recorder: &RunRecorder<'_>, config_guard: &ConfigGuard) -> Result<Lent, GitError> {
     let repository = recorder.repository();
-    let watch = config_guard.watch(repository);
-    // Where nobody was at work since the last commit, there is nothing new to see.
+    // Where nobody was at work since the last commit, there is nothing new to see. First: the guard needs the same look.
     let is_known = recorder.is_settled() || repository.is_known_clean(recorder.tree());
+    let watch = config_guard.watch(repository);
     let status = if is_known { None } else { Some(repository.status()?) };
     let is_clean = status.as_deref().is_none_or(says_nothing);
     let (tree, staged, left_out) = if is_clean {

@@ -160,12 +160,12 @@ impl TaskRun<'_, '_, '_> {
         self.keep_plain(plain, &called, Changed::NOTHING);
         let mut trespasses: Vec<String> = beside.iter().flat_map(ConfigWatch::end).collect();
         let company = neighbours.since(1 + beside.len());
+        let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
+        trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
         // One that was alone may write what it likes: its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, company) {
             trespasses.extend(altered(&apart.repository.look_again(&before, company)?));
         }
-        let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
-        trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
         if let Some(more) = taken_back? {
             trespasses.retain(|known| !more.contains(known));
             trespasses.push(more);

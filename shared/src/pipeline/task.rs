@@ -120,8 +120,9 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
         let neighbours = Neighbours::count(self.recorder.repository());
-        let guarded = guarded::begin(self.recorder, &self.context.config_guard, &self.context.other_repos);
+        // First: the guard needs the same look.
         let before = guarded::look_at_tracked(self.recorder, neighbours)?;
+        let guarded = guarded::begin(self.recorder, &self.context.config_guard, &self.context.other_repos);
         let result = self.context.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;

@@ -49,7 +49,7 @@ pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use orphan_lock::{EndedProcesses, OrphanLock};
 pub use program::{Awaited, Program, ProgramOutput, RunningProgram};
-pub use quiet::Quiet;
+pub use quiet::{PlaceQuiet, Quiet, WorkPlace};
 pub use record::{Chunk, Filter, Stream};
 pub use supervised::{Supervised, SupervisedEnd};
 pub use tail::Tail;

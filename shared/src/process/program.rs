@@ -50,6 +50,8 @@ pub struct Program {
     is_spared: bool,
     /// Whether it is known to leave the files of all worktrees alone.
     is_harmless: bool,
+    /// Whether it writes to no other worktree than its own.
+    is_settled: bool,
     /// Where it may change files, if not everywhere.
     confinement: Option<Confinement>,
 }
@@ -76,7 +78,13 @@ impl ProgramOutput {
 impl Program {
     /// The program `name`, looked up on `PATH`.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
-        Self { command: Command::new(name), is_spared: false, is_harmless: false, confinement: None }
+        Self {
+            command: Command::new(name),
+            is_spared: false,
+            is_harmless: false,
+            is_settled: false,
+            confinement: None,
+        }
     }
 
     /// The same, looked up once for as long as we run: where `PATH` is long, to look in each folder of it again takes as
@@ -255,8 +263,18 @@ impl Program {
         Self { is_harmless: true, ..self }
     }
 
+    /// The same for one that writes to no worktree but the one that it is run in, or that `GIT_WORK_TREE` names.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        Self { is_settled: true, ..self }
+    }
+
     fn begin_writing(&self) -> Option<Writer> {
-        (!self.is_harmless).then(Writer::begin)
+        let named = self.command.get_envs().find(|(name, _)| *name == "GIT_WORK_TREE");
+        let named = named.and_then(|(_, value)| value).map(Path::new);
+        let folders: Vec<&Path> = self.command.get_current_dir().into_iter().chain(named).collect();
+        let folders = if self.is_settled { folders.as_slice() } else { &[] };
+        (!self.is_harmless).then(|| Writer::begin(folders))
     }
 
     /// Keeps from it what git told us about this repository and this call; what was set by name stays.

@@ -1,36 +1,82 @@
 //! Whether child processes may have written files. A scan of a worktree stays valid for as long as no child
 //! was at work: all that runs code of others is a child of this process, and ends before it is judged.
+//!
+//! With several jobs there is nearly always a child at work somewhere. One that works in another worktree is not meant to write
+//! in this one; that it can is what guards are for. So there are two questions: whether nobody was at work at all ([`Quiet`]), and whether
+//! nobody was who works in one worktree, or is watched there ([`PlaceQuiet`]).
 
 use std::{
-    mem,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
-/// How many children that may write files have ever begun.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// How many of them are at work.
-static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+/// The children that may write files.
+static WRITERS: LazyLock<Mutex<Writers>> = LazyLock::new(Mutex::default);
 
-/// A child that may write files anywhere, from just before it begins until all of it has ended.
+#[derive(Debug, Default)]
+struct Writers {
+    /// How many have ever begun. Each has this number as it was then.
+    begun: u64,
+    /// Those that are at work, with the folders that they work in.
+    at_work: HashMap<u64, WorkFolders>,
+    /// The last one that began in a folder.
+    last_in: HashMap<PathBuf, u64>,
+    /// The last one that began to write anywhere.
+    last_anywhere: u64,
+}
+
+/// The folders that a child works in, with all links resolved. None means that it may write anywhere.
+type WorkFolders = Option<Vec<PathBuf>>;
+
+fn writers() -> MutexGuard<'static, Writers> {
+    WRITERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A child that may write files, from just before it begins until all of it has ended.
 #[derive(Debug)]
-pub(super) struct Writer(());
+pub(super) struct Writer(u64);
 
 impl Writer {
-    pub(super) fn begin() -> Self {
-        AT_WORK.fetch_add(1, Ordering::SeqCst);
-        BEGUN.fetch_add(1, Ordering::SeqCst);
-        Self(())
+    /// One that works in these folders. One of which they are not known, or not all of them are there, may write anywhere.
+    pub(super) fn begin(folders: &[&Path]) -> Self {
+        let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
+        let folders = folders.filter(|folders| !folders.is_empty());
+        let mut writers = writers();
+        writers.begun += 1;
+        let number = writers.begun;
+        match &folders {
+            Some(folders) => writers.last_in.extend(folders.iter().map(|folder| (folder.clone(), number))),
+            None => writers.last_anywhere = number,
+        }
+        writers.at_work.insert(number, folders);
+        Self(number)
     }
 
-    /// Not all of it has ended: from now on nothing is quiet any more.
+    /// Not all of it has ended, and who knows where the rest writes: from now on nothing is quiet any more.
     pub(super) fn stays(self) {
-        mem::forget(self);
+        writers().at_work.insert(self.0, None);
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        AT_WORK.fetch_sub(1, Ordering::SeqCst);
+        writers().at_work.remove(&self.0);
+    }
+}
+
+/// A folder in which a child is about to work, or can write although it works elsewhere, until this is dropped.
+#[derive(Debug)]
+pub struct WorkPlace {
+    _writer: Writer,
+}
+
+impl WorkPlace {
+    /// From now on.
+    #[must_use]
+    pub fn begin(folder: &Path) -> Self {
+        Self { _writer: Writer::begin(&[folder]) }
     }
 }
 
@@ -42,10 +88,8 @@ impl Quiet {
     /// Now; `None` while a child is at work. Take this before you look at anything.
     #[must_use]
     pub fn now() -> Option<Self> {
-        let begun = BEGUN.load(Ordering::SeqCst);
-        let is_quiet = AT_WORK.load(Ordering::SeqCst) == 0;
-        // Once more: one may have begun and ended between the two.
-        (is_quiet && BEGUN.load(Ordering::SeqCst) == begun).then_some(Self(begun))
+        let writers = writers();
+        writers.at_work.is_empty().then_some(Self(writers.begun))
     }
 
     /// Whether no child has been at work since.
@@ -53,6 +97,43 @@ impl Quiet {
     pub fn lasts(self) -> bool {
         Self::now() == Some(self)
     }
+}
+
+/// A moment at which no child was at work in a folder, in one below it or in one above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceQuiet {
+    folder: PathBuf,
+    begun: u64,
+}
+
+impl PlaceQuiet {
+    /// Now; `None` while a child is at work there. Take this before you look at anything.
+    #[must_use]
+    pub fn now(folder: &Path) -> Option<Self> {
+        let folder = folder.canonicalize().ok()?;
+        let writers = writers();
+        let mut at_work = writers.at_work.values();
+        let is_quiet = !at_work.any(|folders| match folders {
+            Some(folders) => folders.iter().any(|other| are_related(&folder, other)),
+            None => true,
+        });
+        is_quiet.then_some(Self { folder, begun: writers.begun })
+    }
+
+    /// Whether no child has been at work there since.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        let writers = writers();
+        let mut last = writers.last_in.iter();
+        // One that is at work has begun since, for there was none before.
+        writers.last_anywhere <= self.begun
+            && !writers.at_work.values().any(Option::is_none)
+            && !last.any(|(folder, last)| *last > self.begun && are_related(&self.folder, folder))
+    }
+}
+
+fn are_related(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 #[cfg(test)]
@@ -64,7 +145,7 @@ mod tests {
     fn nothing_is_quiet_while_a_child_is_at_work_or_after_one_was() {
         // Other tests of this process may have children at work: then there is nothing to compare with.
         let before = Quiet::now();
-        let writer = Writer::begin();
+        let writer = Writer::begin(&[]);
         assert_eq!(Quiet::now(), None);
         assert!(before.is_none_or(|before| !before.lasts()));
         drop(writer);
@@ -75,5 +156,46 @@ mod tests {
         let after = Quiet::now();
         Program::new("true").finish().unwrap();
         assert!(after.is_none_or(|after| !after.lasts()));
+    }
+
+    #[test]
+    fn a_child_disturbs_the_folder_that_it_works_in_and_those_below_and_above() {
+        let folder = tempfile::tempdir().unwrap();
+        let [top, lane, inner, other] =
+            ["", "lane", "lane/inner", "other"].map(|name| folder.path().join(name));
+        [&inner, &other].into_iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&lane, &link).unwrap();
+        for (place, is_disturbed) in
+            [(&top, true), (&lane, true), (&inner, true), (&link, true), (&other, false)]
+        {
+            // Other tests of this process may have children at work that write anywhere.
+            let Some(before) = PlaceQuiet::now(place) else { continue };
+            let writer = Writer::begin(&[&lane]);
+            let during = PlaceQuiet::now(place);
+            drop(writer);
+            let number = writers().last_anywhere;
+            let (is_over, lasts) = (PlaceQuiet::now(place), before.lasts());
+            if number <= before.begun && is_over.is_some() {
+                assert_eq!((during.is_none(), !lasts), (is_disturbed, is_disturbed), "{}", place.display());
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_writes_anywhere_or_has_survivors_disturbs_every_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for stays in [false, true] {
+            let before = PlaceQuiet::now(folder.path());
+            let writer = if stays { Writer::begin(&[Path::new("/")]) } else { Writer::begin(&[]) };
+            assert_eq!(PlaceQuiet::now(folder.path()), None);
+            if stays {
+                let number = writer.0;
+                writer.stays();
+                assert_eq!(PlaceQuiet::now(folder.path()), None);
+                writers().at_work.remove(&number);
+            }
+            assert!(before.is_none_or(|before| !before.lasts()));
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io,
     os::unix::process::CommandExt,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -119,7 +120,8 @@ impl<'a> Supervised<'a> {
     /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
     /// a slow listener.
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
-        let writer = Writer::begin();
+        let folder = self.command.get_current_dir().map(Path::to_owned);
+        let writer = Writer::begin(folder.as_deref().as_slice());
         let outcome = match self.start() {
             Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).attend(),
             Err(error) => SupervisedEnd::not_started(error),

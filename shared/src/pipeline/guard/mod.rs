@@ -20,6 +20,7 @@ use surface::{How, WatchedItem};
 use crate::{
     git::{HiddenMarks, HomeWatch, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
     message::visible,
+    process::WorkPlace,
 };
 
 /// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
@@ -99,6 +100,8 @@ pub struct PlaceWatch {
     repository: Repository,
     /// Queues and the like that lay in the worktree.
     special: Vec<PathBuf>,
+    /// While the child may be at work, no look at the worktree counts for the next one.
+    work_place: Mutex<Option<WorkPlace>>,
 }
 
 /// The git directories of submodules below a git directory, as they were.
@@ -242,6 +245,7 @@ impl ConfigWatch {
     /// The same as [`Watch::restore`] once the child and all that it started have ended: from now on the index can be
     /// believed again.
     pub fn end(&self) -> Vec<String> {
+        self.place.leave();
         let found = self.restore();
         settle(&self.place.repository);
         found
@@ -268,17 +272,27 @@ impl ConfigWatch {
 
 impl PlaceWatch {
     fn begin(repository: &Repository, at_work: AtWork) -> Self {
+        // First: the same look tells whether the index can be believed.
+        let special = repository.list_special();
         settle(repository);
+        let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
             own: own(repository, at_work),
             modules: Modules::find(&repository.git_dir),
-            special: repository.list_special(),
+            special,
             repository: repository.clone(),
+            work_place,
         }
+    }
+
+    /// The child has ended.
+    fn leave(&self) {
+        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Puts back what was changed here, once the child has ended, and says what it was.
     pub fn end(&self) -> Vec<String> {
+        self.leave();
         let mut found = self.restore_files();
         found.extend(self.remove_special());
         settle(&self.repository);
