@@ -1,5 +1,6 @@
-//! What driving costs: a run of tasks beside its bare floor, the same agent processes and as many `git commit`s; and
-//! whether a task costs more the longer the run is. `cargo bench --bench garden`; `-- --full` for 1,000 tasks.
+//! What driving costs: a run of tasks beside its bare floor, the same agent processes and as many `git commit`s; what
+//! it costs in repositories with SHA-256 ids or tables of refs; and whether a task costs more the longer the run is.
+//! `cargo bench --bench garden`; `-- --full` for 1,000 tasks.
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
@@ -16,6 +17,7 @@ use field::Field;
 
 const TASKS: usize = 100;
 const ROUNDS: usize = 5;
+const FORM_ROUNDS: usize = 3;
 /// For each task: implement, test, review, complete.
 const COMMITS: usize = 4;
 
@@ -34,11 +36,12 @@ fn main() {
     let floors = shown("the same agents and git commits", floors);
     let runs = shown("git arborist gardener", runs);
     println!(
-        "  {:<34} {:>8.2}  {:>8.2}  times (asked: at most 1.6)",
+        "  {:<34} {:>8.2}  {:>8.2}  times (asked: at most 1.3)",
         "",
         runs.0 / floors.0,
         runs.1 / floors.1
     );
+    formats(&field);
     growth(&field, if env::args().any(|arg| arg == "--full") { 1000 } else { 300 });
 }
 
@@ -48,6 +51,34 @@ fn shown(name: &str, mut times: Vec<Duration>) -> (f64, f64) {
     let (best, middle) = (times[0].as_secs_f64(), times[times.len() / 2].as_secs_f64());
     println!("  {name:<34} {best:>6.2} s  {middle:>6.2} s");
     (best, middle)
+}
+
+/// The same run in repositories that keep objects or refs in other forms, taken in turn.
+fn formats(field: &Field) {
+    const FORMS: [(&str, &[&str]); 3] = [
+        ("SHA-1 ids, refs in files", &[]),
+        ("SHA-256 ids", &["--object-format=sha256"]),
+        ("refs in tables", &["--ref-format=reftable"]),
+    ];
+    let mut times = [const { Vec::new() }; FORMS.len()];
+    for round in 0..FORM_ROUNDS {
+        for (n, (_, options)) in FORMS.iter().enumerate() {
+            let dir = field.repository_with(&format!("form-{n}-{round}"), TASKS, options);
+            times[n].push(field.garden(&dir, &[]));
+        }
+    }
+    println!("\n{TASKS} tasks, {FORM_ROUNDS} rounds taken in turn");
+    let mut usual = None;
+    for ((name, _), times) in FORMS.iter().zip(times) {
+        let (best, middle) = shown(name, times);
+        let (usual_best, usual_middle) = *usual.get_or_insert((best, middle));
+        println!(
+            "  {:<34} {:>8.2}  {:>8.2}  times (asked: at most 2)",
+            "",
+            best / usual_best,
+            middle / usual_middle
+        );
+    }
 }
 
 /// What nobody can do without.

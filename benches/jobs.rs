@@ -1,11 +1,17 @@
-//! What several jobs gain: tasks that only wait beside their ideal, and 200 tasks whose agent does next to nothing, with
-//! `--jobs 2` beside one job in the checkout. `cargo bench --bench jobs`; `-- --idle` for the second alone.
+//! What several jobs gain: tasks that only wait beside their ideal, in a small repository and in one of 2,000 files with cold and
+//! with warm lanes; and 200 tasks whose agent does next to nothing, with `--jobs 2` beside one job in the checkout.
+//! `cargo bench --bench jobs`; `-- --lanes` or `-- --idle` for one of these alone.
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
 mod field;
 
-use std::{env, time::Duration};
+use std::{
+    env, fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use field::Field;
 
@@ -16,14 +22,74 @@ const SLEEP: Duration = Duration::from_secs(2);
 const JOBS: usize = 4;
 /// So many tasks that do nothing.
 const TASKS: usize = 200;
+/// So many tasks that wait, by so many at once, among so many files in so many folders.
+const LANE_TASKS: usize = 64;
+const LANE_SLEEP: Duration = Duration::from_secs(5);
+const LANES: usize = 32;
+const FOLDERS: usize = 40;
+const FILES: usize = 50;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let field = Field::new(folder.path());
-    if !env::args().any(|arg| arg == "--idle") {
+    let [only_lanes, only_idle] = ["--lanes", "--idle"].map(|name| env::args().any(|arg| arg == name));
+    if !only_lanes && !only_idle {
         waiting(&field);
     }
-    idle(&field);
+    if !only_idle {
+        lanes(&field);
+    }
+    if !only_lanes {
+        idle(&field);
+    }
+}
+
+/// Many lanes of a larger repository: those of the first run have to be made, those of the second are there.
+fn lanes(field: &Field) {
+    field.plant(LANE_SLEEP);
+    let ideal = LANE_SLEEP.as_secs_f64() * (LANE_TASKS / LANES) as f64;
+    let [dir, other] = ["lanes", "lanes-floor"].map(|name| {
+        let dir = field.repository(name, 2 * LANE_TASKS);
+        plant_files(&dir);
+        field.git(&dir, &["add", "-A"]);
+        field.git(&dir, &["commit", "-q", "-m", "files"]);
+        dir
+    });
+    let floor = ideal + add_worktrees(field, &other);
+    let jobs = LANES.to_string();
+    let middle = format!("T{LANE_TASKS:04}");
+    let run = |args: &[&str]| field.garden(&dir, &[&["--jobs", &jobs], args].concat()).as_secs_f64();
+    let (cold, warm) = (run(&["--until", &middle]), run(&[]));
+    println!("{LANE_TASKS} tasks of {} s, --jobs {LANES}, {} files", LANE_SLEEP.as_secs(), FOLDERS * FILES);
+    println!("  {:<34} {ideal:>6.2} s", "ideal");
+    println!("  {:<34} {floor:>6.2} s", "ideal, and git worktree add");
+    println!("  {:<34} {cold:>6.2} s  {:.2} times (asked: at most 1.2)", "cold lanes", cold / floor);
+    println!("  {:<34} {warm:>6.2} s  {:.2} times (asked: at most 1.15)\n", "warm lanes", warm / ideal);
+}
+
+fn plant_files(dir: &Path) {
+    for folder in 0..FOLDERS {
+        let place = dir.join(format!("src/d{folder}"));
+        fs::create_dir_all(&place).expect("a folder");
+        for file in 0..FILES {
+            fs::write(place.join(format!("f{file}.txt")), format!("file {folder} {file}\n")).expect("a file");
+        }
+    }
+}
+
+/// How many seconds git takes to make as many worktrees, two at a time.
+fn add_worktrees(field: &Field, dir: &Path) -> f64 {
+    let start = Instant::now();
+    let add = |lane: usize| {
+        let place = format!("{}.{lane}", dir.display());
+        field.git(dir, &["worktree", "add", "-q", "--detach", &place]);
+    };
+    thread::scope(|scope| {
+        for half in 0..2 {
+            scope.spawn(move || (half..LANES).step_by(2).for_each(add));
+        }
+    });
+    start.elapsed().as_secs_f64()
 }
 
 /// Tasks that only wait: the rest is what driving them costs.

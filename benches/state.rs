@@ -1,6 +1,6 @@
 //! What `git arborist state` costs beside the `git log` that people would use instead, on one history, in one
-//! run: `cargo bench --bench state`, or `-- --full` for a million commits. They are measured in turns; printed are the best
-//! and the middle of each, and the ratios of the bests.
+//! run, and beside `git status` in a small repository: `cargo bench --bench state`, or `-- --full` for a million commits. They are
+//! measured in turns; printed are the best and the middle of each, and the ratios of the bests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 
@@ -41,6 +41,9 @@ fn main() {
     );
     with_run_start(&folder.join("run"), size);
     without_run_start(&folder.join("none"), size);
+    for tasks in [100, 1000] {
+        beside_status(&folder.join(tasks.to_string()), tasks);
+    }
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -87,6 +90,23 @@ fn with_run_start(repo: &Path, size: Size) {
             ("state, 4 new commits", &grown, ""),
         ],
     );
+}
+
+/// A run of so many tasks in a repository without any other history.
+fn beside_status(repo: &Path, tasks: usize) {
+    make(
+        repo,
+        Size { plain: 1, tasks },
+        "task(main@@run-start): run started\n\nArborist-Step: run-start\nArborist-Base: 0000000000000000000000000000000000000000\nArborist-Plan: none\nArborist-Session: s1\n",
+    );
+    let [mut status, mut warm] = [const { Times::new() }; 2];
+    run(&mut state(repo, &[]));
+    for _ in 0..ROUNDS {
+        status.add(9, || run(git(repo).arg("status")));
+        warm.add(9, || run(&mut state(repo, &[])));
+    }
+    let asked = if tasks == 100 { "at most 3 times" } else { "at most 10 ms" };
+    table(&format!("{tasks} tasks"), ("git status", &status), &[("state", &warm, asked)]);
 }
 
 fn without_run_start(repo: &Path, size: Size) {

@@ -48,8 +48,13 @@ impl Field {
 
     /// A repository with a plan of so many tasks that wait for nothing.
     pub(crate) fn repository(&self, name: &str, tasks: usize) -> PathBuf {
+        self.repository_with(name, tasks, &[])
+    }
+
+    /// The same, made with these options of `git init`.
+    pub(crate) fn repository_with(&self, name: &str, tasks: usize, options: &[&str]) -> PathBuf {
         let dir = self.home.join(name);
-        self.git(&self.home, &["init", "-q", "-b", "main", name]);
+        self.git(&self.home, &[&["init", "-q", "-b", "main"], options, &[name]].concat());
         let plan: String = (1..=tasks).map(|n| format!("- [ ] T{n:04} [P] do thing {n}\n")).collect();
         fs::write(dir.join("tasks.md"), format!("## Phase 1: All\n\n{plan}")).expect("a plan");
         self.git(&dir, &["add", "-A"]);

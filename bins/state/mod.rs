@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, Ref, RefReader, Repository},
+    git::{Config, Ref, Repository},
     history::{CommitSource, Run, RunScope, State},
     message::nearest,
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
@@ -102,9 +102,9 @@ pub(crate) struct StateOptions {
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let here = Path::new(".");
-    let (config, refs) =
-        (Config::start(here)?, RefReader::start(here, &[TASK_REFS, LANDINGS, Unfinished::REFS]));
+    let config = Config::start(here)?;
     let repository = Repository::discover()?;
+    let refs = repository.start_listing_refs(&[TASK_REFS, LANDINGS, Unfinished::REFS])?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;

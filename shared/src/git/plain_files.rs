@@ -29,7 +29,7 @@ const ATTRIBUTES: &str = ".gitattributes";
 const ATTRIBUTE_SOURCE: &str = "GIT_ATTR_SOURCE";
 /// All that lies in the git directory of a worktree in which nothing is going on. A checkout removes what else git leaves
 /// there.
-const IDLE: [&str; 11] = [
+const IDLE: [&str; 12] = [
     "HEAD",
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -41,6 +41,7 @@ const IDLE: [&str; 11] = [
     "locked",
     "logs",
     "refs",
+    "reftable",
 ];
 
 /// A file that is to be written or, without content, removed.

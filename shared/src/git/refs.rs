@@ -1,7 +1,5 @@
 //! Refs and revisions.
 
-use std::path::Path;
-
 use super::{GitCommand, GitError, Head, Repository, command::checked, odb::StoredKind};
 use crate::{
     name::{BranchName, ObjectKind, Oid},
@@ -47,12 +45,6 @@ enum Listing {
 }
 
 impl RefReader {
-    /// Begins to list the refs below each of `prefixes`, while others find the repository.
-    #[must_use]
-    pub fn start(dir: &Path, prefixes: &[&str]) -> Self {
-        Self::of(GitCommand::reading("for-each-ref", dir), prefixes)
-    }
-
     fn of(command: GitCommand, prefixes: &[&str]) -> Self {
         let command = command.arg("--format=%(objectname) %(refname)").args(prefixes);
         Self(Listing::Awaited(command.finish_later()))
@@ -143,6 +135,21 @@ impl Repository {
             }),
             None => self.ask_for_head(branch),
         }
+    }
+
+    /// Whether `HEAD` is on this branch, which is at `tip` and leads to no other ref.
+    pub fn is_head_at(&self, branch: &BranchName, tip: Oid) -> Result<bool, GitError> {
+        let name = branch.to_ref();
+        if self.keeps_loose_refs {
+            return Ok(self.find_head_branch()?.as_ref() == Some(branch)
+                && !self.leads_elsewhere(&name)
+                && self.find_branch(branch)? == Some(tip));
+        }
+        // One question instead of three: it is asked several times for a task.
+        let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname) %(symref)");
+        let printed = command.arg(&name).stdout()?;
+        let wanted = format!("*{tip} {name} ");
+        Ok(printed.split(|byte| *byte == b'\n').any(|line| line == wanted.as_bytes()))
     }
 
     /// The same as git tells it, in one question.

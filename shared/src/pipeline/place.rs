@@ -498,10 +498,7 @@ pub(super) fn put_back_at(
 
 /// Whether the branch is checked out, and where the run left it.
 pub(super) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
-    let (repository, branch) = (recorder.repository(), recorder.branch());
-    Ok(repository.find_head_branch()?.as_ref() == Some(branch)
-        && !repository.leads_elsewhere(&branch.to_ref())
-        && repository.find_branch(branch)? == Some(recorder.head()))
+    recorder.repository().is_head_at(recorder.branch(), recorder.head())
 }
 
 /// Keeps a worktree that somebody left as it may not be, on top of `parent`, and tells where.
