@@ -7,13 +7,14 @@ use arborist_core::{
     name::TaskId,
     plan::Task,
     progress::{Boxes, Progress},
+    run::RunRequest,
 };
 use clap::Parser;
 
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, foretell, open},
+    gardening::{GardeningArgs, Reporter, approve, foretell, open},
     ui::Ui,
 };
 
@@ -59,13 +60,14 @@ pub struct GardenArgs {
 }
 
 /// Runs the command.
-pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
-    args.common.is_unplanned = args.message.is_some();
-    let mut opened = open(&args.common, ui)?;
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
+    let request = RunRequest { is_unplanned: args.message.is_some(), ..args.common.request() };
+    let mut opened = open(request, ui)?;
     let run = opened.scan_to_show()?;
     let planned = match &args.message {
-        Some(words) => opened.worded(&args.common, &run, words)?,
-        None => opened.plan(&args.common, &run)?,
+        Some(words) => opened.plan_of_words(&run, words)?,
+        None => opened.plan(&run)?,
     };
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     // A run begins with tests of phases that failed, so what waits for these alone can be asked for.
@@ -102,7 +104,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         }
         return Err(GardenerError::NotReady(task, waits.join(", ")).into());
     }
-    opened.take_up(&mut args.common, (&planned, &run))?;
+    opened.inherit_options(&planned, &run)?;
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
         if let Some(task) = standing.planned {
@@ -112,9 +114,9 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     let failed = if args.retry_failed { Failed::Retry } else { Failed::Stay };
     let wish = Selection { only: vec![task], failed, ..Selection::default() };
-    opened.approve(&args.common, &planned, None, ui)?;
+    approve(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&args.common, (&planned, &run), &mut reporter)?;
-    let ended = opened.begin(&args.common, &planned, &mut reporter, None)?.run(&wish);
-    reporter.end(&opened, &planned, ended)
+    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let ended = opened.drive(&planned, None, &wish, &mut reporter)?;
+    reporter.end(ended)
 }

@@ -1,29 +1,21 @@
 //! `git arborist gardener`: every task that can be run, in order.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Exit,
     gardener::{Failed, GardenerError, KeepGoing, Selection, wanted},
-    git::Repository,
     history::State,
     name::TaskId,
-    pipeline::RunOptions,
-    plan::{Plan, Task},
+    plan::Task,
     progress::{Boxes, NodeProgress, Progress},
     queue::FanIn,
-    session::Asked,
-    settings::Settings,
-    workspace::Workspace,
+    run::{CallSource, LaneRequest, Planned, RunRequest},
 };
 use clap::Parser;
 
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{
-        Brought, CallSource, GardeningArgs, Planned, Reporter, find_plan, foretell, give_back_here, open,
-    },
+    gardening::{GardeningArgs, Reporter, approve, foretell, give_back_here, open},
     ui::Ui,
 };
 
@@ -130,55 +122,20 @@ pub struct GardenerArgs {
 }
 
 impl GardenerArgs {
-    /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
-    fn lanes(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
-        let number = || settings.count("jobs").map(|jobs| jobs.to_string());
-        let named = self.jobs.clone().or_else(|| settings.text("jobs").map(str::to_owned)).or_else(number);
-        let count = match named.as_deref().unwrap_or("1") {
-            "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
-                Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
-                    .hint("give a number from 1, or auto for one to a core")
-            })?,
-        };
-        Ok((count > 1 || self.isolate).then_some(count))
-    }
-
-    /// What stands in the session's records beside what all commands have.
-    fn told(&self) -> BTreeMap<String, String> {
-        let jobs = self.jobs.clone().map(|jobs| ("jobs".to_owned(), jobs));
-        let switches = [("isolate", self.isolate), ("keep-going", self.keep_going)];
-        let on = switches.into_iter().filter(|(_, is_on)| *is_on);
-        let policy =
-            (self.policy != FanIn::default()).then(|| ("policy".to_owned(), self.policy.to_string()));
-        on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).chain(policy).collect()
-    }
-
-    /// Which tasks are wanted.
-    fn chosen(&self) -> Vec<(&'static str, String)> {
-        let only = self.only.iter().map(|task| ("only", task.to_string()));
-        only.chain(self.until.iter().map(|task| ("until", task.to_string()))).collect()
-    }
-
-    /// What a session writes down of what it is asked for like this.
-    pub(crate) fn asked(mut self) -> Result<Asked, Failure> {
-        self.common.more = self.told();
-        self.common.asked()
-    }
-
-    /// What files of the repository bring along for a run that is asked for like this, which need not be here.
-    pub(crate) fn brought(
-        &self,
-        (settings, workspace): (&Settings, &Workspace),
-        plan: &Plan,
-    ) -> Result<BTreeSet<String>, Failure> {
-        let options = &RunOptions::new(&self.common.flags(), settings)?;
-        Brought { settings, options, workspace, plan }.commands(self.lanes(settings)?)
-    }
-
-    /// The plan that a run would begin with that is asked for like this, from the top.
-    pub(crate) fn find_plan(&self, repository: &Repository, settings: &Settings) -> Option<String> {
-        find_plan(repository, &self.common, settings)
+    /// What is asked for.
+    pub(crate) fn request(&self) -> RunRequest {
+        RunRequest {
+            lanes: LaneRequest { jobs: self.jobs.clone(), isolate: self.isolate, policy: self.policy },
+            selection: Selection {
+                only: self.only.clone(),
+                until: self.until.clone(),
+                keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
+                failed: if self.retry_failed { Failed::Retry } else { Failed::Stay },
+            },
+            source: if self.offline { CallSource::Records } else { CallSource::Agents },
+            is_guest: self.give_back,
+            ..self.common.request()
+        }
     }
 
     /// The tasks that there is something to do for: work, or a landing.
@@ -189,45 +146,32 @@ impl GardenerArgs {
         };
         wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
     }
-
-    fn wish(&self) -> Selection {
-        Selection {
-            only: self.only.clone(),
-            until: self.until.clone(),
-            keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
-            failed: if self.retry_failed { Failed::Retry } else { Failed::Stay },
-        }
-    }
 }
 
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
-pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
-    args.common.more = args.told();
-    args.common.choice = args.chosen();
-    args.common.source = if args.offline { CallSource::Records } else { CallSource::Agents };
-    args.common.is_guest = args.give_back;
-    let outcome = grow(&mut args, ui);
+pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
+    let outcome = run_plan(&args, ui);
     if args.give_back {
         give_back_here(ui);
     }
     outcome
 }
 
-fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
-    let mut opened = open(&args.common, ui)?;
+fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
+    let mut opened = open(args.request(), ui)?;
     let run = opened.scan_to_show()?;
-    let planned = opened.plan(&args.common, &run)?;
-    let wish = args.wish();
-    if let Some(unknown) = wish.unknown(&planned.plan) {
+    let planned = opened.plan(&run)?;
+    let selection = opened.request.selection.clone();
+    if let Some(unknown) = selection.unknown(&planned.plan) {
         return Err(GardenerError::NoTask(unknown.clone()).into());
     }
-    let jobs = args.lanes(&opened.settings)?;
+    let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
-    let due = args.due(&planned, &progress, &wish);
-    args.common.is_idle = due.is_empty();
-    if !args.common.is_idle {
-        opened.take_up(&mut args.common, (&planned, &run))?;
+    let due = args.due(&planned, &progress, &selection);
+    opened.is_idle = due.is_empty();
+    if !opened.is_idle {
+        opened.inherit_options(&planned, &run)?;
     }
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
@@ -245,20 +189,10 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    opened.approve(&args.common, &planned, jobs, ui)?;
+    approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&args.common, (&planned, &run), &mut reporter)?;
-    let lanes = match jobs {
-        None => None,
-        Some(jobs) => {
-            let session = opened.session(&args.common, &run);
-            let mut lanes = opened.lanes((jobs, args.policy), &planned, session)?;
-            if args.offline {
-                lanes.queue.resolver = None;
-            }
-            Some(lanes)
-        }
-    };
-    let ended = opened.begin(&args.common, &planned, &mut reporter, lanes.as_ref())?.run(&wish);
-    reporter.end(&opened, &planned, ended)
+    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;
+    let ended = opened.drive(&planned, lanes.as_ref(), &selection, &mut reporter)?;
+    reporter.end(ended)
 }

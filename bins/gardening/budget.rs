@@ -1,8 +1,8 @@
 //! Options that say what may be spent. What was spent is counted from the commits of the run.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use arborist_core::{agent::limits::Budget, pipeline::Budgets};
+use arborist_core::{agent::limits::Budget, pipeline::Budgets, run::dollars};
 use clap::Args;
 
 /// What may be spent.
@@ -29,21 +29,6 @@ pub(super) struct BudgetArgs {
 }
 
 impl BudgetArgs {
-    /// Limits that were given before hold unless they are given anew. Gives those.
-    pub(super) fn take_up(&mut self, before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let number = |text: &str| text.parse().ok();
-        let money = |text: &str| dollars(text).ok();
-        let taken = [
-            fill(&mut self.max_cost, before, "max-cost", money),
-            fill(&mut self.max_tokens, before, "max-tokens", number),
-            fill(&mut self.max_time, before, "max-time", number),
-            fill(&mut self.max_task_cost, before, "max-task-cost", money),
-            fill(&mut self.max_task_tokens, before, "max-task-tokens", number),
-            fill(&mut self.max_task_time, before, "max-task-time", number),
-        ];
-        taken.into_iter().flatten().collect()
-    }
-
     pub(super) fn budgets(&self) -> Budgets {
         let time = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         Budgets {
@@ -55,25 +40,4 @@ impl BudgetArgs {
             },
         }
     }
-}
-
-/// Takes up one limit, if it is not given now.
-fn fill<T>(
-    limit: &mut Option<T>,
-    before: &BTreeMap<String, String>,
-    name: &str,
-    read: impl Fn(&str) -> Option<T>,
-) -> Option<(String, String)> {
-    if limit.is_some() {
-        return None;
-    }
-    let text = before.get(name)?;
-    *limit = read(text);
-    limit.is_some().then(|| (name.to_owned(), text.clone()))
-}
-
-/// A sum of money as it is typed.
-pub(crate) fn dollars(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "not a sum of US dollars, such as 2.50".to_owned())
 }

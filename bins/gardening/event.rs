@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use arborist_core::{progress::RunTotals, run::RunAccount};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::account::{SpentDocument, SummaryDocument};
 use crate::document::{statuses, steps};
 
 /// Something that has happened in a run. Lines of several tasks may stand in any order; each names its task. The last
@@ -33,7 +33,7 @@ pub enum RunEvent {
         /// How many attempts each has.
         max_attempts: u32,
         /// What the run has cost before.
-        spent: SpentDocument,
+        spent: RunTotals,
     },
     /// A step of a task begins.
     StepBegins {
@@ -160,7 +160,7 @@ pub enum RunEvent {
         /// Why the step failed, in one line; null if it did not.
         why: Option<String>,
         /// What the step cost; null where the agent did not tell.
-        spent: Option<SpentDocument>,
+        spent: Option<RunTotals>,
     },
     /// A task has a worktree of its own, or a session has one in a repository.
     WorktreeCreated {
@@ -258,7 +258,7 @@ pub enum RunEvent {
         /// When, in RFC 3339.
         time: String,
         /// What it came to.
-        summary: Box<SummaryDocument>,
+        summary: Box<RunAccount>,
     },
 }
 

@@ -1,49 +1,38 @@
-//! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
+//! What `garden` and `gardener` have in common: their options, opening a run in this checkout, and telling what happens.
 
-pub mod account;
-mod apart;
-mod approve;
-mod asked;
-mod baseline;
 mod budget;
-mod caveats;
-mod checkout;
-mod elsewhere;
 pub mod event;
 mod forecast;
 mod guest;
-mod inherited_options;
-mod lanes;
-mod open;
-mod other_repos;
-mod planned;
-mod record;
 mod reporter;
 mod runner_flags;
-mod toolbox;
 
-pub(crate) use apart::bring;
-pub(crate) use approve::Brought;
-pub(crate) use asked::{SWITCHES, require_given, test_wish};
-pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use guest::{give_back, give_back_here};
-pub(crate) use lanes::CLEAN_UP;
-pub(crate) use open::{OpenRun, open, watch_signals};
-pub(crate) use planned::{Planned, find_plan};
-pub(crate) use record::only_played;
 pub(crate) use reporter::Reporter;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use arborist_core::{consent::Consent, pipeline::Flags};
+use arborist_core::{
+    failure::Failure,
+    gardener::Selection,
+    git::{Config, Repository},
+    pipeline::Flags,
+    process::{Cancel, interrupt},
+    run::{CallSource, LaneRequest, OpenRun, RunHost, RunRequest},
+};
 use clap::Args;
 
 use budget::BudgetArgs;
-use inherited_options::InheritedOptions;
 use runner_flags::RunnerArgs;
 
-use crate::approval;
+use crate::{
+    approval, clock,
+    ui::{self, Ui},
+};
 
 /// Options of every command that drives agents.
 #[derive(Debug, Args)]
@@ -98,58 +87,61 @@ pub(crate) struct GardeningArgs {
     /// Print what happens as JSON, an object on each line
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
-    /// What is played again instead of calling anybody
-    #[arg(skip)]
-    pub(crate) source: CallSource,
-    /// What a command has beside these, for the session's records
-    #[arg(skip)]
-    pub(crate) more: BTreeMap<String, String>,
-    /// Which tasks are wanted, by the names of options; that holds for this call only
-    #[arg(skip)]
-    pub(crate) choice: Vec<(&'static str, String)>,
-    /// Whether the branch is the user's, who wants it back when the run ends
-    #[arg(skip)]
-    pub(crate) is_guest: bool,
-    /// Whether the task is the user's own words, whatever plan there is
-    #[arg(skip)]
-    pub(crate) is_unplanned: bool,
-    /// What the session was asked for before, and still is
-    #[arg(skip)]
-    inherited: InheritedOptions,
-    /// Whether nothing is left to do, so that nothing is asked for
-    #[arg(skip)]
-    pub(crate) is_idle: bool,
-}
-
-/// Where what agents do comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum CallSource {
-    /// They are called.
-    #[default]
-    Agents,
-    /// They were called in the session that this one was forked from.
-    Records,
 }
 
 impl GardeningArgs {
-    pub(crate) fn flags(&self) -> Flags {
-        Flags {
-            step_runner: self.step_runner.flags(),
-            max_retries: self.max_retries,
-            test_command: self.test_command.clone(),
-            allow_red: self.allow_red,
-            report_dir: self.report_dir.clone(),
-            log_dir: self.log_dir.clone(),
-            budgets: self.budget.budgets(),
-            diff_limit: self.diff_limit,
+    /// What is asked for, as far as all commands can say it.
+    pub(crate) fn request(&self) -> RunRequest {
+        RunRequest {
+            tree: self.tree.clone(),
+            flags: Flags {
+                step_runner: self.step_runner.flags(),
+                max_retries: self.max_retries,
+                test_command: self.test_command.clone(),
+                allow_red: self.allow_red,
+                report_dir: self.report_dir.clone(),
+                log_dir: self.log_dir.clone(),
+                budgets: self.budget.budgets(),
+                diff_limit: self.diff_limit,
+            },
+            lanes: LaneRequest::default(),
+            selection: Selection::default(),
+            allow_dirty: self.allow_dirty,
+            new_run: self.new_run,
+            session_branch: self.session_branch,
+            accept_changes: self.accept_changes,
+            consent: approval::consent(self.yes),
+            source: CallSource::Agents,
+            is_guest: false,
+            is_unplanned: false,
         }
-    }
-
-    fn consent(&self) -> Consent {
-        approval::consent(self.yes)
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
+}
+
+/// Opens a run in the repository that we are in.
+pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure> {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
+}
+
+/// Asks for the user's approval of what files of the repository would run.
+pub(crate) fn approve(opened: &OpenRun, commands: &BTreeSet<String>, ui: &mut Ui) -> Result<(), Failure> {
+    approval::require(&opened.repository, commands, opened.request.consent, ui)?;
+    opened.remember_test()
+}
+
+/// The wish to stop: the first signal asks for it, the second ends this process.
+pub(crate) fn watch_signals() -> Cancel {
+    interrupt::watch(|signal| {
+        ui::leave();
+        std::process::exit(128 + signal)
+    })
+    .unwrap_or_default()
 }

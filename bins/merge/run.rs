@@ -15,6 +15,7 @@ use arborist_core::{
     queue::{
         FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, TicketOutcome as Became,
     },
+    run::{require_given, test_wish},
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -27,13 +28,7 @@ use clap::{Args, CommandFactory};
 use super::{
     MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, unqueued, words,
 };
-use crate::{
-    approval, clock,
-    document::print,
-    entry::Outcome,
-    gardening::{require_given, test_wish, watch_signals},
-    ui::Ui,
-};
+use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// The option that names the test command of a run.
 const TEST_COMMAND: &str = "test-command";

@@ -3,7 +3,6 @@
 use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
-    gardener::approval::foreign_runner,
     git::{Config, HiddenMarks, Repository},
     pipeline::{
         Caller, Expense, NamedRunner, PipelineEvent, RunnerFlags, RunnerTable, StepRunner, backoff,
@@ -11,6 +10,7 @@ use arborist_core::{
     },
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
+    run::RunListener,
     settings::Settings,
 };
 use clap::Args;
@@ -63,7 +63,7 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let step_runner = RunnerTable::new(&args.flags(), &settings).planner()?;
     require_runner(&step_runner)?;
-    let brought = foreign_runner(&step_runner, &settings).into_iter().collect();
+    let brought = step_runner.foreign_lines(&settings).into_iter().collect();
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.
@@ -101,7 +101,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             orphan_lock: None,
-            on_event: &mut |kind| reporter.tell(PipelineEvent { task: None, kind }),
+            on_event: &mut |kind| reporter.tell(PipelineEvent::of_run(kind)),
             follower: None,
             expense: Expense::default(),
             retold: None,

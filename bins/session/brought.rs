@@ -10,6 +10,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::Cancel,
+    run::{find_plan, require_given},
     safe_files,
     settings::Settings,
     workspace::{RepoSection, Workspace},
@@ -20,7 +21,7 @@ use super::{
     onward::{Onward, ResumeOptions},
     open::OpenSessions,
 };
-use crate::{approval, gardening::require_given, ui::Ui};
+use crate::{approval, ui::Ui};
 
 /// Refuses to ask a remote that the user has not seen. What else is known by then is shown with it, so that nobody has to
 /// approve in parts; but what the session itself brings along is only known when it was fetched.
@@ -48,10 +49,10 @@ fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) ->
         // Whether the session has lanes is not known yet.
         let mut wishes = onward.alone();
         wishes.switch("isolate");
-        let args = wishes.read().ok()?;
-        let path = args.find_plan(repository, &settings)?;
+        let request = wishes.read().ok()?;
+        let path = find_plan(repository, &request, &settings)?;
         let bytes = safe_files::read_beneath(repository.top(), &path).ok()?;
-        args.brought((&settings, workspace), &Plan::read(&path, &bytes).ok()?).ok()
+        request.foreign_commands(&settings, workspace, &Plan::read(&path, &bytes).ok()?).ok()
     };
     commands.extend(more().unwrap_or_default());
     commands
@@ -72,7 +73,7 @@ pub(super) fn require(
     require_given(repository, wishes.test.as_ref())?;
     let mut commands = BTreeSet::new();
     match frozen(repository, plan)? {
-        Some(plan) => commands.extend(wishes.read()?.brought((&settings, &workspace), &plan)?),
+        Some(plan) => commands.extend(wishes.read()?.foreign_commands(&settings, &workspace, &plan)?),
         None => commands.extend(workspace.foreign_wishes()),
     }
     let is_housed = match branch {

@@ -6,17 +6,14 @@ use arborist_core::{
     consent::Consent,
     failure::{Exit, Failure},
     message::plain_text,
+    run::{OptionKind, RunRequest, TEST, find_recorded, test_wish},
     safe_files::InnerPath,
     session::{Asked, OF_RUNNER, StoredRecord},
 };
 use clap::{Args, Parser};
 
 use super::open::OpenSessions;
-use crate::{
-    approval,
-    gardener::GardenerArgs,
-    gardening::{SWITCHES, test_wish},
-};
+use crate::{approval, gardener::GardenerArgs};
 
 /// How the run goes on.
 #[derive(Debug, Args)]
@@ -31,32 +28,6 @@ pub(super) struct Onward {
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
 }
-
-/// Options of the run before that are taken up again. None of them names anything that is run, but for the test command,
-/// which is looked at first.
-const TAKEN_UP: [&str; 18] = [
-    "runner",
-    "model",
-    "implement-runner",
-    "implement-model",
-    "review-runner",
-    "review-model",
-    "fallback",
-    TEST,
-    "diff-limit",
-    "jobs",
-    "policy",
-    "max-retries",
-    "max-cost",
-    "max-tokens",
-    "max-time",
-    "max-task-cost",
-    "max-task-tokens",
-    "max-task-time",
-];
-const TEST: &str = "test-command";
-/// The same for those that are folders below the top.
-const FOLDERS: [&str; 2] = ["report-dir", "log-dir"];
 
 impl Onward {
     pub(super) fn consent(&self) -> Consent {
@@ -86,16 +57,12 @@ impl Onward {
         }
         for (name, value) in asked.options.iter().filter(|(name, _)| !is_replaced(name)) {
             refuse_option(name, value)?;
-            match name.as_str() {
-                "fallback" => {
-                    let each = value.split(',').map(|value| format!("--{name}={value}").into());
-                    wishes.options.extend(each);
-                }
-                name if TAKEN_UP.contains(&name) => wishes.options.push(format!("--{name}={value}").into()),
-                name if FOLDERS.contains(&name) && is_inner(value) => {
-                    wishes.options.push(format!("--{name}={value}").into());
-                }
-                name if SWITCHES.contains(&name) && value == "true" => wishes.switch(name),
+            let option = |value: &str| OsString::from(format!("--{name}={value}"));
+            match find_recorded(name) {
+                Some(OptionKind::List) => wishes.options.extend(value.split(',').map(option)),
+                Some(OptionKind::Value) => wishes.options.push(option(value)),
+                Some(OptionKind::Folder) if is_inner(value) => wishes.options.push(option(value)),
+                Some(OptionKind::Switch) if value == "true" => wishes.switch(name),
                 _ => {}
             }
         }
@@ -185,19 +152,20 @@ impl ResumeOptions<'_> {
         opened: &OpenSessions,
         newest: &StoredRecord,
     ) -> Result<Option<Asked>, Failure> {
-        let now = self.read()?.asked()?;
+        let now = self.read()?.recorded()?;
         Ok(Some(now).filter(|now| opened.session_reader().asked_of(newest).ok().as_ref() != Some(now)))
     }
 
     /// As the run understands them.
-    pub(super) fn read(&self) -> Result<GardenerArgs, Failure> {
+    pub(super) fn read(&self) -> Result<RunRequest, Failure> {
         let name = OsString::from("git-arborist-gardener");
         let all = [&name].into_iter().chain(&self.options).chain(&self.onward.options);
-        GardenerArgs::try_parse_from(all).map_err(|error| {
+        let args = GardenerArgs::try_parse_from(all).map_err(|error| {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();
             let words = first.strip_prefix("error: ").unwrap_or(first);
             Failure::new(Exit::Usage, words).hint("see the options of a run: git arborist gardener -h")
-        })
+        })?;
+        Ok(args.request())
     }
 }

@@ -11,6 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::FileLock,
+    run::{bring_file, only_played},
     safe_files,
     session::{
         Driver, Record, RecordKind, Resumed, SessionEnd, SessionState, SessionVerdict, SessionWriter,
@@ -30,12 +31,7 @@ use super::{
     restore,
     session_worktree::{go_on, is_own_branch, session_worktree},
 };
-use crate::{
-    clock,
-    entry::Outcome,
-    gardening::{bring, give_back, only_played},
-    ui::Ui,
-};
+use crate::{clock, entry::Outcome, gardening::give_back, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -116,7 +112,7 @@ fn enter(
     };
     if let Some(changed) = &has_changed {
         // The run commits it with the word that it is accepted.
-        bring(&session_worktree.path, &changed.path, &changed.bytes)?;
+        bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
     }
     let asked = wishes.asked(opened, newest)?;
     append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;

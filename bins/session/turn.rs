@@ -9,6 +9,7 @@ use arborist_core::{
     message::Body,
     name::{Attempt, TaskId},
     pipeline::describe_changes,
+    run::dollars,
     session::{TokenCount, Turn, TurnCommit, value_of},
 };
 use clap::Args;
@@ -20,7 +21,7 @@ use super::{
     paths::named_paths,
     plumbing::{SessionArg, session_writer},
 };
-use crate::{clock, document, entry::Outcome, gardening::dollars, ui::Ui};
+use crate::{clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct TurnArgs {

@@ -8,12 +8,13 @@ use arborist_core::{
     history::RunScope,
     name::{BranchName, Oid},
     process::Cancel,
+    run::CLEAN_UP,
     settings::Settings,
     worktree::{Pool, WorktreeError, WorktreeOptions},
 };
 use clap::Args;
 
-use crate::{gardening::CLEAN_UP, scope, ui::Ui};
+use crate::{scope, ui::Ui};
 
 /// Which run is meant.
 #[derive(Debug, Args)]

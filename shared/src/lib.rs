@@ -43,3 +43,5 @@ pub mod queue;
 pub mod cleanup;
 
 pub mod gardener;
+
+pub mod run;

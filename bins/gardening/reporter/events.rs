@@ -1,30 +1,27 @@
 //! News as events for a program.
 
 use arborist_core::{
-    message::{Status, plain_text},
-    pipeline::{Chosen, PipelineEvent, PipelineEventKind},
+    message::{Status, one_line, plain_text},
+    pipeline::{Chosen, PipelineEvent, PipelineEventKind, RunOpening},
 };
 
-use super::{RunOpening, now, words::one_line};
-use crate::gardening::{
-    account::SpentDocument,
-    event::{Chooser, EndState, NoteLevel, RunEvent},
-};
+use super::now;
+use crate::gardening::event::{Chooser, EndState, NoteLevel, RunEvent};
 
 /// How many characters of an agent's words are told at once.
 const LONGEST: usize = 500;
 
-pub(super) fn begins(begun: &RunOpening) -> RunEvent {
+fn begins(opening: &RunOpening) -> RunEvent {
     RunEvent::RunBegins {
         time: now(),
-        branch: begun.branch.to_string(),
-        session: begun.session.to_string(),
-        head: begun.head.to_string(),
-        total: begun.share.total,
-        done: begun.share.done,
-        failed: begun.failed,
-        max_attempts: begun.max_attempts,
-        spent: begun.spent.into(),
+        branch: opening.branch.to_string(),
+        session: opening.session.to_string(),
+        head: opening.head.to_string(),
+        total: opening.share.total,
+        done: opening.share.done,
+        failed: opening.failed,
+        max_attempts: opening.max_attempts,
+        spent: opening.spent,
     }
 }
 
@@ -72,15 +69,15 @@ pub(super) fn of(event: &PipelineEvent) -> Vec<RunEvent> {
                 status: status.to_string(),
                 commit: commit.to_string(),
                 why: why.as_deref().map(one_line),
-                spent: expense.usage.map(SpentDocument::from),
+                spent: expense.usage.map(|_| expense.spent().totals),
             };
             let ended = end_state(*status).map(|state| RunEvent::TaskEnded { time, task, state });
             return std::iter::once(recorded).chain(ended).collect();
         }
-        PipelineEventKind::Placed { path, branch, is_new } => RunEvent::WorktreeCreated {
+        PipelineEventKind::Placed { repo, path, branch, is_new } => RunEvent::WorktreeCreated {
             time,
             task,
-            repo: None,
+            repo: repo.as_ref().map(ToString::to_string),
             path: path.display().to_string(),
             branch: branch.to_string(),
             recycled: !is_new,
@@ -110,6 +107,29 @@ pub(super) fn of(event: &PipelineEvent) -> Vec<RunEvent> {
         }
         PipelineEventKind::Note { words } => {
             RunEvent::Note { time, task, level: NoteLevel::Note, words: plain_text(words) }
+        }
+        PipelineEventKind::Warning { words } => note(NoteLevel::Warning, words),
+        PipelineEventKind::Hint { words, .. } => note(NoteLevel::Hint, words),
+        PipelineEventKind::RunBegins(opening) => begins(opening),
+        // The last line is written when it is known what the run came to.
+        PipelineEventKind::RunEnds => return Vec::new(),
+        PipelineEventKind::Cloned { repo, remote } => {
+            RunEvent::Cloned { time, repo: repo.to_string(), remote: remote.clone() }
+        }
+        PipelineEventKind::Fetched { repo, remote } => {
+            RunEvent::Fetched { time, repo: repo.to_string(), remote: remote.clone() }
+        }
+        PipelineEventKind::BranchCreated { repo, branch, base } => RunEvent::BranchCreated {
+            time,
+            repo: repo.to_string(),
+            branch: branch.to_string(),
+            base: base.to_string(),
+        },
+        PipelineEventKind::Pushed { repo, remote, refs } => {
+            RunEvent::Pushed { time, repo: repo.to_string(), remote: remote.clone(), refs: refs.clone() }
+        }
+        PipelineEventKind::PushFailed { repo, why } => {
+            RunEvent::PushFailed { time, repo: repo.to_string(), why: why.clone() }
         }
     };
     vec![event]

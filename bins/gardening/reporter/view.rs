@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use arborist_core::{
-    message::Status,
+    message::{Status, one_line},
     name::TaskId,
-    pipeline::{PipelineEvent, PipelineEventKind},
+    pipeline::{PipelineEvent, PipelineEventKind, RunOpening},
+    progress::RunTotals,
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{RunOpening, words};
+use super::words;
 use crate::{
     clock,
-    gardening::account::SpentDocument,
     ui::{Brush, Scene, StyledRow, Tone, cut},
 };
 
@@ -36,7 +36,7 @@ pub(super) struct LiveView {
     done: usize,
     failed: usize,
     max_attempts: u32,
-    spent: SpentDocument,
+    spent: RunTotals,
     running: Vec<Running>,
 }
 
@@ -53,15 +53,15 @@ struct Running {
 }
 
 impl LiveView {
-    pub(super) fn new(begun: &RunOpening, brush: Brush) -> Self {
+    pub(super) fn new(opening: &RunOpening, brush: Brush) -> Self {
         Self {
             brush,
             since: Instant::now(),
-            total: begun.share.total,
-            done: begun.share.done,
-            failed: begun.failed,
-            max_attempts: begun.max_attempts,
-            spent: begun.spent.into(),
+            total: opening.share.total,
+            done: opening.share.done,
+            failed: opening.failed,
+            max_attempts: opening.max_attempts,
+            spent: opening.spent,
             running: Vec::new(),
         }
     }
@@ -74,7 +74,7 @@ impl LiveView {
     }
 
     fn says(&mut self, task: &TaskId, text: &str) {
-        let last = text.lines().map(words::one_line).rfind(|line| !line.is_empty());
+        let last = text.lines().map(one_line).rfind(|line| !line.is_empty());
         if let (Some(running), Some(line)) = (self.running.iter_mut().find(|one| one.task == *task), last) {
             running.words = line.chars().take(LONGEST).collect();
         }
@@ -153,7 +153,7 @@ impl Scene for LiveView {
                 task,
                 step,
                 attempt: attempt.ordinal(),
-                by: words::one_line(&by),
+                by: one_line(&by),
                 since: Instant::now(),
                 ended: None,
                 words: String::new(),
@@ -163,16 +163,10 @@ impl Scene for LiveView {
                 self.says(&task, &words::waiting(seconds, chosen))
             }
             PipelineEventKind::Recorded { status, expense, .. } => {
-                expense.usage.iter().for_each(|usage| self.spent.add(*usage));
+                self.spent = self.spent.plus(expense.spent().totals);
                 self.recorded(&task, status);
             }
-            PipelineEventKind::Turned
-            | PipelineEventKind::Committed { .. }
-            | PipelineEventKind::Checkpoint { .. }
-            | PipelineEventKind::Placed { .. }
-            | PipelineEventKind::Merged { .. }
-            | PipelineEventKind::Conflicted { .. }
-            | PipelineEventKind::Note { .. } => {}
+            _ => {}
         }
     }
 

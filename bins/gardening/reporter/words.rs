@@ -1,7 +1,7 @@
 //! The words for what happens in a run.
 
 use arborist_core::{
-    message::{Status, plain_text},
+    message::{Status, one_line, plain_text, visible},
     name::TaskId,
     pipeline::{Chosen, PipelineEvent, PipelineEventKind},
 };
@@ -53,10 +53,28 @@ pub(super) fn line(brush: Brush, event: &PipelineEvent) -> Option<String> {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
             Some(format!("  the conflict of {task} was resolved by {}", one_line(by)))
         }
+        PipelineEventKind::Cloned { repo, remote } => Some(format!("cloned '{repo}' from {remote}")),
+        PipelineEventKind::Fetched { repo, remote } => Some(format!("fetched '{repo}' from {remote}")),
+        PipelineEventKind::BranchCreated { repo, branch, base } => {
+            Some(format!("'{branch}' begins at {} in '{repo}'", base.short()))
+        }
+        PipelineEventKind::Placed { repo: Some(_), path, branch, .. } => {
+            Some(format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy())))
+        }
+        PipelineEventKind::Pushed { repo, remote, refs } => {
+            let short = |name: &String| visible(name.trim_start_matches("refs/heads/"));
+            let names: Vec<String> = refs.iter().map(short).collect();
+            Some(format!("  pushed {repo}: {} to {remote}", names.join(", ")))
+        }
         PipelineEventKind::Said { .. }
         | PipelineEventKind::Turned
         | PipelineEventKind::Checkpoint { .. }
-        | PipelineEventKind::Placed { .. }
+        | PipelineEventKind::Placed { repo: None, .. }
+        | PipelineEventKind::RunBegins(_)
+        | PipelineEventKind::RunEnds
+        | PipelineEventKind::PushFailed { .. }
+        | PipelineEventKind::Warning { .. }
+        | PipelineEventKind::Hint { .. }
         | PipelineEventKind::Merged { resolved: None, .. } => None,
     }
 }
@@ -80,9 +98,4 @@ pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
             format!("the provider cannot keep up; we try again in {seconds} s, and no attempt is used up")
         }
     }
-}
-
-/// Foreign text in one line, without anything that a terminal would obey.
-pub(super) fn one_line(text: &str) -> String {
-    plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,6 @@
 //! A run: the only owner of its state. It takes up what is ready, hears what workers report, and stops where a person is
 //! needed.
 
-pub mod approval;
 mod baseline;
 mod baseline_guard;
 mod choose;

@@ -87,7 +87,7 @@ impl<'a> Tools<'a> {
         let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let placed = PipelineEventKind::Placed { path, branch, is_new: lease.is_new };
+            let placed = PipelineEventKind::Placed { repo: None, path, branch, is_new: lease.is_new };
             let _ = reports.send(WorkerReport::News(PipelineEvent::of(task, placed)));
         }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {

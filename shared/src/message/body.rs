@@ -123,6 +123,12 @@ fn heading_of(text: &str) -> String {
     line.to_owned()
 }
 
+/// Foreign text in one line, without anything that a terminal would obey.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// `text` without what could move a cursor, hide a character or end a line in another reader's eyes: escape
 /// sequences and control characters go, tabs become spaces, every kind of line end becomes `\n`.
 #[must_use]

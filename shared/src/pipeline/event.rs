@@ -1,4 +1,4 @@
-//! What a pipeline tells while it works. Somebody else finds the words.
+//! What a run tells while it is opened, works and ends. Whoever listens finds the words.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,8 @@ use super::{Expense, Snapshot};
 use crate::{
     agent::limits::Chosen,
     message::Status,
-    name::{Attempt, BranchName, Oid, RepoName, TaskId},
+    name::{Attempt, BranchName, Oid, RepoName, SessionId, TaskId},
+    progress::{RunTotals, Share},
 };
 
 /// Something that has happened, and to which task.
@@ -24,6 +25,37 @@ impl PipelineEvent {
     pub fn of(task: &TaskId, kind: PipelineEventKind) -> Self {
         Self { task: Some(task.clone()), kind }
     }
+
+    /// Of the whole run.
+    #[must_use]
+    pub fn of_run(kind: PipelineEventKind) -> Self {
+        Self { task: None, kind }
+    }
+}
+
+/// How a run stands when it begins or continues.
+#[derive(Debug, Clone)]
+pub struct RunOpening {
+    /// The run's branch.
+    pub branch: BranchName,
+    /// Its session.
+    pub session: SessionId,
+    /// The commit before the first that is made.
+    pub head: Oid,
+    /// How much of the plan is done.
+    pub share: Share,
+    /// How many tasks have failed.
+    pub failed: usize,
+    /// How many attempts each task has.
+    pub max_attempts: u32,
+    /// What the run has spent.
+    pub spent: RunTotals,
+    /// Whether no agent is called.
+    pub offline: bool,
+    /// The options that it was asked for with, to be typed again: each with a space before it.
+    pub options: String,
+    /// Those of them that are not recorded, and which tasks were wanted, in the same way.
+    pub again: String,
 }
 
 /// A branch and what it is to land on.
@@ -89,8 +121,10 @@ pub enum PipelineEventKind {
         /// How many files an agent left changed, where that is all of its work.
         files: Option<usize>,
     },
-    /// A task has a worktree of its own.
+    /// A task has a worktree of its own, or a session has one in a repository.
     Placed {
+        /// The repository of the session's worktree; `None` for that of a task.
+        repo: Option<RepoName>,
         /// Its top.
         path: PathBuf,
         /// The branch that is checked out there.
@@ -125,9 +159,64 @@ pub enum PipelineEventKind {
         /// Who chose that time.
         chosen: Chosen,
     },
+    /// The run is open: agents are called from here on.
+    RunBegins(Box<RunOpening>),
+    /// No task is worked on any more: the session is closed, and the last pushes are waited for.
+    RunEnds,
+    /// A repository of the workspace was not there, and was cloned.
+    Cloned {
+        /// Its name.
+        repo: RepoName,
+        /// Where from.
+        remote: String,
+    },
+    /// A repository's remote was asked what it has.
+    Fetched {
+        /// Its name.
+        repo: RepoName,
+        /// The remote.
+        remote: String,
+    },
+    /// A session has a branch in a repository.
+    BranchCreated {
+        /// The repository.
+        repo: RepoName,
+        /// The branch.
+        branch: BranchName,
+        /// The commit that it begins at.
+        base: Oid,
+    },
+    /// The remote of a repository has what it had not before.
+    Pushed {
+        /// The repository.
+        repo: RepoName,
+        /// The remote.
+        remote: String,
+        /// The full names of the refs.
+        refs: Vec<String>,
+    },
+    /// A push failed. It is tried again while the run works.
+    PushFailed {
+        /// The repository.
+        repo: RepoName,
+        /// Why, in one line.
+        why: String,
+    },
     /// Anything else that a user should know.
     Note {
         /// A sentence.
         words: String,
+    },
+    /// Something may be wrong.
+    Warning {
+        /// A sentence.
+        words: String,
+    },
+    /// What to try.
+    Hint {
+        /// A sentence.
+        words: String,
+        /// Whether it is said only once, although several remotes may need the same.
+        once: bool,
     },
 }

@@ -56,7 +56,7 @@ pub use changed_paths::{ChangedPaths, Sorted};
 pub use checkpoint_writer::{CheckpointWriter, SessionRepo, Snapshot, Words, repository_name};
 pub use counts::{Counts, read_counts};
 pub use error::PipelineError;
-pub use event::{Meeting, PipelineEvent, PipelineEventKind};
+pub use event::{Meeting, PipelineEvent, PipelineEventKind, RunOpening};
 pub use expense::{Expense, Others};
 pub use failing::Observed;
 pub use guard::{ConfigGuard, Neighbours};

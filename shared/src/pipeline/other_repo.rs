@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{
-    ConfigGuard, NamedCommand, PipelineError, PreCommit, TaskContext,
+    ConfigGuard, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
     beside::Beside,
     folded,
     kept::CommittedTurns,
@@ -69,6 +69,13 @@ impl OtherRepo {
         let found = run.find_base(&self.repository, task, self.tip.head)?;
         self.base = found.unwrap_or_else(|| WorkBase::fresh(self.tip.head, self.tip.tree));
         Ok(())
+    }
+
+    /// This repository, for those who write the session down.
+    #[must_use]
+    pub fn for_session(&self) -> SessionRepo {
+        let (repository, branch) = (self.repository.clone(), self.tip.branch.clone());
+        SessionRepo { name: self.name.to_string(), repository, branch }
     }
 
     fn enter(&self, task: &Task, attempt: Attempt) -> Result<RepoAttempt<'_>, GitError> {

@@ -1,18 +1,22 @@
 //! What a run has cost so far, from the trailers alone.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::{
     history::{Event, Run},
     message::Key,
 };
 
-/// Sums over commits.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// What was spent, as far as agents told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RunTotals {
-    /// Tokens read by agents, if any commit tells.
+    /// Tokens read.
     pub tokens_in: Option<u64>,
-    /// Tokens written by agents, if any commit tells.
+    /// Tokens written.
     pub tokens_out: Option<u64>,
-    /// US dollars, if any commit tells.
+    /// US dollars.
     pub cost: Option<f64>,
 }
 

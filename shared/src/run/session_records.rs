@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arborist_core::{
+use super::{CallSource, OpenRun, Planned, closing::RunMonitor};
+use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
     history::Run,
@@ -17,15 +18,13 @@ use arborist_core::{
     },
 };
 
-use super::{CallSource, GardeningArgs, OpenRun, Planned, Reporter};
-use crate::clock;
-
 impl OpenRun {
     /// What is known of the tasks of a session that is resumed, as far as they are not complete.
     pub(super) fn recall(
         &self,
         session: &SessionId,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
     ) -> Result<Vec<ResumeContext>, Failure> {
         let session_reader = SessionReader::new(&self.repository);
         let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_settled());
@@ -37,8 +36,8 @@ impl OpenRun {
     }
 
     /// What began without calling anybody does not go on by calling agents.
-    pub(super) fn refuse_played(&self, args: &GardeningArgs, session: &SessionId) -> Result<(), Failure> {
-        if args.source == CallSource::Records {
+    pub(super) fn refuse_played(&self, session: &SessionId) -> Result<(), Failure> {
+        if self.request.source == CallSource::Records {
             return Ok(());
         }
         match SessionReader::new(&self.repository).newest(session)? {
@@ -48,12 +47,8 @@ impl OpenRun {
     }
 
     /// What is played again, if nobody is to be called.
-    pub(super) fn playback(
-        &self,
-        args: &GardeningArgs,
-        session: &SessionId,
-    ) -> Result<Option<Arc<Playback>>, Failure> {
-        if args.source == CallSource::Agents {
+    pub(super) fn playback(&self, session: &SessionId) -> Result<Option<Arc<Playback>>, Failure> {
+        if self.request.source == CallSource::Agents {
             return Ok(None);
         }
         let session_reader = SessionReader::new(&self.repository);
@@ -85,8 +80,8 @@ impl OpenRun {
     /// The session of a run that begins or goes on at `tip`.
     pub(super) fn session_writer(
         &self,
-        args: &GardeningArgs,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
         session: &SessionId,
         tip: Oid,
     ) -> Result<&SessionWriter, Failure> {
@@ -94,38 +89,33 @@ impl OpenRun {
             Some(session_writer) => {
                 let newest = session_writer.newest();
                 let before = SessionReader::new(&self.repository).asked_of(&newest)?;
-                let now = args.asked()?;
-                let is_asked = args.source == CallSource::Agents && !args.is_idle;
+                let now = self.request.recorded()?;
+                let is_asked = self.request.source == CallSource::Agents && !self.is_idle;
                 let asked = (is_asked && now != before).then_some(now);
                 let is_told = matches!(newest.record.kind, RecordKind::Resume(_) | RecordKind::Start(_));
                 if !is_told || asked.is_some() {
                     let resumed = Resumed { turn: None, commit: tip, asked };
-                    write(&session_writer, tip, &RecordKind::Resume(resumed))?;
+                    self.write(&session_writer, tip, &RecordKind::Resume(resumed))?;
                 }
                 session_writer
             }
             None => {
                 let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
-                let start = self.start(args, planned, plan)?;
-                SessionWriter::begin(&self.repository, session.clone(), start, clock::now())?
+                let start = self.start(planned, plan)?;
+                SessionWriter::begin(&self.repository, session.clone(), start, (self.clock)())?
             }
         };
         Ok(self.session_writer.get_or_init(|| session_writer))
     }
 
-    pub(super) fn start(
-        &self,
-        args: &GardeningArgs,
-        planned: &Planned,
-        plan: Option<String>,
-    ) -> Result<SessionStart, Failure> {
+    pub(super) fn start(&self, planned: &Planned, plan: Option<String>) -> Result<SessionStart, Failure> {
         let (name, branch) = (repository_name(&self.repository), self.branch.clone());
         let mut repositories = vec![RepositoryStart { name, branch, base: self.head }];
         repositories.extend(self.others.iter().filter_map(|other| {
             let (name, branch) = (other.section.name.to_string(), other.branch.clone());
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
-        let Asked { options, withheld } = args.asked()?;
+        let Asked { options, withheld } = self.request.recorded()?;
         Ok(SessionStart {
             repositories,
             plan,
@@ -143,11 +133,11 @@ impl OpenRun {
         &self,
         session_writer: &SessionWriter,
         checkpoints: &CheckpointWriter<'_>,
-        reporter: &mut Reporter<'_>,
+        monitor: &mut RunMonitor<'_>,
     ) {
         if let RecordKind::Start(_) = session_writer.newest().record.kind {
             let followed = checkpoints.follow(&self.repository, &self.branch, Status::RunStart);
-            followed.into_iter().for_each(|kind| reporter.tell(PipelineEvent { task: None, kind }));
+            followed.into_iter().for_each(|kind| monitor.tell(PipelineEvent::of_run(kind)));
         }
     }
 
@@ -177,12 +167,19 @@ impl OpenRun {
             Ok(_) => RecordKind::Pause(SessionPause { why: words }),
         };
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
-        Ok(write(session_writer, tip, &kind)?)
+        Ok(self.write(session_writer, tip, &kind)?)
+    }
+
+    fn write(&self, session_writer: &SessionWriter, tip: Oid, kind: &RecordKind) -> Result<(), SessionError> {
+        session_writer
+            .append((self.clock)(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, kind.clone())))
+            .map(drop)
     }
 }
 
 /// The refusal to go on with a session that was played: agents were never meant to be called in it.
-pub(crate) fn only_played(record: &Record) -> Failure {
+#[must_use]
+pub fn only_played(record: &Record) -> Failure {
     let (session, turns) = (&record.session, record.totals.turns);
     let words = format!("session '{session}' is played offline, and no model is called in it");
     let again = record.context.forked_from.as_ref().map(|fork| {
@@ -193,10 +190,4 @@ pub(crate) fn only_played(record: &Record) -> Failure {
         "{}or let agents go on from what was played: git arborist session replay {session} --turn {turns}",
         again.unwrap_or_default()
     ))
-}
-
-fn write(session_writer: &SessionWriter, tip: Oid, kind: &RecordKind) -> Result<(), SessionError> {
-    session_writer
-        .append(clock::now(), |_| Ok::<_, SessionError>(DraftRecord::at(tip, kind.clone())))
-        .map(drop)
 }

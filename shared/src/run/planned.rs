@@ -2,7 +2,8 @@
 
 use std::path::{Component, PathBuf};
 
-use arborist_core::{
+use super::{OpenRun, RunRequest};
+use crate::{
     failure::{Exit, Failure},
     gardener::{Drift, GardenerError, PlanFile, start, start::FrozenPlan},
     git::Repository,
@@ -14,11 +15,10 @@ use arborist_core::{
     settings::Settings,
 };
 
-use super::{GardeningArgs, OpenRun};
-
 /// The plan of a run, and whether the run has begun.
-pub(crate) struct Planned {
-    pub(crate) plan: Plan,
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
     pub(super) file: Option<PlanFile>,
     /// What the run has frozen, or has to freeze although the file is different by now.
     frozen: Option<PlanRef>,
@@ -35,7 +35,7 @@ impl Planned {
     }
 
     /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
-    pub(crate) fn of_words(words: &str) -> Result<Self, Failure> {
+    fn of_words(words: &str) -> Result<Self, Failure> {
         if words.trim().is_empty() {
             let failure = Failure::new(Exit::Usage, "the task after -m has no words");
             return Err(failure.hint("say what is to be done: git arborist garden -m 'add a login form'"));
@@ -77,17 +77,18 @@ fn id_of_words(words: &str) -> String {
 
 impl OpenRun {
     /// The plan of one task in the user's own words. What the run has frozen holds all the same.
-    pub(crate) fn worded(&self, args: &GardeningArgs, run: &Run, words: &str) -> Result<Planned, Failure> {
-        let frozen = run.start.as_ref().filter(|_| !args.new_run).and_then(|start| start.plan.clone());
-        self.refuse_changed_settings(args, run)?;
+    pub fn plan_of_words(&self, run: &Run, words: &str) -> Result<Planned, Failure> {
+        let frozen =
+            run.start.as_ref().filter(|_| !self.request.new_run).and_then(|start| start.plan.clone());
+        self.refuse_changed_settings(run)?;
         Ok(Planned { frozen, ..Planned::of_words(words)? })
     }
 
     /// The plan that holds: the frozen one if a run goes on, else the file.
-    pub(crate) fn plan(&self, args: &GardeningArgs, run: &Run) -> Result<Planned, Failure> {
-        let file = self.plan_file(args, run)?;
+    pub fn plan(&self, run: &Run) -> Result<Planned, Failure> {
+        let file = self.plan_file(run)?;
         let now = file.as_ref().map(|file| Plan::read(&file.path, &file.bytes)).transpose();
-        let now = now.map_err(|error| match file.as_ref().filter(|_| !args.new_run) {
+        let now = now.map_err(|error| match file.as_ref().filter(|_| !self.request.new_run) {
             Some(file) => self.with_way_back(error.into(), run, &file.path),
             None => error.into(),
         })?;
@@ -97,27 +98,27 @@ impl OpenRun {
         };
         let is_first_use = run.start.as_ref().is_some_and(|start| start.plan.is_none()) && file.is_some();
         let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
-        if args.new_run || run.start.is_none() {
+        if self.request.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
-            if let Some(file) = file.as_ref().filter(|_| !args.new_run && !self.is_apart) {
+            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run && !self.is_apart) {
                 start::refuse_merged(&self.repository, run, &file.path)?;
             }
             let path = file.as_ref().map(|file| file.path.clone());
             return Ok(Planned { plan, file, frozen: None, is_first_use: false, path });
         }
         let frozen = kept.as_ref().map(|kept| self.frozen(kept)).transpose()?;
-        if !args.accept_changes {
+        if !self.request.accept_changes {
             let before = kept.as_ref().map(|kept| kept.path.as_str()).zip(frozen.as_ref());
             start::require_unchanged(&self.repository, run, before, now.as_ref())?;
         }
-        let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
+        let plan = if self.request.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
     }
 
     /// A task in the user's own words has no plan to compare, but the configuration of its run is frozen as well.
-    pub(crate) fn refuse_changed_settings(&self, args: &GardeningArgs, run: &Run) -> Result<(), Failure> {
-        if args.new_run || args.accept_changes {
+    fn refuse_changed_settings(&self, run: &Run) -> Result<(), Failure> {
+        if self.request.new_run || self.request.accept_changes {
             return Ok(());
         }
         Ok(start::require_unchanged(&self.repository, run, None, None)?)
@@ -141,13 +142,13 @@ impl OpenRun {
         Ok(Plan::read(&frozen.path, &bytes)?)
     }
 
-    fn plan_file(&self, args: &GardeningArgs, run: &Run) -> Result<Option<PlanFile>, Failure> {
-        let named = named_plan(args, &self.settings);
+    fn plan_file(&self, run: &Run) -> Result<Option<PlanFile>, Failure> {
+        let named = named_plan(&self.request, &self.settings);
         let is_named = named.is_some();
         let usual = || usual_plan(&self.repository);
         // A new run looks for its plan as the first one did.
         let path = match named {
-            None if args.new_run => usual().or_else(|| frozen_path(run)),
+            None if self.request.new_run => usual().or_else(|| frozen_path(run)),
             named => named.or_else(|| frozen_path(run)).or_else(usual),
         };
         let Some(path) = path else {
@@ -159,26 +160,23 @@ impl OpenRun {
             Err(_) if !is_named && self.move_in.is_some() => Ok(None),
             Err(error) => {
                 let failure = Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}"));
-                Err(if args.new_run { failure } else { self.with_way_back(failure, run, &path) })
+                Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }
     }
 }
 
 /// Where the plan of a new run is, from the top; none for a task in the user's own words.
-pub(crate) fn find_plan(
-    repository: &Repository,
-    args: &GardeningArgs,
-    settings: &Settings,
-) -> Option<String> {
-    if args.is_unplanned {
+#[must_use]
+pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Settings) -> Option<String> {
+    if request.is_unplanned {
         return None;
     }
-    named_plan(args, settings).or_else(|| usual_plan(repository))
+    named_plan(request, settings).or_else(|| usual_plan(repository))
 }
 
-fn named_plan(args: &GardeningArgs, settings: &Settings) -> Option<String> {
-    let named = args.tree.clone().or_else(|| settings.tree().map(PathBuf::from))?;
+fn named_plan(request: &RunRequest, settings: &Settings) -> Option<String> {
+    let named = request.tree.clone().or_else(|| settings.tree().map(PathBuf::from))?;
     // Spelled in one way: a session is found by the path of its plan.
     let plain: PathBuf = named.components().filter(|part| *part != Component::CurDir).collect();
     Some(plain.display().to_string())

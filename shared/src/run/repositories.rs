@@ -1,24 +1,23 @@
 //! The other repositories of a run: got, given a branch of the session, and a worktree on it.
 
-use arborist_core::{
-    failure::{Exit, Failure},
+use super::{OpenRun, Planned, RunListener, opening::pre_commit};
+use crate::{
+    failure::Failure,
     gardener::{GardenerError, recover, start},
     git::{Config, Ownership, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
-    pipeline::{ConfigGuard, OtherRepo, PipelineError, SessionRepo},
+    pipeline::{ConfigGuard, OtherRepo, PipelineError},
     process::FileLock,
     record::{RunRecorder, Unfinished, settle},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere},
     settings::Settings,
     workspace::{
-        FetchReply, FetchScope, Misplaced, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Supply,
-        Transcripts, leave_word,
+        FetchReply, FetchScope, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Transcripts,
+        leave_word,
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
-
-use super::{GardeningArgs, OpenRun, Planned, Reporter, open::pre_commit};
 
 /// Another repository of the workspace, as a run found it.
 pub(super) struct Supplied {
@@ -31,36 +30,17 @@ pub(super) struct Supplied {
 }
 
 impl OpenRun {
-    /// A task that names a repository that there is not would work in the wrong one; a test command or a gate
-    /// that names a tool that there is not would fail after each attempt.
-    pub(crate) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
-        for task in &planned.plan.tasks {
-            if let Some(Misplaced { what, fix }) = self.workspace.find_misplaced(task) {
-                let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
-                let words = format!("{}{what}", place.unwrap_or_default());
-                return Err(Failure::new(Exit::Fatal, words).hint(fix));
-            }
-        }
-        let usual = self.options.test_command.as_deref().map(|command| ("the test command", command));
-        let gates = self.settings.below("merge.gates.").filter(|(key, _)| key.ends_with(".command"));
-        let gates = gates.filter_map(|(key, _)| self.settings.text(&format!("merge.gates.{key}")));
-        let mut all = usual.into_iter().chain(gates.map(|command| ("the gate", command)));
-        match all.find_map(|(whose, command)| self.workspace.find_missing_tool(whose, command)) {
-            Some(Misplaced { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
-            None => Ok(()),
-        }
-    }
-
     /// Asks all remotes at once for what the run begins with. One in which the session has worked elsewhere, and not here,
     /// has its branch. What is cloned appears only where the run is not refused.
     pub(super) fn supply_all(
         &mut self,
-        (session, planned): (&SessionId, &Planned),
-        (args, run): (&GardeningArgs, &Run),
-        reporter: &mut Reporter<'_>,
+        session: &SessionId,
+        planned: &Planned,
+        run: &Run,
+        listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         let (workspace, main) = (&self.workspace, self.workspace.main());
-        let mut errands = Vec::new();
+        let mut requests = Vec::new();
         let mut branches = Vec::new();
         for section in workspace.sections.iter().filter(|section| !section.is_main) {
             let branch = section.session_branch(&planned.pipeline(), session)?;
@@ -74,36 +54,36 @@ impl OpenRun {
                 (Some(_), true) => FetchScope::Also(vec![format!("{}*", branch.to_ref())]),
                 (Some(_), false) => FetchScope::Everything,
             };
-            errands.push(RepoRequest { section, here, wanted });
+            requests.push(RepoRequest { section, here, wanted });
             branches.push(branch);
         }
-        let wanted = self.wanted_of_main((session, planned), args);
+        let wanted = self.wanted_of_main(session, planned);
         let here = Some(self.repository.clone());
-        errands.extend(wanted.map(|wanted| RepoRequest { section: main, here, wanted }));
-        let mut replies = workspace.ask_all(&errands);
+        requests.extend(wanted.map(|wanted| RepoRequest { section: main, here, wanted }));
+        let mut replies = workspace.ask_all(&requests);
         self.require_unstopped()?;
         if let Some(FetchReply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
-            self.refuse_elsewhere((session, planned), (args, &here.1), reporter)?;
+            self.refuse_elsewhere(session, planned, &here.1, listener)?;
             self.supply = Some(here.1);
             if !self.has_begun() {
-                self.head = self.find_base(reporter)?;
+                self.head = self.find_base(listener)?;
             }
         }
         let replies: Vec<FetchReply> = replies.into_iter().collect::<Result<_, _>>()?;
-        let answers = workspace.keep_all(&errands, &replies);
+        let answers = workspace.keep_all(&requests, &replies);
         self.require_unstopped()?;
         let mut others = Vec::new();
         for ((RepoRequest { section, wanted, .. }, branch), answer) in
-            errands.into_iter().zip(branches).zip(answers)
+            requests.into_iter().zip(branches).zip(answers)
         {
             let (repository, supply) = answer?;
             match wanted {
                 FetchScope::Everything => drop(self.workspace.adopt(&repository, section)?),
-                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), reporter)?,
+                FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), listener)?,
                 FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
-            reporter.tell_supply(section, &supply, base);
+            listener.tell_supply(section, &supply, base);
             others.push(Supplied { section: section.clone(), repository, branch, base });
         }
         self.others = others;
@@ -125,11 +105,11 @@ impl OpenRun {
     }
 
     /// A place in each of the other repositories.
-    pub(super) fn other_repos(
+    pub(super) fn enter_other_repos(
         &self,
         session: &SessionId,
         planned: &Planned,
-        reporter: &mut Reporter<'_>,
+        listener: &mut dyn RunListener,
     ) -> Result<Vec<OtherRepo>, Failure> {
         let mut other_repos = Vec::new();
         for Supplied { section, repository, branch, base } in &self.others {
@@ -137,24 +117,26 @@ impl OpenRun {
                 let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
                 repository.move_refs(&[made], "arborist: session")?;
-                reporter.tell_branch(section, branch, base);
+                listener.tell_branch(section, branch, base);
             }
-            other_repos.push(self.other_repo(
+            other_repos.push(self.enter_other_repo(
                 section,
                 (repository, branch.clone()),
-                (session, planned),
-                reporter,
+                session,
+                planned,
+                listener,
             )?);
         }
         Ok(other_repos)
     }
 
-    fn other_repo(
+    fn enter_other_repo(
         &self,
         section: &RepoSection,
         (repository, branch): (&Repository, BranchName),
-        (session, planned): (&SessionId, &Planned),
-        reporter: &mut Reporter<'_>,
+        session: &SessionId,
+        planned: &Planned,
+        listener: &mut dyn RunListener,
     ) -> Result<OtherRepo, Failure> {
         // The lock of the run is in the repository that has the plan. Runs of this one must see that we are at work here.
         let locks = repository.common_dir.join("arborist/locks");
@@ -166,9 +148,9 @@ impl OpenRun {
         let session_worktree: SessionWorktree =
             Pool::open(repository, &branch, options)?.session_worktree(session)?;
         if session_worktree.is_new {
-            reporter.tell_worktree(section, &session_worktree.path, &branch);
+            listener.tell_worktree(section, &session_worktree.path, &branch);
         }
-        session_worktree.notes.iter().for_each(|note| reporter.remark(&note.to_string()));
+        session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
         let place = session_worktree.repository;
         leave_word(&place, &self.repository)?;
         // A turn is cut only within an attempt, and the mark of that is still there.
@@ -181,7 +163,7 @@ impl OpenRun {
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
             for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
-                reporter.warn(&format!("in {}: {}", section.name, recovered.words()));
+                listener.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
             start::write_start_of(
@@ -227,31 +209,13 @@ impl OpenRun {
     /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
     /// be right only there.
     pub(super) fn pusher(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
-        let cargo = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
+        let push_set = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
         let mut routes = Vec::new();
         for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
             let repository = self.workspace.open(section)?;
             routes.extend(repository.map(|repository| (section.clone(), repository)));
         }
-        Ok(Pusher::start(&self.workspace, routes, &cargo))
-    }
-}
-
-/// An annex as far as it concerns who writes the session down.
-pub(super) fn neighbour(other_repo: &OtherRepo) -> SessionRepo {
-    let (repository, branch) = (other_repo.repository.clone(), other_repo.tip.branch.clone());
-    SessionRepo { name: other_repo.name.to_string(), repository, branch }
-}
-
-/// Where a repository begins, in words.
-pub(super) fn words_on(section: &RepoSection, supply: &Supply, base: Option<Oid>) -> Option<String> {
-    let at = base.map(|base| base.short()).unwrap_or_default();
-    match supply {
-        Supply::Offline { why, .. } => Some(format!(
-            "offline: the remote of '{}' could not be reached ({why}); it begins at {at}, which may be behind",
-            section.name
-        )),
-        _ => None,
+        Ok(Pusher::start(&self.workspace, routes, &push_set))
     }
 }
 

@@ -1,80 +1,73 @@
-//! What is remembered of a run while it goes on, for its end.
+//! What is remembered of a run while it works, for its summary.
 
 use std::collections::{HashMap, HashSet};
 
-use arborist_core::{
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
     gardener::Summary,
-    message::Status,
-    name::{BranchName, Oid, SessionId, TaskId},
-    pipeline::{PipelineEvent, PipelineEventKind},
+    message::{Status, one_line},
+    name::TaskId,
+    pipeline::{PipelineEvent, PipelineEventKind, RunOpening},
     progress::{RunTotals, Share},
 };
 
-use super::words;
-use crate::{
-    clock,
-    gardening::account::{ResolvedDocument, SpentDocument},
-};
-
-/// How a run stands when it begins or goes on.
-#[derive(Debug, Clone)]
-pub(crate) struct RunOpening {
-    pub(crate) branch: BranchName,
-    pub(crate) session: SessionId,
-    /// The commit before the first that is made.
-    pub(crate) head: Oid,
-    pub(crate) share: Share,
-    pub(crate) failed: usize,
-    pub(crate) max_attempts: u32,
-    pub(crate) spent: RunTotals,
-    /// Whether nobody is called.
-    pub(crate) offline: bool,
-    /// The options that it was asked for with, to be typed again: each with a space before it.
-    pub(crate) options: String,
-    /// Those of them that are not recorded, and which tasks were wanted, in the same way.
-    pub(crate) again: String,
+/// A task that landed after somebody had resolved a conflict.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ResolvedConflict {
+    /// The task.
+    pub task: String,
+    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed.
+    pub by: String,
+    /// The merge commit's full id.
+    pub commit: String,
 }
 
+/// What was heard of a run.
 #[derive(Debug, Default)]
-pub(super) struct Story {
-    begun: Option<RunOpening>,
+pub(super) struct RunLog {
+    opening: Option<RunOpening>,
+    /// When that was.
     since: i64,
     commits: usize,
     pub(super) attempts: usize,
-    pub(super) spent: SpentDocument,
+    pub(super) spent: RunTotals,
     attempts_of: HashMap<TaskId, u32>,
     reasons: HashMap<TaskId, String>,
     /// The tasks whose last attempt changed no file.
     unchanged: HashSet<TaskId>,
     /// What landed after a conflict had been resolved, and what people are told of that.
-    pub(super) resolved: Vec<ResolvedDocument>,
+    pub(super) resolved: Vec<ResolvedConflict>,
     completed: Vec<TaskId>,
     failed: Vec<TaskId>,
 }
 
-impl Story {
-    pub(super) fn begin(&mut self, begun: RunOpening) {
-        self.begun = Some(begun);
-        self.since = clock::now();
+impl RunLog {
+    pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
+        (self.opening, self.since) = (Some(opening), now);
     }
 
-    pub(super) fn begun(&self) -> Option<&RunOpening> {
-        self.begun.as_ref()
+    pub(super) fn opening(&self) -> Option<&RunOpening> {
+        self.opening.as_ref()
     }
 
     /// How much of the plan is done by now.
     pub(super) fn share(&self) -> Share {
-        let Share { done, total } = self.begun.as_ref().map_or_else(Share::default, |begun| begun.share);
+        let Share { done, total } =
+            self.opening.as_ref().map_or_else(Share::default, |opening| opening.share);
         Share { done: (done + self.completed.len()).min(total), total }
+    }
+
+    /// How long it took until `now`.
+    pub(super) fn seconds(&self, now: i64) -> i64 {
+        now.saturating_sub(self.since)
     }
 
     /// Whether anything was written down.
     pub(super) fn is_empty(&self) -> bool {
         self.commits == 0
-    }
-
-    pub(super) fn seconds(&self) -> i64 {
-        clock::now().saturating_sub(self.since)
     }
 
     /// The attempt that a task ended in, as people count.
@@ -107,10 +100,10 @@ impl Story {
             PipelineEventKind::Committed { .. } => self.commits += 1,
             PipelineEventKind::Recorded { status, why, expense, .. } => {
                 self.commits += 1;
-                expense.usage.iter().for_each(|usage| self.spent.add(*usage));
+                self.spent = self.spent.plus(expense.spent().totals);
                 let Some(task) = &event.task else { return };
                 if let Some(why) = why {
-                    self.reasons.insert(task.clone(), words::one_line(why));
+                    self.reasons.insert(task.clone(), one_line(why));
                 }
                 match status {
                     Status::ImplementPass if why.is_some() => {
@@ -128,7 +121,7 @@ impl Story {
             PipelineEventKind::Merged { commit, resolved: Some((by, _)), .. } => {
                 let (by, commit) = (by.clone(), commit.to_string());
                 let task = event.task.iter().map(ToString::to_string);
-                self.resolved.extend(task.map(|task| ResolvedDocument {
+                self.resolved.extend(task.map(|task| ResolvedConflict {
                     task,
                     by: by.clone(),
                     commit: commit.clone(),

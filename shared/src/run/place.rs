@@ -1,9 +1,11 @@
-//! A run on a branch of its session: in a worktree of its own, apart from the user's checkout. Running it again goes on with
-//! the session that was begun last for the same plan; only a new run begins another.
+//! Where a run works: on the branch that is checked out, or on a branch of its session in a worktree apart from the user's
+//! checkout. Running the same command again continues the session that was begun last for the same plan; only a new run
+//! begins another.
 
 use std::{path::Path, time::Duration};
 
-use arborist_core::{
+use super::{OpenRun, Planned, RunListener, RunRequest, elsewhere::refuse_left, planned::find_plan};
+use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
     git::{RefMove, Repository, UncommittedPath},
@@ -17,9 +19,6 @@ use arborist_core::{
     workspace::{SessionFilter, Supply, Workspace},
     worktree::Pool,
 };
-
-use super::{GardeningArgs, OpenRun, Planned, Reporter, elsewhere::refuse_left, planned::find_plan};
-use crate::clock;
 
 /// How long another process may keep us from choosing a session: it may be asking a remote.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,60 +46,62 @@ pub(super) struct MoveIn {
     pub(super) is_written_on: bool,
 }
 
-/// Decides where a run works.
-pub(super) fn choose(
-    repository: &Repository,
-    args: &GardeningArgs,
-    (settings, workspace): (&Settings, &Workspace),
-) -> Result<RunPlace, Failure> {
-    let here = match &repository.head.branch {
-        Some(branch) => workspace.main().find_session_of(repository, branch)?,
-        None => None,
-    };
-    let is_wanted = args.session_branch || workspace.wants_session_branches(settings);
-    // Whoever is on the branch of a session is where that session works; another has a branch of its own.
-    let is_elsewhere = if here.is_some() { args.new_run } else { is_wanted };
-    if is_elsewhere {
-        return choose_session(repository, args, (settings, workspace));
-    }
-    let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
-    let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-    Ok(RunPlace { branch, head, session: here, move_in: None })
-}
-
-fn choose_session(
-    repository: &Repository,
-    args: &GardeningArgs,
-    (settings, workspace): (&Settings, &Workspace),
-) -> Result<RunPlace, Failure> {
-    let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
-    let plan = find_plan(repository, args, settings);
-    let choosing = match args.new_run {
-        true => None,
-        false => Some(lock_choice(repository, plan.as_deref(), workspace)?),
-    };
-    let pipeline = PipelineName::of_plan(plan.as_deref());
-    let main = workspace.main();
-    let meant = match &plan {
-        Some(plan) => SessionFilter::Plan(plan),
-        None if args.is_unplanned => SessionFilter::Unplanned,
-        None => SessionFilter::Any,
-    };
-    let last = if args.new_run { None } else { main.find_last_session(repository, meant)? };
-    let Some(last) = last else {
-        if let Some(plan) = plan.as_deref().filter(|_| !args.new_run) {
-            refuse_left(repository, (main, workspace), (&pipeline, plan))?;
+impl RunPlace {
+    /// Decides where a run works.
+    pub(super) fn choose(
+        repository: &Repository,
+        request: &RunRequest,
+        (settings, workspace): (&Settings, &Workspace),
+    ) -> Result<RunPlace, Failure> {
+        let here = match &repository.head.branch {
+            Some(branch) => workspace.main().find_session_of(repository, branch)?,
+            None => None,
+        };
+        let is_wanted = request.session_branch || workspace.wants_session_branches(settings);
+        // Whoever is on the branch of a session is where that session works; another has a branch of its own.
+        let is_elsewhere = if here.is_some() { request.new_run } else { is_wanted };
+        if is_elsewhere {
+            return Self::choose_session(repository, request, (settings, workspace));
         }
-        let session = start::new_session(head);
-        let branch = main.session_branch(&pipeline, &session)?;
-        let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
-        return Ok(RunPlace { branch, head, session: Some(session), move_in: Some(move_in) });
-    };
-    let branch = last.record.context.branch.clone();
-    let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-    let is_fresh = matches!(last.record.kind, RecordKind::Start(_)) && last.record.context.tip == head;
-    let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
-    Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
+        let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+        let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+        Ok(RunPlace { branch, head, session: here, move_in: None })
+    }
+
+    fn choose_session(
+        repository: &Repository,
+        request: &RunRequest,
+        (settings, workspace): (&Settings, &Workspace),
+    ) -> Result<RunPlace, Failure> {
+        let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
+        let plan = find_plan(repository, request, settings);
+        let choosing = match request.new_run {
+            true => None,
+            false => Some(lock_choice(repository, plan.as_deref(), workspace)?),
+        };
+        let pipeline = PipelineName::of_plan(plan.as_deref());
+        let main = workspace.main();
+        let meant = match &plan {
+            Some(plan) => SessionFilter::Plan(plan),
+            None if request.is_unplanned => SessionFilter::Unplanned,
+            None => SessionFilter::Any,
+        };
+        let last = if request.new_run { None } else { main.find_last_session(repository, meant)? };
+        let Some(last) = last else {
+            if let Some(plan) = plan.as_deref().filter(|_| !request.new_run) {
+                refuse_left(repository, (main, workspace), (&pipeline, plan))?;
+            }
+            let session = start::new_session(head);
+            let branch = main.session_branch(&pipeline, &session)?;
+            let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
+            return Ok(RunPlace { branch, head, session: Some(session), move_in: Some(move_in) });
+        };
+        let branch = last.record.context.branch.clone();
+        let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+        let is_fresh = matches!(last.record.kind, RecordKind::Start(_)) && last.record.context.tip == head;
+        let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
+        Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
+    }
 }
 
 /// Two that are started at once for one plan are one. Those of other plans do not wait, and a new run chooses nothing.
@@ -116,45 +117,44 @@ fn lock_choice(
 }
 
 impl OpenRun {
-    /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
-    /// the worktree. Killed anywhere, the same command goes on.
-    pub(crate) fn settle(
+    /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first
+    /// record appear together, then the worktree. Killed anywhere, the same command continues.
+    pub fn settle(
         mut self,
-        args: &GardeningArgs,
-        (planned, run): (&Planned, &Run),
-        reporter: &mut Reporter<'_>,
+        planned: &Planned,
+        run: &Run,
+        listener: &mut dyn RunListener,
     ) -> Result<Self, Failure> {
-        let session = self.session(args, run).clone();
+        let session = self.session(run).clone();
         self.refuse_behind(&session)?;
-        self.supply_all((&session, planned), (args, run), reporter)?;
+        self.supply_all(&session, planned, run, listener)?;
         let Some(move_in) = self.move_in.take() else {
             return Ok(self);
         };
         if !move_in.has_begun {
-            self.begin_branch(args, planned, &session, reporter)?;
+            self.begin_branch(planned, &session, listener)?;
         } else {
-            reporter.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
+            listener.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
-        self.brings_plan = !move_in.is_written_on || args.accept_changes;
+        self.brings_plan = !move_in.is_written_on || self.request.accept_changes;
         drop(move_in);
         let session_worktree =
             Pool::open(&user, &self.branch, self.worktree_options())?.session_worktree(&session)?;
         if session_worktree.is_new {
-            reporter.tell_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
+            listener.tell_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
-        session_worktree.notes.iter().for_each(|note| reporter.remark(&note.to_string()));
-        tell_of_dirt(&user, planned, reporter)?;
+        session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
+        tell_of_uncommitted(&user, planned, listener)?;
         self.repository = session_worktree.repository;
         Ok(self)
     }
 
     fn begin_branch(
         &mut self,
-        args: &GardeningArgs,
         planned: &Planned,
         session: &SessionId,
-        reporter: &mut Reporter<'_>,
+        listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         let plan = match &planned.file {
             Some(PlanFile { path, bytes }) => {
@@ -163,18 +163,18 @@ impl OpenRun {
             }
             None => None,
         };
-        let start = self.start(args, planned, plan)?;
+        let start = self.start(planned, plan)?;
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
-        SessionWriter::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
-        reporter.tell_branch(self.workspace.main(), &self.branch, base);
+        SessionWriter::begin_with(&self.repository, (session.clone(), start), (self.clock)(), &[made])?;
+        listener.tell_branch(self.workspace.main(), &self.branch, base);
         Ok(())
     }
 }
 
 impl OpenRun {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
-    pub(super) fn find_base(&self, reporter: &mut Reporter<'_>) -> Result<Oid, Failure> {
+    pub(super) fn find_base(&self, listener: &mut dyn RunListener) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
         let seen = self.workspace.base(repository, main)?;
@@ -184,28 +184,32 @@ impl OpenRun {
             Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
             _ => self.head,
         };
-        reporter.tell_supply(main, supply, Some(base));
+        listener.tell_supply(main, supply, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
-            reporter.warn(&format!(
+            listener.warn(&format!(
                 "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",
                 main.name,
                 base.short()
             ));
-            reporter.hint("to begin with both, merge or rebase first, then use --new-run");
+            listener.hint("to begin with both, merge or rebase first, then use --new-run");
         }
         Ok(base)
     }
 }
 
 /// What is not committed is not seen where the run works. The plan and the configuration are brought there.
-fn tell_of_dirt(user: &Repository, planned: &Planned, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+fn tell_of_uncommitted(
+    user: &Repository,
+    planned: &Planned,
+    listener: &mut dyn RunListener,
+) -> Result<(), Failure> {
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
-    let is_brought = |changed_paths: &UncommittedPath| {
-        let path = changed_paths.path.as_slice();
+    let is_brought = |found: &UncommittedPath| {
+        let path = found.path.as_slice();
         Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
     };
     if !user.changed_paths()?.iter().all(is_brought) {
-        reporter.warn("what is not committed stays in your checkout, and the tasks do not see it");
+        listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
     }
     Ok(())
 }
@@ -219,10 +223,10 @@ impl OpenRun {
         }
         let session_worktree = self.repository.top();
         if let Some(PlanFile { path, bytes }) = &planned.file {
-            bring(session_worktree, path, bytes)?;
+            bring_file(session_worktree, path, bytes)?;
         }
         match safe_files::read_beneath(&self.home, CONFIG) {
-            Ok(bytes) => bring(session_worktree, CONFIG, &bytes),
+            Ok(bytes) => bring_file(session_worktree, CONFIG, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(anyhow::Error::new(error).context(format!("could not read '{CONFIG}'")).into()),
         }
@@ -230,7 +234,7 @@ impl OpenRun {
 }
 
 /// Puts a file of the user's where a session works. Whatever an agent made there, nothing outside of it is written.
-pub(crate) fn bring(session_worktree: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+pub fn bring_file(session_worktree: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let file = session_worktree.join(path);
     if safe_files::read(&file).is_ok_and(|now| now == bytes) {
         return Ok(());

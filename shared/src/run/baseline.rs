@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use arborist_core::{
+use super::{
+    CallSource, OpenRun, Planned, RunListener,
+    request::{TEST, secrets},
+};
+use crate::{
     agent::redact::Secrets,
     failure::Failure,
     gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
@@ -19,9 +23,6 @@ use arborist_core::{
     worktree::{Pool, run_variables},
 };
 
-use super::{CallSource, GardeningArgs, OpenRun, Planned, Reporter, asked::TEST, open::secrets};
-use crate::clock;
-
 /// A pool for clean checkouts, and what of a build may stay in them.
 type CleanPool = Arc<(Pool, Vec<String>)>;
 
@@ -30,16 +31,16 @@ impl OpenRun {
     /// to be recorded in the commit that starts the run.
     pub(super) fn check_baseline(
         &self,
-        args: &GardeningArgs,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
         (recorder, lanes, orphan_lock): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
-        reporter: &mut Reporter<'_>,
+        listener: &mut dyn RunListener,
     ) -> Result<Body, Failure> {
         let tip = match lanes {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
             None => self.head,
         };
-        let Some(command) = self.untested_command(args, (planned, run), (lanes, tip))? else {
+        let Some(command) = self.untested_command(planned, run, (lanes, tip))? else {
             return Ok(Body::default());
         };
         let log = self.baseline_log();
@@ -53,7 +54,7 @@ impl OpenRun {
             }
             Baseline::Green(_) => return Ok(Body::default()),
             Baseline::NoTests(why) => {
-                reporter.remark(&plain_text(&format!("there are no tests yet: {why}")));
+                listener.remark(&plain_text(&format!("there are no tests yet: {why}")));
                 return Ok(Body::default());
             }
             // What it moved is no test that fails: no option takes it for one.
@@ -69,7 +70,7 @@ impl OpenRun {
             0 => "it counts no tests, so its exit code decides",
             _ => "only newly red tests count",
         };
-        reporter
+        listener
             .warn(&plain_text(&format!("the tests are red before the first task: {why}; {rule}, see {log}")));
         Ok(if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) })
     }
@@ -77,8 +78,8 @@ impl OpenRun {
     /// The test command, if it has to be run before the first task.
     fn untested_command(
         &self,
-        args: &GardeningArgs,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
     ) -> Result<Option<&str>, Failure> {
         let command = self.options.test_command.as_deref();
@@ -86,13 +87,13 @@ impl OpenRun {
             self.workspace.sections.iter().any(|section| section.find_tool(command).is_some())
         };
         let Some(command) = command.filter(|command| !is_tool(command)) else { return Ok(None) };
-        let is_played = args.source != CallSource::Agents || args.is_idle;
-        if is_played || !self.has_use_of_command((planned, run)) {
+        let is_played = self.request.source != CallSource::Agents || self.is_idle;
+        if is_played || !self.has_use_of_command(planned, run) {
             return Ok(None);
         }
-        let is_start = run.start.is_none() || args.new_run;
+        let is_start = self.is_start(run);
         let is_other = !is_start && self.is_other_command(run, command)?;
-        if !is_start && !is_other && (!args.accept_changes && self.is_ours(run, tip)?) {
+        if !is_start && !is_other && (!self.request.accept_changes && self.is_ours(run, tip)?) {
             return Ok(None);
         }
         // In place, the tree may hold what a task left in the middle of its work: that says nothing of what was before.
@@ -101,7 +102,7 @@ impl OpenRun {
         if !is_start && is_touched {
             return Ok(None);
         }
-        let is_known = !args.accept_changes && !is_other && has_passed(&self.repository, tip);
+        let is_known = !self.request.accept_changes && !is_other && has_passed(&self.repository, tip);
         Ok(Some(command).filter(|_| !is_known))
     }
 
@@ -118,7 +119,7 @@ impl OpenRun {
     }
 
     /// Whether a task that is left to do is tested by it, here.
-    fn has_use_of_command(&self, (planned, run): (&Planned, &Run)) -> bool {
+    fn has_use_of_command(&self, planned: &Planned, run: &Run) -> bool {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         let main = self.workspace.main().name.as_str();
         let is_tested_here = |task: &&Task| {
@@ -196,7 +197,7 @@ impl OpenRun {
     }
 
     fn baseline_log(&self) -> String {
-        let time = jiff::Timestamp::from_second(clock::now()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let time = jiff::Timestamp::from_second((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let folder = self.options.log_dir.trim_matches('/');
         format!("{folder}/baseline_test_{}.log", time.strftime("%Y%m%dT%H%M%S"))
     }

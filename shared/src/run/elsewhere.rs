@@ -1,6 +1,7 @@
 //! Sessions that were begun elsewhere: a fresh clone has what was pushed of them, and no branch of its own yet.
 
-use arborist_core::{
+use super::{OpenRun, Planned, RunListener};
+use crate::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{RawCommit, Repository, Taken},
@@ -15,21 +16,15 @@ use arborist_core::{
     worktree::SESSION_REASON,
 };
 
-use super::{GardeningArgs, OpenRun, Planned, Reporter};
-
 const SESSIONS: &str = "refs/arborist/sessions/";
 
 impl OpenRun {
     /// What the remote of the repository with the plan is asked for. What the user sends to a certain place goes on there,
     /// and nobody is asked.
-    pub(super) fn wanted_of_main(
-        &self,
-        (session, planned): (&SessionId, &Planned),
-        args: &GardeningArgs,
-    ) -> Option<FetchScope> {
+    pub(super) fn wanted_of_main(&self, session: &SessionId, planned: &Planned) -> Option<FetchScope> {
         let prefix = &self.workspace.main().prefix;
         Some(match self.move_in.as_ref()? {
-            _ if args.new_run => FetchScope::Branch,
+            _ if self.request.new_run => FetchScope::Branch,
             begun if begun.has_begun => FetchScope::Also(vec![format!("{SESSIONS}{session}*")]),
             _ => FetchScope::Also(vec![format!("refs/heads/{prefix}{}/*", planned.pipeline())]),
         })
@@ -43,15 +38,16 @@ impl OpenRun {
     /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells.
     pub(super) fn refuse_elsewhere(
         &self,
-        (session, planned): (&SessionId, &Planned),
-        (args, supply): (&GardeningArgs, &Supply),
-        reporter: &mut Reporter<'_>,
+        session: &SessionId,
+        planned: &Planned,
+        supply: &Supply,
+        listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let has_begun = self.has_begun();
         match supply {
-            _ if args.new_run => {}
-            Supply::Offline { why, .. } if has_begun => reporter.warn(&visible(&format!(
+            _ if self.request.new_run => {}
+            Supply::Offline { why, .. } if has_begun => listener.warn(&visible(&format!(
                 "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
             ))),
             Supply::Fetched { .. } if has_begun => self.refuse_newer(session)?,
@@ -107,7 +103,7 @@ impl OpenRun {
         &self,
         section: &RepoSection,
         (repository, branch): (&Repository, &BranchName),
-        reporter: &mut Reporter<'_>,
+        listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         let there = self.workspace.find_seen(repository, section, &branch.to_ref())?;
         let (Some(here), Some(there)) = (repository.find_branch(branch)?, there) else {
@@ -117,7 +113,7 @@ impl OpenRun {
             return Ok(());
         }
         if !repository.is_ancestor(here, there)? {
-            reporter.warn(&format!(
+            listener.warn(&format!(
                 "'{branch}' has other commits at the remote of '{}': it is not pushed over them",
                 section.name
             ));
@@ -126,7 +122,7 @@ impl OpenRun {
         match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
             Taken::Done => {
                 let (name, at) = (&section.name, there.short());
-                reporter.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
+                listener.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
                 Ok(())
             }
             taken => {

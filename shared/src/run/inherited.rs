@@ -1,6 +1,10 @@
-//! What a run that goes on takes up of what its session was asked for before: how it is tested, and what it may spend.
+//! What a run that continues takes over from its session's records: how it is tested, and what it may spend.
 
-use arborist_core::{
+use super::{
+    CallSource, OpenRun, Planned,
+    request::{TEST, inherit_budgets, test_wish, typed},
+};
+use crate::{
     failure::{Exit, Failure},
     history::Run,
     name::SessionId,
@@ -8,14 +12,9 @@ use arborist_core::{
     session::{Asked, SessionReader},
 };
 
-use super::{
-    CallSource, GardeningArgs, OpenRun, Planned,
-    asked::{TEST, test_wish, typed},
-};
-
-/// What was taken up.
+/// What was taken over.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct InheritedOptions {
+pub struct InheritedOptions {
     /// The test command, as it is approved: a record may come from anywhere.
     pub(super) test: Option<String>,
     /// All of it, as it would be typed.
@@ -23,42 +22,40 @@ pub(crate) struct InheritedOptions {
 }
 
 impl OpenRun {
-    /// A run that goes on is tested and limited as before, unless the user says something else now. Without that, what failed
-    /// its tests would be complete as soon as nobody names them.
-    pub(crate) fn take_up(
-        &mut self,
-        args: &mut GardeningArgs,
-        (planned, run): (&Planned, &Run),
-    ) -> Result<(), Failure> {
-        if args.new_run || args.source == CallSource::Records {
+    /// A run that continues is tested and limited as before, unless the user says something else now. Without that, what
+    /// failed its tests would be complete as soon as nobody names them.
+    pub fn inherit_options(&mut self, planned: &Planned, run: &Run) -> Result<(), Failure> {
+        if self.request.new_run || self.request.source == CallSource::Records {
             return Ok(());
         }
-        let session = self.session(args, run).clone();
+        let session = self.session(run).clone();
         let session_reader = SessionReader::new(&self.repository);
         let Some(newest) = session_reader.newest(&session)? else {
             return Ok(());
         };
         let before = session_reader.asked_of(&newest)?;
-        let mut taken = Asked { options: args.budget.take_up(&before.options), withheld: Vec::new() };
+        let flags = &mut self.request.flags;
+        let options = inherit_budgets(&mut flags.budgets, &before.options);
+        let mut taken = Asked { options, withheld: Vec::new() };
         // An option of the session goes before the configuration, as it did when it was given.
         let needs_command = planned.plan.leaves().any(|task| task.test_commands.is_empty());
-        if args.test_command.is_none() && needs_command {
+        if flags.test_command.is_none() && needs_command {
             if before.withheld.iter().any(|name| name == TEST) {
                 return Err(withheld(&session));
             }
             if let Some(command) = before.options.get(TEST) {
-                args.test_command = Some(command.clone());
-                args.inherited.test = Some(test_wish(&self.repository, command));
+                flags.test_command = Some(command.clone());
+                self.inherited.test = Some(test_wish(&self.repository, command));
                 taken.options.insert(TEST.to_owned(), command.clone());
             }
         }
-        args.inherited.words = typed(&taken);
-        self.options = RunOptions::new(&args.flags(), &self.settings)?;
+        self.inherited.words = typed(&taken);
+        self.options = RunOptions::new(&self.request.flags, &self.settings)?;
         Ok(())
     }
 }
 
-/// What nobody wrote down cannot be taken up, and is not left out in silence.
+/// What was not recorded cannot be taken over, and is not left out in silence.
 fn withheld(session: &SessionId) -> Failure {
     let words =
         format!("session '{session}' was given a --{TEST} that holds a secret, so it was not recorded");

@@ -1,0 +1,258 @@
+//! What a run came to: derived from what is recorded now and from what was heard. It is the last line of `--json`, and the
+//! summary for people says the same.
+
+use std::{collections::BTreeSet, path::Path};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::run_log::{ResolvedConflict, RunLog};
+use crate::{
+    gardener::{Needs, Summary, Unlanded},
+    history::{Run, State},
+    message::one_line,
+    name::{Attempt, BranchName, Oid, TaskId},
+    pipeline::RunOpening,
+    plan::Plan,
+    progress::{Boxes, NodeProgress, Progress, RunTotals},
+};
+
+/// What a call of `garden` or `gardener` came to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunAccount {
+    /// The branch of the run.
+    pub branch: String,
+    /// The session.
+    pub session: String,
+    /// The commit before the first that was made.
+    pub from: String,
+    /// The last commit that was made; the same as `from` if none was.
+    pub to: String,
+    /// How many tasks there are in the plan.
+    pub total: usize,
+    /// How many of them are done, now and before.
+    pub done: usize,
+    /// The tasks that were completed.
+    pub completed: Vec<String>,
+    /// Those of them whose agent changed no file.
+    pub unchanged: Vec<String>,
+    /// The tasks that failed.
+    pub failed: Vec<FailedTask>,
+    /// The tasks that are left undone.
+    pub left: Vec<LeftTask>,
+    /// The tasks that are complete on their own branches and did not land.
+    pub unlanded: Vec<UnlandedTask>,
+    /// The tasks that landed after somebody had resolved a conflict.
+    pub resolved: Vec<ResolvedConflict>,
+    /// What brings a checkout up to landings that would have touched it; null if there are none.
+    pub parked: Option<String>,
+    /// How many attempts were begun.
+    pub attempts: usize,
+    /// What was spent.
+    pub spent: RunTotals,
+    /// Whether no model was called: what another session recorded was played again.
+    pub offline: bool,
+    /// How long it took.
+    pub seconds: i64,
+    /// The error that stopped the run; null if it came to its end.
+    pub stopped: Option<String>,
+    /// What to type next; null if nothing is left to do.
+    pub next: Option<String>,
+    /// Where the run's own branch is checked out; null if the run worked on the branch of the user's checkout.
+    pub worktree: Option<String>,
+    /// What brings the work of a run on its own branch to the branch that is checked out; null if it is there, or not done.
+    pub merge: Option<String>,
+    /// The branches of the run in other repositories, once it is done.
+    pub others: Vec<RepoBranch>,
+    /// The repositories whose last push failed.
+    pub unpushed: Vec<String>,
+}
+
+/// The branch of a run in another repository of its workspace.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RepoBranch {
+    /// The repository.
+    pub repo: String,
+    /// The branch.
+    pub branch: String,
+}
+
+/// A task that is complete on its own branch and did not land.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct UnlandedTask {
+    /// The task.
+    pub task: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A task that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FailedTask {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// How many attempts it had.
+    pub attempts: u32,
+    /// Why the last one failed, in one line, if that was told.
+    pub why: Option<String>,
+}
+
+/// A task that is left undone.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LeftTask {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// What it waits for: tasks and phases.
+    pub waits_for: Vec<String>,
+}
+
+/// What a summary is made from: what is written down now, and what was heard.
+pub(super) struct AccountFacts<'a> {
+    pub(super) opening: &'a RunOpening,
+    pub(super) log: &'a RunLog,
+    pub(super) plan: &'a Plan,
+    pub(super) tip: Oid,
+    pub(super) run: &'a Run,
+    pub(super) summary: &'a Summary,
+    pub(super) stopped: Option<&'a str>,
+    /// How long it took.
+    pub(super) seconds: i64,
+    /// The worktree of a run that has a branch of its own.
+    pub(super) session_worktree: Option<&'a Path>,
+    /// The branches of the run in other repositories, by their names.
+    pub(super) others: Vec<(String, BranchName)>,
+    /// The repositories whose last push failed.
+    pub(super) unpushed: &'a BTreeSet<String>,
+}
+
+impl AccountFacts<'_> {
+    pub(super) fn account(&self) -> RunAccount {
+        let Self { opening, log, summary, .. } = self;
+        let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
+        let share = progress.share();
+        let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
+        let (failed, left) = (standings(&summary.failed), standings(&summary.left));
+        let is_done = summary.is_well() && self.stopped.is_none();
+        // A run that was stopped may not have landed what its agents completed.
+        let is_landed = |task: &&TaskId| {
+            self.stopped.is_none() || progress.find(task).is_some_and(NodeProgress::is_landed)
+        };
+        let (completed, pending): (Vec<&TaskId>, Vec<&TaskId>) =
+            summary.completed.iter().partition(is_landed);
+        RunAccount {
+            branch: opening.branch.to_string(),
+            session: opening.session.to_string(),
+            from: opening.head.to_string(),
+            to: self.tip.to_string(),
+            total: share.total,
+            done: share.done,
+            completed: completed.iter().map(ToString::to_string).collect(),
+            unchanged: completed
+                .iter()
+                .filter(|task| log.has_changed_nothing(task))
+                .map(ToString::to_string)
+                .collect(),
+            failed: failed.iter().map(|standing| self.failure(standing)).collect(),
+            left: left.iter().map(|standing| remainder(standing)).collect(),
+            unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
+            resolved: log.resolved.clone(),
+            parked: summary.parked.clone(),
+            attempts: log.attempts,
+            spent: log.spent,
+            offline: opening.offline,
+            seconds: self.seconds,
+            stopped: self.stopped.map(one_line),
+            next: self.next(&progress),
+            worktree: self.session_worktree.map(|session_worktree| session_worktree.display().to_string()),
+            merge: self.session_worktree.filter(|_| is_done).map(|_| format!("git merge {}", opening.branch)),
+            others: if is_done { self.others.iter().map(other).collect() } else { Vec::new() },
+            unpushed: self.unpushed.iter().cloned().collect(),
+        }
+    }
+
+    fn failure(&self, standing: &NodeProgress<'_>) -> FailedTask {
+        FailedTask {
+            task: standing.id.to_string(),
+            name: one_line(standing.name),
+            // One that a killed run had used up is told of by history alone.
+            attempts: self.log.attempts_of(standing.id).max(standing.attempt().map_or(0, Attempt::ordinal)),
+            why: self.log.reason(standing.id).map(str::to_owned),
+        }
+    }
+
+    /// What has failed stands in the way until it is begun anew.
+    fn next(&self, progress: &Progress<'_>) -> Option<String> {
+        if let Some(command) = &self.summary.parked {
+            return Some(command.clone());
+        }
+        if self.summary.is_well() && self.stopped.is_none() {
+            return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
+        }
+        if let Some(unlanded) = self.summary.unlanded.first() {
+            let scope = self
+                .session_worktree
+                .map(|_| format!(" --scope {}", self.opening.branch))
+                .unwrap_or_default();
+            if unlanded.needs == Needs::Word {
+                return Some(format!("git arborist merge run{scope}"));
+            }
+            return Some(format!("git arborist merge status {}{scope}", unlanded.task));
+        }
+        if self.opening.offline {
+            return None;
+        }
+        let has_failed = progress.count(State::Failed) > 0;
+        let (options, again) = (self.raised(&self.opening.options), self.raised(&self.opening.again));
+        Some(match (self.session_worktree, has_failed) {
+            (Some(_), _) if again.is_empty() => {
+                format!("git arborist session resume {}", self.opening.session)
+            }
+            (Some(_), _) => format!("git arborist session resume {} --{again}", self.opening.session),
+            (None, false) => format!("git arborist gardener{options}"),
+            (None, true) => format!("git arborist gardener --retry-failed{options}"),
+        })
+    }
+
+    /// The same limit would stop the run at once: as much again is proposed.
+    fn raised(&self, options: &str) -> String {
+        let Some((name, value)) = &self.summary.raise else { return options.to_owned() };
+        let kept = match options.split_once(&format!(" {name} ")) {
+            Some((before, after)) => format!("{before}{}", after.find(' ').map_or("", |end| &after[end..])),
+            None => options.to_owned(),
+        };
+        format!("{kept} {name} {value}")
+    }
+}
+
+fn other((repo, branch): &(String, BranchName)) -> RepoBranch {
+    RepoBranch { repo: repo.clone(), branch: branch.to_string() }
+}
+
+fn remainder(standing: &NodeProgress<'_>) -> LeftTask {
+    LeftTask {
+        task: standing.id.to_string(),
+        name: one_line(standing.name),
+        state: standing.state.as_str().to_owned(),
+        waits_for: standing.waits_for.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn unlanded(unlanded: &Unlanded) -> UnlandedTask {
+    UnlandedTask { task: unlanded.task.to_string(), why: one_line(&unlanded.why) }
+}
+
+/// What is complete, but was not landed when the run was stopped.
+fn stopped(task: &TaskId) -> UnlandedTask {
+    UnlandedTask { task: task.to_string(), why: "the run was stopped before it landed".to_owned() }
+}

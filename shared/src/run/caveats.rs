@@ -1,0 +1,138 @@
+//! What is said once for a run before it begins: what does not hold as the user may believe.
+
+use std::collections::BTreeSet;
+
+use super::{OpenRun, Planned, RunListener};
+use crate::{
+    agent::{AgentError, RunnerKind, limits::Chain},
+    failure::Failure,
+    gardener::Lanes,
+    history::Run,
+    message::visible,
+    pipeline::Budgets,
+    plan::{Unread, Why},
+    worktree::Pool,
+};
+
+/// What to try when there are many worktrees, or little space.
+pub const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
+
+impl OpenRun {
+    /// What does not hold as the user may believe, for every run.
+    pub(super) fn tell_caveats(
+        &self,
+        planned: &Planned,
+        listener: &mut dyn RunListener,
+    ) -> Result<(), Failure> {
+        let words = &self.inherited.words;
+        if !words.is_empty() {
+            listener.remark(&visible(&format!("goes on with what this session was given before:{words}")));
+        }
+        self.tell_of_crowding(listener);
+        self.tell_of_missing_tools(planned, listener)?;
+        self.tell_of_unmeasured(planned, listener)
+    }
+
+    /// Says when worktrees or what is left of the disk call for cleaning up.
+    fn tell_of_crowding(&self, listener: &mut dyn RunListener) {
+        let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
+        let words = pool.find_crowding();
+        words.iter().for_each(|words| listener.warn(words));
+        if !words.is_empty() {
+            listener.hint(CLEAN_UP);
+        }
+    }
+
+    /// Agents that are to be given tools and cannot take them work without.
+    fn tell_of_missing_tools(
+        &self,
+        planned: &Planned,
+        listener: &mut dyn RunListener,
+    ) -> Result<(), AgentError> {
+        let chains = self.options.runners.chains(&planned.plan)?;
+        let without: BTreeSet<&str> = chains
+            .iter()
+            .flat_map(Chain::iter)
+            .filter(|step_runner| step_runner.misses_tools())
+            .map(|step_runner| step_runner.name.as_str())
+            .collect();
+        for name in without {
+            listener.warn(&format!("'{name}' cannot be given tools, and works without them"));
+            listener.hint(&format!(
+                "put {{tools}} or {{tools-file}} where runners.{name}.command takes a list of MCP servers"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Warns once in each run that tasks have no test command, and that landings are untested where that is so.
+    pub(super) fn tell_of_missing_tests(
+        &self,
+        planned: &Planned,
+        run: &Run,
+        lanes: Option<&Lanes<'_>>,
+        listener: &mut dyn RunListener,
+    ) {
+        let untested = self.count_untested(planned);
+        let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
+        let words = match (self.is_start(run), lands_untested) {
+            _ if untested == 0 => return,
+            (true, true) => "their tests pass whatever they do, and their landings are not tested",
+            (true, false) => "their tests pass whatever they do",
+            (false, true) => "their landings are not tested",
+            (false, false) => return,
+        };
+        listener.warn(&format!("there is no test command for {untested} of the tasks: {words}"));
+        listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+    }
+
+    fn count_untested(&self, planned: &Planned) -> usize {
+        planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count()
+    }
+
+    /// What its author may take for a task must not be missing in silence.
+    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
+        for mistake in &planned.plan.mistakes {
+            listener.warn(&mistake.to_string());
+            listener.hint(&mistake.fix);
+        }
+        let is_check = |unread: &&Unread| unread.why == Why::Check;
+        for unread in planned.plan.unread.iter().filter(is_check) {
+            listener
+                .warn(&format!("{}:{}: {}", unread.problem.file, unread.problem.line, unread.problem.what));
+        }
+        let mut unread = planned.plan.unread.iter().filter(|unread| !is_check(unread));
+        let count = unread.clone().count();
+        let Some(first) = unread.next() else { return };
+        let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
+        let words = match count {
+            1 => "1 line looks like a task and was".to_owned(),
+            count => format!("{count} lines look like tasks and were"),
+        };
+        listener.warn(&format!("{words} not taken: {why}, first at {place}"));
+        listener.hint("see all of them: git arborist plan --check");
+    }
+
+    /// A limit on what nobody tells is no limit.
+    fn tell_of_unmeasured(&self, planned: &Planned, listener: &mut dyn RunListener) -> Result<(), Failure> {
+        let Budgets { run, task } = &self.options.budgets;
+        let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
+        let mut silent: Vec<String> = Vec::new();
+        for step_runner in self.options.runners.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
+            let RunnerKind::Program(runner) = &step_runner.runner else { continue };
+            let is_told =
+                (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
+            if !is_told && !silent.contains(&step_runner.name) {
+                silent.push(step_runner.name.clone());
+            }
+        }
+        if !silent.is_empty() {
+            let names = silent.join(", ");
+            listener.warn(&format!(
+                "{names} may not tell what is used: limits on cost and tokens do not hold there"
+            ));
+            listener.hint("--max-time holds for every agent");
+        }
+        Ok(())
+    }
+}

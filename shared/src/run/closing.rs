@@ -1,0 +1,154 @@
+//! Driving an open run to its end: whatever happens, its session is closed, its pushes are waited for, and it is told what
+//! it came to.
+
+use super::{
+    OpenRun, Planned, RunAccount, RunListener, account::AccountFacts, pushes::RunPushes, run_log::RunLog,
+};
+use crate::{
+    failure::{Exit, Explain, Failure},
+    gardener::{GardenerError, Lanes, Selection, Summary},
+    pipeline::{PipelineError, PipelineEvent, PipelineEventKind, RunOpening},
+    workspace::{Close, Pusher},
+};
+
+/// A run that has ended.
+pub struct EndedRun {
+    /// What it came to.
+    pub account: RunAccount,
+    /// What the command ends with.
+    pub result: Result<Exit, Failure>,
+    /// Whether everything that was wanted is done and in its place.
+    pub is_well: bool,
+    /// Whether anything was committed.
+    pub has_commits: bool,
+}
+
+/// Passes on what happens in a run, and notes what its end needs.
+pub(super) struct RunMonitor<'l> {
+    listener: &'l mut dyn RunListener,
+    log: RunLog,
+    pushes: RunPushes,
+}
+
+impl<'l> RunMonitor<'l> {
+    fn new(listener: &'l mut dyn RunListener) -> Self {
+        Self { listener, log: RunLog::default(), pushes: RunPushes::default() }
+    }
+
+    /// Who is told.
+    pub(super) fn listener(&mut self) -> &mut dyn RunListener {
+        self.listener
+    }
+
+    /// The run is open.
+    pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
+        let begins = PipelineEventKind::RunBegins(Box::new(opening.clone()));
+        self.listener.tell(PipelineEvent::of_run(begins));
+        self.log.begin(opening, now);
+    }
+
+    /// What it commits is pushed from here on.
+    pub(super) fn push_with(&mut self, pusher: Option<Pusher>) {
+        self.pushes.start(pusher);
+    }
+
+    /// Something has happened.
+    pub(super) fn tell(&mut self, event: PipelineEvent) {
+        self.log.hear(&event);
+        self.pushes.hear(&event);
+        self.listener.tell(event);
+        self.pushes.tell(self.listener);
+    }
+}
+
+impl OpenRun {
+    /// Begins the run, takes up tasks until none is left that can be, and closes it.
+    pub fn drive(
+        &self,
+        planned: &Planned,
+        lanes: Option<&Lanes<'_>>,
+        selection: &Selection,
+        listener: &mut dyn RunListener,
+    ) -> Result<EndedRun, Failure> {
+        let mut monitor = RunMonitor::new(listener);
+        let ended = self.begin(planned, lanes, &mut monitor)?.run(selection);
+        self.close(planned, ended, monitor)
+    }
+
+    fn close(
+        &self,
+        planned: &Planned,
+        ended: Result<Summary, GardenerError>,
+        monitor: RunMonitor<'_>,
+    ) -> Result<EndedRun, Failure> {
+        let RunMonitor { listener, log, mut pushes } = monitor;
+        listener.tell(PipelineEvent::of_run(PipelineEventKind::RunEnds));
+        if let Err(failure) = self.close_session(&ended, log.share()) {
+            listener.warn(&format!("the session could not be written down: {}", failure.message));
+        }
+        let is_well = ended.as_ref().is_ok_and(Summary::is_well);
+        let close = if is_well { Close::Succeeded } else { Close::Failed };
+        let is_cut_short = pushes.close(close, &self.cancel, listener);
+        let (summary, result) = match ended {
+            Ok(summary) => {
+                let exit =
+                    if is_cut_short { PipelineError::stopped(&self.cancel).exit() } else { summary.exit() };
+                (summary, Ok(exit))
+            }
+            Err(error) => {
+                let so_far = Summary { raise: error.raise(), ..log.so_far() };
+                (so_far, Err(self.explain(error, &log)))
+            }
+        };
+        let stopped = result.as_ref().err().map(|failure| failure.message.clone());
+        let account = self.account(planned, (&summary, stopped.as_deref()), &log, &pushes);
+        let (is_well, has_commits) = (summary.is_well(), !log.is_empty());
+        match (account, result) {
+            (Ok(account), result) => Ok(EndedRun { account, result, is_well, has_commits }),
+            (Err(_), Err(failure)) | (Err(failure), Ok(_)) => Err(failure),
+        }
+    }
+
+    fn account(
+        &self,
+        planned: &Planned,
+        (summary, stopped): (&Summary, Option<&str>),
+        log: &RunLog,
+        pushes: &RunPushes,
+    ) -> Result<RunAccount, Failure> {
+        let (tip, run) = self.scan_now()?;
+        let facts = AccountFacts {
+            opening: log.opening().ok_or(GardenerError::NoPlace)?,
+            log,
+            plan: &planned.plan,
+            tip,
+            run: &run,
+            summary,
+            stopped,
+            seconds: log.seconds((self.clock)()),
+            session_worktree: self.session_worktree(),
+            others: self.branches_of_others(planned),
+            unpushed: &pushes.unpushed,
+        };
+        Ok(facts.account())
+    }
+
+    /// The same command need not continue a session that has a branch of its own; its name does.
+    fn explain(&self, error: GardenerError, log: &RunLog) -> Failure {
+        let mut failure = Failure::from(error);
+        let Some(opening) = log.opening().filter(|_| self.session_worktree().is_some()) else {
+            return failure;
+        };
+        let (session, last) = (&opening.session, self.last_turn());
+        let (verb, option) = match opening.offline {
+            true => ("replay", format!(" --turn {last}")),
+            false => ("resume", String::new()),
+        };
+        for hint in &mut failure.hints {
+            let command = format!("run 'git arborist session {verb} {session}{option}'");
+            *hint = hint.replace("run the same command again", &command);
+            *hint = hint.replace("<session>", session.as_str()).replace("<last>", &last.to_string());
+        }
+        failure
+    }
+}

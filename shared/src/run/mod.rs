@@ -1,0 +1,47 @@
+//! A whole run, from the command line's request to its summary: the phases before the first agent is started, and what
+//! follows the last. What happens between them is the [`gardener`](crate::gardener)'s.
+//!
+//! The phases, in order. Each may refuse; until the lock is taken nothing is changed, and killed in any later phase, the
+//! same command continues where this one ended.
+//!
+//! | phase | what it does | where |
+//! |---|---|---|
+//! | [`OpenRun::open`] | choose the branch, take its lock, repair what a crash left | `opening`, `place` |
+//! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
+//! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `inherited` |
+//! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
+//! | [`OpenRun::settle`] | other repositories and remotes; leave the user's checkout | `place`, `repositories`, `elsewhere` |
+//! | [`OpenRun::drive`] | record interrupted attempts, test the baseline, freeze the plan, then run and close | `opening`, `baseline`, `closing` |
+
+mod account;
+mod approval;
+mod baseline;
+mod caveats;
+mod closing;
+mod elsewhere;
+mod inherited;
+mod listener;
+mod opening;
+mod place;
+mod planned;
+mod pushes;
+mod repositories;
+mod request;
+mod run_log;
+mod session_records;
+mod workplaces;
+
+pub use account::{FailedTask, LeftTask, RepoBranch, RunAccount, UnlandedTask};
+pub use caveats::CLEAN_UP;
+pub use closing::EndedRun;
+pub use inherited::InheritedOptions;
+pub use listener::RunListener;
+pub use opening::{OpenRun, RunHost};
+pub use place::bring_file;
+pub use planned::{Planned, find_plan};
+pub use request::{
+    CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, TEST, dollars, find_recorded, require_given,
+    test_wish,
+};
+pub use run_log::ResolvedConflict;
+pub use session_records::only_played;

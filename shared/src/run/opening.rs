@@ -1,0 +1,426 @@
+//! Opening a run. [`OpenRun::open`] finds its branch and takes the lock; [`OpenRun::begin`] is everything that must be so
+//! before an agent is started. Both are sequences of phases; each phase is a function of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use anyhow::Context;
+
+use super::{
+    CallSource, InheritedOptions, Planned, RunRequest,
+    closing::RunMonitor,
+    place::{MoveIn, RunPlace},
+    repositories::Supplied,
+    request::{secrets, typed, typed_again},
+};
+use crate::{
+    failure::Failure,
+    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
+    git::{Config, GitVersion, Repository},
+    history::{CommitCache, CommitSource, Run, RunScope, State},
+    message::Body,
+    name::{BranchName, Oid, SessionId},
+    pipeline::{
+        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunOpening, RunOptions,
+        Words,
+    },
+    process::{Cancel, FileLock, OrphanLock, is_executable},
+    progress::{Boxes, Progress, RunTotals},
+    queue::{QueueClaim, Target},
+    record::{RunIdentity, RunRecorder, settle},
+    session::{SessionWriter, finish_turns, forget_unrecorded},
+    settings::Settings,
+    workspace::{Supply, Workspace},
+};
+
+/// How long a process of a crashed run may take to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What the program that drives a run gives it.
+pub struct RunHost {
+    /// The repository that the program was started in.
+    pub repository: Repository,
+    /// Its configuration.
+    pub config: Config,
+    /// The wish to stop.
+    pub cancel: Cancel,
+    /// Seconds since 1970.
+    pub clock: fn() -> i64,
+}
+
+/// A run that holds the lock of its branch.
+pub struct OpenRun {
+    /// What it was asked for.
+    pub request: RunRequest,
+    /// The repository, as it is seen from where the run works.
+    pub repository: Repository,
+    /// What holds for it.
+    pub options: RunOptions,
+    /// The configuration.
+    pub settings: Settings,
+    /// Its branch.
+    pub branch: BranchName,
+    /// Whether no task is left to do, so that nothing is asked for.
+    pub is_idle: bool,
+    /// What was taken over from the session's records.
+    pub(super) inherited: InheritedOptions,
+    pub(super) head: Oid,
+    pub(super) session: OnceLock<SessionId>,
+    pub(super) session_writer: OnceLock<SessionWriter>,
+    pub(super) workspace: Workspace,
+    pub(super) lock: FileLock,
+    /// What is left to do before the run works apart from the user's checkout.
+    pub(super) move_in: Option<MoveIn>,
+    /// What became of asking the remote, if it was asked.
+    pub(super) supply: Option<Supply>,
+    /// The other repositories of the workspace.
+    pub(super) others: Vec<Supplied>,
+    /// Whether the run's branch was made for its session.
+    pub(super) is_apart: bool,
+    /// Whether the run's branch holds nothing of the run yet: it was made for it, or a new run was asked for where a shallow
+    /// history could not tell of old ones.
+    is_untouched: bool,
+    /// Where logs are kept: the user's checkout.
+    pub(super) home: PathBuf,
+    /// Whether the plan is taken to the session's worktree from the user's checkout.
+    pub(super) brings_plan: bool,
+    hook: PreCommit,
+    /// What was read of the run.
+    memory: CommitCache,
+    pub(super) cancel: Cancel,
+    pub(super) clock: fn() -> i64,
+}
+
+impl OpenRun {
+    /// Chooses the branch, takes its lock and repairs what a crash left.
+    pub fn open(request: RunRequest, host: RunHost) -> Result<Self, Failure> {
+        let RunHost { repository, config, cancel, clock } = host;
+        let settings = Settings::load(&repository, &config)?;
+        if repository.worktree.is_none() {
+            return Err(GardenerError::Bare.into());
+        }
+        let workspace = Workspace::load(&repository, &settings, &cancel)?;
+        let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
+        let options = RunOptions::new(&request.flags, &settings)?;
+        let lock = take_lock(&repository, &place.branch)?;
+        let repository = recover_repository(repository, &mut place)?;
+        let hook = pre_commit(&repository, &config)?;
+        let RunPlace { branch, head, session, move_in } = place;
+        let home = match (&session, &move_in) {
+            (Some(_), None) => workspace.main().path.clone(),
+            _ if request.is_guest => workspace.main().path.clone(),
+            _ => repository.top().to_owned(),
+        };
+        Ok(Self {
+            home,
+            is_apart: session.is_some(),
+            is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on)
+                || request.new_run && repository.is_shallow,
+            move_in,
+            brings_plan: false,
+            supply: None,
+            others: Vec::new(),
+            workspace,
+            repository,
+            options,
+            settings,
+            branch,
+            head,
+            session: session.map(OnceLock::from).unwrap_or_default(),
+            session_writer: OnceLock::new(),
+            lock,
+            hook,
+            memory: CommitCache::default(),
+            cancel,
+            clock,
+            request,
+            is_idle: false,
+            inherited: InheritedOptions::default(),
+        })
+    }
+
+    /// Everything that must be so before an agent is started; then hands over a gardener.
+    pub(super) fn begin<'a>(
+        &'a self,
+        planned: &'a Planned,
+        lanes: Option<&'a Lanes<'a>>,
+        monitor: &'a mut RunMonitor<'_>,
+    ) -> Result<Gardener<'a>, Failure> {
+        self.settle_files()?;
+        let run = self.scan()?;
+        self.refuse_played(self.session(&run))?;
+        if lanes.is_none() {
+            self.refuse_parked()?;
+        }
+        let mut orphan_lock = self.end_orphans(monitor)?;
+        let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
+        self.prepare_workplace(planned, &recorder, lanes, monitor)?;
+        self.own_marks_of_others()?;
+        let place = (&recorder, lanes, &mut orphan_lock);
+        let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
+        self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
+        self.tell_of_missing_tests(planned, &run, lanes, monitor.listener());
+        let other_repos =
+            self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
+        self.tell_caveats(planned, monitor.listener())?;
+        self.start_work(planned, &recorder, (lanes, orphan_lock, other_repos), monitor)
+    }
+
+    /// Ends what a crashed run left running.
+    fn end_orphans(&self, monitor: &mut RunMonitor<'_>) -> Result<OrphanLock, Failure> {
+        let path = OrphanLock::beside(self.lock.path());
+        let (orphan_lock, ended) = OrphanLock::take_over(&self.lock, &path, GRACE)
+            .map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
+        let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
+        if !pids.is_empty() {
+            let words = format!("ended what a crashed run had left running: {}", pids.join(", "));
+            monitor.listener().warn(&words);
+        }
+        Ok(orphan_lock)
+    }
+
+    /// Records attempts that a crash interrupted.
+    fn record_interrupted(
+        &self,
+        planned: &Planned,
+        run: &Run,
+        lanes: Option<&Lanes<'_>>,
+        monitor: &mut RunMonitor<'_>,
+    ) -> Result<RunRecorder<'_>, Failure> {
+        let session = self.session(run).clone();
+        let mut recorder = RunRecorder::new(&self.repository, self.branch.clone(), session, self.head)?;
+        if lanes.is_none() {
+            // The user may be about to commit: what we write down of a crash would move the branch under them.
+            self.repository.await_index()?;
+        }
+        settle(&self.repository, &self.branch, self.head)?;
+        for recovered in recover(&mut recorder, run, &planned.plan, self.options.max_retries)? {
+            monitor.listener().warn(&recovered.words());
+        }
+        Ok(recorder)
+    }
+
+    /// Records which plan and configuration hold, where the run has not recorded that yet, and the known failures of its
+    /// tests.
+    fn record_plan(
+        &self,
+        planned: &Planned,
+        run: &Run,
+        recorder: &mut RunRecorder<'_>,
+        tests: Body,
+        monitor: &mut RunMonitor<'_>,
+    ) -> Result<(), Failure> {
+        let listener = monitor.listener();
+        if self.is_start(run) {
+            for path in start::write_start(recorder, planned.file.as_ref(), tests)? {
+                listener.remark(&format!("committed with the start of the run: {path}"));
+            }
+            self.tell_of_unread_lines(planned, listener);
+        } else if self.request.accept_changes {
+            start::write_change(recorder, planned.freeze(true), ("accepted", tests))?;
+        } else if planned.is_first_use {
+            // Before anything else: from the first agent on, the file is no longer only the user's.
+            let first_used = ("first used", tests);
+            for path in start::write_change(recorder, planned.freeze(false), first_used)? {
+                listener.remark(&format!("committed with the plan: {path}"));
+            }
+        } else if tests != Body::default() {
+            let words = ("begun again with red tests", tests);
+            start::write_change(recorder, planned.freeze(false), words)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the session's records and gathers what workers need.
+    fn start_work<'a>(
+        &'a self,
+        planned: &'a Planned,
+        recorder: &RunRecorder<'_>,
+        (lanes, orphan_lock, other_repos): (Option<&'a Lanes<'a>>, OrphanLock, Vec<OtherRepo>),
+        monitor: &'a mut RunMonitor<'_>,
+    ) -> Result<Gardener<'a>, Failure> {
+        let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());
+        let newest = match lanes {
+            Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
+            None => tip.head,
+        };
+        let run = self.scan_at(newest)?;
+        let red_before = KnownRed::before_run(&self.repository, &run)?;
+        let recalled = self.recall(&identity.session, planned, &run)?;
+        let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;
+        let words = Words::of(&self.settings);
+        let checkpoints = CheckpointWriter::new(session_writer, planned.pipeline(), words, self.clock)
+            .beside(other_repos.iter().map(OtherRepo::for_session).collect());
+        monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
+        monitor.push_with(self.pusher(identity.session.clone())?);
+        let mut tools = self.tools(identity, checkpoints)?;
+        tools.lanes = lanes;
+        tools.recalled = recalled;
+        tools.playback = self.playback(&tools.identity.session)?;
+        if let Some(lanes) = lanes {
+            tools.config_guard = lanes.queue.config_guard.clone();
+            self.record_start(session_writer, &tools.checkpoints, monitor);
+        }
+        Ok(Gardener {
+            repository: &self.repository,
+            plan: &planned.plan,
+            run,
+            tools,
+            checkout: Some(WorkerPlace {
+                repository: self.repository.clone(),
+                tip,
+                orphan_lock,
+                lease: None,
+            }),
+            other_repos,
+            red_before,
+            on_event: Box::new(move |event| monitor.tell(event)),
+        })
+    }
+
+    /// What is written on a branch that has not what landed would lead away from it.
+    fn refuse_parked(&self) -> Result<(), Failure> {
+        let position = Target::new(&self.repository, &self.branch).require().map_err(GardenerError::from)?;
+        match position.parked {
+            Some(_) => Err(GardenerError::Parked(self.branch.clone()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// How the run stands now.
+    fn opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
+        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let asked = self.request.recorded()?;
+        Ok(RunOpening {
+            branch: self.branch.clone(),
+            session: session.clone(),
+            head: self.head,
+            share: progress.share(),
+            failed: progress.count(State::Failed),
+            max_attempts: self.options.max_retries,
+            spent: RunTotals::of_run(run),
+            offline: self.request.source == CallSource::Records,
+            options: typed(&asked) + &self.request.typed_here(),
+            again: typed_again(&asked) + &self.request.typed_selection(),
+        })
+    }
+
+    fn tools<'a>(
+        &'a self,
+        identity: RunIdentity,
+        checkpoints: CheckpointWriter<'a>,
+    ) -> Result<Tools<'a>, Failure> {
+        let beside = std::env::current_exe().context("could not find the program itself")?;
+        Ok(Tools {
+            options: &self.options,
+            identity,
+            home: self.home.clone(),
+            secrets: secrets()?,
+            cancel: self.cancel.clone(),
+            demo: beside.with_file_name("git-arborist-demo"),
+            toolbox: self.toolbox(&beside),
+            hook: self.hook,
+            clock: self.clock,
+            config_guard: ConfigGuard::default(),
+            reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
+            checkpoints,
+            recalled: Vec::new(),
+            playback: None,
+            save_every: self.worktree_options().save_every,
+            ignored: IgnoredFiles::default(),
+            clean: self.clean_pool()?,
+            sections: &self.workspace.sections,
+            lanes: None,
+        })
+    }
+}
+
+impl OpenRun {
+    /// What history says now.
+    pub(super) fn scan(&self) -> Result<Run, Failure> {
+        if self.is_untouched {
+            let scope = RunScope { branch: self.branch.clone(), tip: None };
+            return Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?);
+        }
+        self.scan_at(self.head)
+    }
+
+    /// The same as every command shows it: without work on task branches that no record knows. A run that begins sets such
+    /// branches aside itself.
+    pub fn scan_to_show(&self) -> Result<Run, Failure> {
+        let mut run = self.scan()?;
+        forget_unrecorded(&self.repository, &mut run)?;
+        Ok(run)
+    }
+
+    /// Where the branch is now, and what history says there.
+    pub(super) fn scan_now(&self) -> Result<(Oid, Run), Failure> {
+        let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
+        let mut run = self.scan_at(tip)?;
+        forget_unrecorded(&self.repository, &mut run)?;
+        Ok((tip, run))
+    }
+
+    fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
+        let scope = RunScope { branch: self.branch.clone(), tip: Some(tip) };
+        let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
+        Ok(Run::scan_again(&self.repository, scope, refs, &self.memory)?)
+    }
+
+    /// Whether nothing of this run was recorded before.
+    pub(super) fn is_start(&self, run: &Run) -> bool {
+        run.start.is_none() || self.request.new_run
+    }
+
+    /// Where the run's own branch is checked out, if it has one.
+    pub(super) fn session_worktree(&self) -> Option<&Path> {
+        self.is_apart.then(|| self.repository.top())
+    }
+
+    /// The session of the run that continues, else a new one: the same whenever it is asked for.
+    pub(super) fn session(&self, run: &Run) -> &SessionId {
+        self.session.get_or_init(|| match (&run.start, self.request.new_run) {
+            (Some(start), false) => start.session.clone(),
+            _ => start::new_session(self.head),
+        })
+    }
+}
+
+fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
+    let what = format!("git arborist on {branch}");
+    let lock = FileLock::try_take(&repository.run_lock(branch), &what);
+    Ok(lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?)
+}
+
+/// Repairs what a driver left that was killed: locks of its gits, a landing that had begun, turns without a number. The lock
+/// of the branch proves that it is dead.
+fn recover_repository(repository: Repository, place: &mut RunPlace) -> Result<Repository, Failure> {
+    let has_crashed = repository.recover_locks()?;
+    if has_crashed {
+        repository.undo_updates(&place.branch)?;
+        QueueClaim::release_dead(&repository, &place.branch)?;
+    }
+    // Another command may have recovered from the crash and forgotten it, so this does not depend on it.
+    let is_moved = !finish_turns(&repository, &place.branch)?.is_empty();
+    if !has_crashed && !is_moved {
+        return Ok(repository);
+    }
+    // A git of the dead driver may have moved the branch after we had looked.
+    let now = repository.find_branch(&place.branch)?.unwrap_or(place.head);
+    if let Some(move_in) = &mut place.move_in {
+        move_in.is_written_on |= now != place.head;
+    }
+    place.head = now;
+    Ok(Repository::discover()?)
+}
+
+/// Whether the user has a hook to be asked before an agent's work is committed.
+pub(super) fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
+    let file = repository.hooks_dir(config)?.path.join("pre-commit");
+    let has_config_hook =
+        repository.version >= GitVersion::CONFIG_HOOKS && config.section("hook.").next().is_some();
+    Ok(if is_executable(&file) || has_config_hook { PreCommit::Asked } else { PreCommit::None })
+}

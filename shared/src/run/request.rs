@@ -1,0 +1,293 @@
+//! What a run was asked for, as it was typed: the one type between the command line, the session's records and the run.
+//!
+//! A session records its request by the names of options ([`RunRequest::recorded`]), so that whoever resumes it, here or in
+//! another clone, is tested and limited as before. [`RECORDED`] lists these names once, for writing and for reading.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use crate::{
+    agent::{limits::Budget, redact::Secrets},
+    consent::{self, Consent},
+    failure::{Exit, Failure},
+    gardener::{KeepGoing, Selection},
+    git::Repository,
+    pipeline::{Budgets, Flags},
+    queue::FanIn,
+    session::Asked,
+    settings::Settings,
+};
+
+/// What a run was asked for. What is not given is taken from the session's records, then from the configuration.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The plan: a file, from the top of the repository.
+    pub tree: Option<PathBuf>,
+    /// What holds for each task.
+    pub flags: Flags,
+    /// How many tasks are worked on at once, and where.
+    pub lanes: LaneRequest,
+    /// Which tasks are wanted. That holds for this call only.
+    pub selection: Selection,
+    /// Begin although something is not committed.
+    pub allow_dirty: bool,
+    /// Begin a new run instead of continuing the last one.
+    pub new_run: bool,
+    /// Work on a branch of the session.
+    pub session_branch: bool,
+    /// Continue with a plan or a configuration that has changed.
+    pub accept_changes: bool,
+    /// What the user says to commands that are not approved yet.
+    pub consent: Consent,
+    /// Whether agents are called.
+    pub source: CallSource,
+    /// Whether the branch is the user's, who wants it back when the run ends.
+    pub is_guest: bool,
+    /// Whether the task is the user's own words, whatever plan there is.
+    pub is_unplanned: bool,
+}
+
+/// How many tasks are worked on at once, and what of them lands.
+#[derive(Debug, Clone, Default)]
+pub struct LaneRequest {
+    /// A number, or `auto`.
+    pub jobs: Option<String>,
+    /// Use a worktree also for one task at a time.
+    pub isolate: bool,
+    /// Which finished tasks land.
+    pub policy: FanIn,
+}
+
+/// Where what agents do comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallSource {
+    /// They are called.
+    #[default]
+    Agents,
+    /// They were called in the session that this one was forked from.
+    Records,
+}
+
+/// The option whose value is a command: it is taken up again only if the user has given it in this repository.
+pub const TEST: &str = "test-command";
+
+/// How an option is typed, and what its recorded value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionKind {
+    /// With one value.
+    Value,
+    /// Once for each value.
+    List,
+    /// Without a value.
+    Switch,
+    /// With a folder, which counts only below the top of the repository.
+    Folder,
+}
+
+/// The options that a session records.
+pub const RECORDED: [(&str, OptionKind); 23] = [
+    ("runner", OptionKind::Value),
+    ("model", OptionKind::Value),
+    ("implement-runner", OptionKind::Value),
+    ("implement-model", OptionKind::Value),
+    ("review-runner", OptionKind::Value),
+    ("review-model", OptionKind::Value),
+    ("fallback", OptionKind::List),
+    ("tools", OptionKind::Switch),
+    (TEST, OptionKind::Value),
+    ("report-dir", OptionKind::Folder),
+    ("log-dir", OptionKind::Folder),
+    ("diff-limit", OptionKind::Value),
+    ("max-retries", OptionKind::Value),
+    ("max-cost", OptionKind::Value),
+    ("max-tokens", OptionKind::Value),
+    ("max-time", OptionKind::Value),
+    ("max-task-cost", OptionKind::Value),
+    ("max-task-tokens", OptionKind::Value),
+    ("max-task-time", OptionKind::Value),
+    ("jobs", OptionKind::Value),
+    ("isolate", OptionKind::Switch),
+    ("policy", OptionKind::Value),
+    ("keep-going", OptionKind::Switch),
+];
+
+/// How an option with this name is recorded, if it is.
+#[must_use]
+pub fn find_recorded(name: &str) -> Option<OptionKind> {
+    RECORDED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+}
+
+impl LaneRequest {
+    /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
+    pub fn count(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
+        let number = || settings.count("jobs").map(|jobs| jobs.to_string());
+        let named = self.jobs.clone().or_else(|| settings.text("jobs").map(str::to_owned)).or_else(number);
+        let count = match named.as_deref().unwrap_or("1") {
+            "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+                Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
+                    .hint("give a number from 1, or auto for one to a core")
+            })?,
+        };
+        Ok((count > 1 || self.isolate).then_some(count))
+    }
+}
+
+impl RunRequest {
+    /// The request as a session records it. Records are pushed, so an option that holds a secret is only named.
+    pub fn recorded(&self) -> Result<Asked, Failure> {
+        Ok(Asked::without_secrets(self.named_options(), &secrets()?))
+    }
+
+    /// All recorded options by their names, secrets and all.
+    fn named_options(&self) -> BTreeMap<String, String> {
+        let mut named = BTreeMap::new();
+        let mut name = |name: &str, value: Option<String>| {
+            named.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        let switched = |is_on: bool| is_on.then(|| "true".to_owned());
+        let (flags, lanes) = (&self.flags, &self.lanes);
+        let runners = &flags.step_runner;
+        for (step, named) in
+            [("", &runners.all), ("implement-", &runners.implement), ("review-", &runners.review)]
+        {
+            name(&format!("{step}runner"), named.runner.clone());
+            name(&format!("{step}model"), named.model.clone());
+        }
+        let fallback: Vec<String> = runners.fallback.iter().map(ToString::to_string).collect();
+        name("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
+        name("tools", switched(runners.tools == Some(true)));
+        name(TEST, flags.test_command.clone());
+        name("report-dir", flags.report_dir.clone());
+        name("log-dir", flags.log_dir.clone());
+        name("diff-limit", flags.diff_limit.map(|number| number.to_string()));
+        name("max-retries", flags.max_retries.map(|number| number.to_string()));
+        for (whose, budget) in [("", flags.budgets.run), ("task-", flags.budgets.task)] {
+            name(&format!("max-{whose}cost"), budget.cost.map(|cost| cost.to_string()));
+            name(&format!("max-{whose}tokens"), budget.tokens.map(|tokens| tokens.to_string()));
+            name(&format!("max-{whose}time"), budget.time.map(|time| time.as_secs().to_string()));
+        }
+        name("jobs", lanes.jobs.clone());
+        name("isolate", switched(lanes.isolate));
+        name("policy", (lanes.policy != FanIn::default()).then(|| lanes.policy.to_string()));
+        name("keep-going", switched(self.selection.keeps_going == KeepGoing::Yes));
+        named
+    }
+
+    /// Which tasks are wanted, to be typed again.
+    pub(super) fn typed_selection(&self) -> String {
+        let only = self.selection.only.iter().map(|task| typed_option("only", task.as_str()));
+        let until = self.selection.until.iter().map(|task| typed_option("until", task.as_str()));
+        only.chain(until).collect()
+    }
+
+    /// What else has to be typed again in the same checkout.
+    pub(super) fn typed_here(&self) -> String {
+        let tree = self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string()));
+        let dirt = self.allow_dirty.then(|| " --allow-dirty".to_owned());
+        tree.chain(dirt).chain([self.typed_selection()]).collect()
+    }
+
+    /// Remembers that the user gave a test command here: whoever continues need not approve it again. Where that cannot be
+    /// kept, it is asked for then. What is trusted this once was never shown, and what is not recorded cannot be taken up.
+    pub(super) fn remember_test(&self, repository: &Repository) -> Result<(), Failure> {
+        let asked = self.recorded()?;
+        if let Some(command) = asked.options.get(TEST).filter(|_| self.consent != Consent::Trusted) {
+            let wish = BTreeSet::from([test_wish(repository, command)]);
+            let _ = consent::require(&repository.common_dir, &wish, Consent::Given);
+        }
+        Ok(())
+    }
+}
+
+/// Limits that were given before hold unless they are given anew. Returns those that were taken up, by their names.
+pub(super) fn inherit_budgets(
+    budgets: &mut Budgets,
+    before: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut taken = BTreeMap::new();
+    for (whose, budget) in [("", &mut budgets.run), ("task-", &mut budgets.task)] {
+        let Budget { cost, tokens, time } = budget;
+        let mut take = |what: &str, fill: &mut dyn FnMut(&str) -> bool| {
+            let name = format!("max-{whose}{what}");
+            if let Some(text) = before.get(&name).filter(|text| fill(text)) {
+                taken.insert(name, text.clone());
+            }
+        };
+        take("cost", &mut |text| fill(cost, dollars(text).ok()));
+        take("tokens", &mut |text| fill(tokens, text.parse().ok()));
+        take("time", &mut |text| fill(time, text.parse().ok().map(Duration::from_secs)));
+    }
+    taken
+}
+
+/// Fills in a limit that is not given. Returns whether it was.
+fn fill<T>(limit: &mut Option<T>, value: Option<T>) -> bool {
+    if limit.is_some() || value.is_none() {
+        return false;
+    }
+    *limit = value;
+    true
+}
+
+/// A sum of money as it is typed.
+pub fn dollars(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "not a sum of US dollars, such as 2.50".to_owned())
+}
+
+/// What must not be written down.
+pub(super) fn secrets() -> Result<Secrets, Failure> {
+    Ok(Secrets::of_environment(std::env::vars_os())?)
+}
+
+/// Options as they are typed into a shell, each with a space before it.
+pub(super) fn typed(asked: &Asked) -> String {
+    let option = |(name, value): (&String, &String)| match find_recorded(name) {
+        Some(OptionKind::Switch) => format!(" --{name}"),
+        Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
+        _ => typed_option(name, value),
+    };
+    asked.options.iter().map(option).collect::<String>() + &typed_again(asked)
+}
+
+/// The same of those that hold a secret: a person has to fill them in.
+pub(super) fn typed_again(asked: &Asked) -> String {
+    asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
+}
+
+fn typed_option(name: &str, value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    if !value.is_empty() && value.chars().all(is_plain) {
+        format!(" --{name}{between}{value}")
+    } else {
+        format!(" --{name}{between}'{}'", value.replace('\'', r"'\''"))
+    }
+}
+
+/// Refuses a test command that only a session's record knows. Records are refs, and whoever can write a ref could have
+/// written it: neither `--yes` nor the environment can approve it, only the user, by giving it on a command line here.
+pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(), Failure> {
+    let Some(test) = test else { return Ok(()) };
+    let wish = BTreeSet::from([test.clone()]);
+    if consent::unseen(&repository.common_dir, &wish).is_empty() {
+        return Ok(());
+    }
+    let command = test.lines().next().unwrap_or_default();
+    let words = format!(
+        "the session's record names a test command that was never given in this repository:\n{}",
+        consent::shown(&[&command.to_owned()])
+    );
+    Err(Failure::new(Exit::Person, words)
+        .hint("look at it, then give it yourself: --test-command <command> (after '--' with session resume)"))
+}
+
+/// What is approved of a test command that stands in a session's record: the text, for this repository.
+#[must_use]
+pub fn test_wish(repository: &Repository, command: &str) -> String {
+    format!("{command}\n(the test command of a session in {})", repository.common_dir.display())
+}
