@@ -87,13 +87,13 @@ impl CompletedTask {
 impl<'a> Gardener<'a> {
     /// The run's newest commit, be it parked or not.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
-        Ok(Target::new(self.repository, &self.tools.identity.run).require()?.tip())
+        Ok(Target::new(self.repository, &self.tools.context.identity.run).require()?.tip())
     }
 
     /// Tells what others committed to the run's branch, on which the next task builds. Tasks in lanes leave the branch to
     /// the user, so that it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
-        let identity = &self.tools.identity;
+        let identity = &self.tools.context.identity;
         let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for words in found {
             (self.on_event)(PipelineEvent { task: None, kind: PipelineEventKind::Note { words } });
@@ -117,7 +117,7 @@ impl<'a> Gardener<'a> {
         Ok(Begin {
             base: self.newest()?,
             newest: newest.map(|event| event.commit),
-            session: self.tools.identity.session.clone(),
+            session: self.tools.context.identity.session.clone(),
         })
     }
 
@@ -136,7 +136,7 @@ impl<'a> Gardener<'a> {
             .filter(|history| is_complete(history) && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let run = &self.tools.identity.run;
+        let run = &self.tools.context.identity.run;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
         // Tickets of what has landed already are left of a crash: a look at the queue takes them away.
@@ -167,7 +167,7 @@ impl<'a> Gardener<'a> {
         'a: 'scope,
     {
         let is_new = course.finished.iter().any(|finished| !finished.is_queued);
-        if course.lander.is_some() || self.tools.cancel.is_cancelled() || self.lands_when_asked() {
+        if course.lander.is_some() || self.tools.context.cancel.is_cancelled() || self.lands_when_asked() {
             return;
         }
         if course.is_drained && !is_new {
@@ -231,7 +231,7 @@ impl<'a> Gardener<'a> {
             Err(error) => return course.halt(Stop::Error(error)),
         };
         if report.is_stopped {
-            course.halt(Stop::Error(PipelineError::stopped(&self.tools.cancel).into()));
+            course.halt(Stop::Error(PipelineError::stopped(&self.tools.context.cancel).into()));
         }
         course.summary.parked = report.parking.map(|parking| parking.command);
         for (ticket, outcome) in report.outcomes {
@@ -308,8 +308,8 @@ fn drain(
     reports: &SyncSender<WorkerReport>,
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
-    let run = &tools.identity.run;
-    let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.clock)?;
+    let run = &tools.context.identity.run;
+    let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.context.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |event| {

@@ -175,7 +175,7 @@ impl<'a> Gardener<'a> {
 
     /// From here on only this process moves the refs of the run, as far as it can help it.
     fn own_refs(&self) -> Result<(), GardenerError> {
-        let identity = &self.tools.identity;
+        let identity = &self.tools.context.identity;
         self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
         for other_repo in &self.other_repos {
             let names = vec![other_repo.tip.branch.to_ref()];
@@ -292,7 +292,13 @@ impl<'a> Gardener<'a> {
         let (earlier, events) = (earlier.to_vec(), events.to_vec());
         let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
-            self.tools.options.budgets.run.check(BudgetLevel::Run, &spent).map_err(PipelineError::from)?;
+            self.tools
+                .context
+                .options
+                .budgets
+                .run
+                .check(BudgetLevel::Run, &spent)
+                .map_err(PipelineError::from)?;
         }
         let begun = self.run.start_of_work(&task.id);
         // In the checkout what was interrupted was written down when the run was opened.
@@ -376,14 +382,18 @@ impl<'a> Gardener<'a> {
         let is_own =
             matches!(error, GardenerError::Pipeline(PipelineError::Git(_) | PipelineError::File { .. }));
         let last = self.run.find(task).and_then(TaskHistory::last);
-        is_own && !self.tools.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
+        is_own && !self.tools.context.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
     }
 
     fn conclude(&self, course: RunProgress<'_, 'a, '_>) -> Result<Summary, GardenerError> {
         if let Some(Stop::Error(error)) = course.stop {
             // A git that the same signal ended says so; that is what was wished.
-            let is_wish = self.tools.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
-            return Err(if is_wish { PipelineError::stopped(&self.tools.cancel).into() } else { error });
+            let is_wish = self.tools.context.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
+            return Err(if is_wish {
+                PipelineError::stopped(&self.tools.context.cancel).into()
+            } else {
+                error
+            });
         }
         let mut summary = course.summary;
         let is_wanted = |finished: &CompletedTask| course.wanted.iter().any(|task| task.id == finished.task);
@@ -392,8 +402,8 @@ impl<'a> Gardener<'a> {
         summary.unlanded.extend(waiting.map(|finished| finished.left_queued(landing)));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&course.wanted, &progress, &summary.failed);
-        if self.tools.cancel.is_cancelled() && !summary.is_well() {
-            return Err(PipelineError::stopped(&self.tools.cancel).into());
+        if self.tools.context.cancel.is_cancelled() && !summary.is_well() {
+            return Err(PipelineError::stopped(&self.tools.context.cancel).into());
         }
         Ok(summary)
     }
@@ -402,7 +412,7 @@ impl<'a> Gardener<'a> {
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
-        let mut recorder = site.recorder(&self.tools.identity);
+        let mut recorder = site.recorder(&self.tools.context.identity);
         let mut events = Vec::new();
         for task in failed {
             let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
@@ -430,14 +440,14 @@ impl<'a> Gardener<'a> {
                 || begun.contains(&task.id)
         };
         match wanted.iter().find(is_apart) {
-            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.identity.run, &task.id)),
+            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.context.identity.run, &task.id)),
             None => Ok(()),
         }
     }
 
     /// The tasks that a run which was killed had begun on branches of their own, before anything of them was committed.
     fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
-        let (run, mut found) = (&self.tools.identity.run, Vec::new());
+        let (run, mut found) = (&self.tools.context.identity.run, Vec::new());
         for mark in self.repository.list_refs(&[Unfinished::REFS])? {
             let Some(task) = Unfinished::task_of(&mark.name, run) else { continue };
             let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, run.component()));

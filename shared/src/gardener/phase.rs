@@ -41,7 +41,7 @@ pub(super) fn test(
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     context
         .tell(&phase.id, PipelineEventKind::Begins { name: phase.name.clone(), attempt, step: "test", by });
-    let log = format!("{}/{}_test_{}.log", context.options.log_dir, phase.id, context.stamp());
+    let log = format!("{}/{}_test_{}.log", context.run.options.log_dir, phase.id, context.stamp());
     let result = context.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });

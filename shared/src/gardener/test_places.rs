@@ -27,7 +27,8 @@ impl Tools<'_> {
     /// Tells whether the tests that failed first in a lane fail without the work of its task too.
     pub(super) fn lane_check(&self, lane: PathBuf) -> Option<LaneCheck<'_>> {
         let lanes = self.lanes?;
-        let command = self.options.test_command.as_deref().filter(|_| !self.options.allow_red)?;
+        let command =
+            self.context.options.test_command.as_deref().filter(|_| !self.context.options.allow_red)?;
         let is_tool = self.sections.iter().any(|section| section.find_tool(command).is_some());
         (!is_tool).then(|| -> LaneCheck<'_> {
             Box::new(move |failed| match failed {
@@ -51,7 +52,8 @@ impl Tools<'_> {
         if lanes.proofs.has(tree, command) {
             return Ok(());
         }
-        let log = format!("{}/baseline_test_{}.log", self.options.log_dir.trim_matches('/'), base.short());
+        let log =
+            format!("{}/baseline_test_{}.log", self.context.options.log_dir.trim_matches('/'), base.short());
         match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
             Baseline::Red { observed, .. } if known.excuses(&observed) => {}
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {
@@ -71,17 +73,17 @@ impl Tools<'_> {
         let mut scratch = lanes.pool.scratch("gate", base)?;
         lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;
         let place = scratch.repository.clone();
-        let (repo, session) = (self.toolbox.main(), Some(&self.identity.session));
+        let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
         let probe = Probe {
             command,
             dir: &scratch.path,
             places: vec![&place],
-            config_guard: &self.config_guard,
-            environment: run_variables(repo, &self.identity.run, session, &scratch.path),
-            limit: self.options.test_time,
-            log: self.home.join(log),
-            secrets: &self.secrets,
-            cancel: &self.cancel,
+            config_guard: &self.context.config_guard,
+            environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
+            limit: self.context.options.test_time,
+            log: self.context.home.join(log),
+            secrets: &self.context.secrets,
+            cancel: &self.context.cancel,
         };
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.keep);

@@ -33,7 +33,7 @@ impl Gardener<'_> {
 
     /// A task that has to write failing tests needs something that can fail.
     pub(super) fn refuse_red_without_test(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let is_untested = |task: &&&Task| task.red && !self.tools.options.tests_of(task).1;
+        let is_untested = |task: &&&Task| task.red && !self.tools.context.options.tests_of(task).1;
         match wanted.iter().find(is_untested) {
             Some(task) => Err(GardenerError::RedWithoutTest(task.id.clone())),
             None => Ok(()),

@@ -39,10 +39,10 @@ impl<'a> Gardener<'a> {
     /// The tests of a phase gate the landing of its last leaf. Where others of the phase are queued before it, it lands
     /// behind them.
     pub(super) fn ticket(&self, finished: &CompletedTask, queued: &[TaskId]) -> Ticket {
-        let now = (self.tools.clock)();
+        let now = (self.tools.context.clock)();
         let mut ticket =
-            Ticket::new(self.tools.identity.run.clone(), finished.task.clone(), finished.source, now);
-        ticket.session = Some(self.tools.identity.session.clone());
+            Ticket::new(self.tools.context.identity.run.clone(), finished.task.clone(), finished.source, now);
+        ticket.session = Some(self.tools.context.identity.session.clone());
         if let Some(task) = self.plan.find(&finished.task) {
             ticket.name.clone_from(&task.name);
         }

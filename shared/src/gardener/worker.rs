@@ -1,14 +1,13 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
 };
 
 use super::{
-    GardenerError, Lanes, ReviewWorktrees, WorkerPlace,
+    GardenerError, Lanes, WorkerPlace,
     land::Landed,
     lanes::LaneStart,
     phase,
@@ -16,18 +15,16 @@ use super::{
     saving::{Saving, Signals},
 };
 use crate::{
-    agent::redact::Secrets,
     git::Repository,
     history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others,
-        PipelineEvent, PipelineEventKind, Playback, PreCommit, ReviewsIn, RunOptions, TaskContext, TaskEnd,
-        TaskRun,
+        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others, PipelineEvent,
+        PipelineEventKind, RunContext, TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
-    process::{Cancel, OrphanLock},
-    record::{RunIdentity, RunRecorder, Tip},
+    process::OrphanLock,
+    record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
     worktree::{Pool, run_variables},
@@ -36,34 +33,14 @@ use crate::{
 /// What all workers of a run have in common.
 #[derive(Clone)]
 pub struct Tools<'a> {
-    /// What was meant.
-    pub options: &'a RunOptions,
-    /// For which run they write.
-    pub identity: RunIdentity,
-    /// What must not be written down.
-    pub secrets: Secrets,
-    /// The wish to stop.
-    pub cancel: Cancel,
-    /// The program of the built-in agent.
-    pub demo: PathBuf,
+    /// What all tasks share.
+    pub context: RunContext<'a>,
     /// What agents may be given as tools.
     pub toolbox: Toolbox,
-    /// Where logs stand: the top of the user's checkout, also for lanes.
-    pub home: PathBuf,
-    /// Whether the user has a hook to be asked before an agent's work is committed.
-    pub hook: PreCommit,
-    /// Seconds since 1970.
-    pub clock: fn() -> i64,
-    /// Watches what agents share.
-    pub config_guard: ConfigGuard,
-    /// The worktrees for reviewers.
-    pub reviews: Arc<ReviewWorktrees>,
     /// Who writes the session down.
     pub checkpoints: CheckpointWriter<'a>,
     /// What is known of tasks that an earlier process began.
     pub recalled: Vec<ResumeContext>,
-    /// What is played again instead of calling anybody.
-    pub playback: Option<Arc<Playback>>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// What git ignores in the user's checkout.
@@ -99,7 +76,7 @@ impl<'a> Tools<'a> {
     }
 
     fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
-        Saving { repository, run: &self.identity.run, task, every: self.save_every }
+        Saving { repository, run: &self.context.identity.run, task, every: self.save_every }
     }
 
     fn task_context<'w>(
@@ -108,31 +85,21 @@ impl<'a> Tools<'a> {
         orphan_lock: OrphanLock,
         on_event: impl FnMut(PipelineEvent) + Send + 'w,
     ) -> TaskContext<'w> {
-        let (repo, place, session) = (self.toolbox.main(), repository.top(), Some(&self.identity.session));
-        let environment = run_variables(repo, &self.identity.run, session, place);
+        let (repo, place, session) =
+            (self.toolbox.main(), repository.top(), Some(&self.context.identity.session));
+        let environment = run_variables(repo, &self.context.identity.run, session, place);
         TaskContext {
-            options: self.options,
+            run: &self.context,
             dir: repository.top(),
-            home: &self.home,
-            secrets: self.secrets.clone(),
-            cancel: self.cancel.clone(),
             orphan_lock,
-            demo: self.demo.clone(),
-            hook: self.hook,
-            clock: self.clock,
-            tools: self
-                .toolbox
-                .server(&[ToolRoot { name: repo, path: place, run: &self.identity.run }], &environment),
+            tools: self.toolbox.server(
+                &[ToolRoot { name: repo, path: place, run: &self.context.identity.run }],
+                &environment,
+            ),
             environment,
             on_event: Box::new(on_event),
             memory: CallMemory::recalling(self.recalled.clone()),
-            config_guard: self.config_guard.clone(),
-            review_places: match self.options.reviews_in {
-                ReviewsIn::Scratch => Some(&*self.reviews),
-                ReviewsIn::Checkout => None,
-            },
             checkpoints: self.checkpoints.clone(),
-            playback: self.playback.clone(),
             other_repos: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
@@ -145,7 +112,8 @@ impl<'a> Tools<'a> {
     /// Whether a task, or a phase, needs this repository for itself: it works there, or a tool of it is among its tests.
     pub(super) fn needs(&self, task: &Task, name: &RepoName) -> bool {
         let is_tested_there = |section: &RepoSection| {
-            let tests = if task.is_leaf() { self.options.tests_of(task).0 } else { phase::commands(task) };
+            let tests =
+                if task.is_leaf() { self.context.options.tests_of(task).0 } else { phase::commands(task) };
             tests.iter().any(|test| section.find_tool(&test.command).is_some())
         };
         works_in(task, name)
@@ -160,7 +128,7 @@ impl<'a> Tools<'a> {
         task: &Task,
         other_repos: Vec<OtherRepo>,
     ) -> Vec<OtherRepo> {
-        let session = Some(&self.identity.session);
+        let session = Some(&self.context.identity.session);
         let top = |other_repo: &OtherRepo| other_repo.repository.top().to_owned();
         let own = self.sections.iter().filter(|section| section.is_main);
         context.places = own.map(|section| (section.name.clone(), context.dir.to_owned())).collect();
@@ -168,7 +136,7 @@ impl<'a> Tools<'a> {
             let other_repo = other_repos.iter().find(|other_repo| other_repo.name == section.name);
             let (run, dir) = match other_repo {
                 Some(other_repo) => (&other_repo.identity.run, other_repo.repository.top()),
-                None if section.is_main => (&self.identity.run, context.dir),
+                None if section.is_main => (&self.context.identity.run, context.dir),
                 None => continue,
             };
             let environment = run_variables(&section.name, run, session, dir);
@@ -195,7 +163,7 @@ impl<'a> Tools<'a> {
         if !other_repos.is_empty() {
             let run_in = |name: &RepoName| {
                 let other_repo = other_repos.iter().find(|other_repo| other_repo.name == *name);
-                other_repo.map_or(&self.identity.run, |other_repo| &other_repo.identity.run)
+                other_repo.map_or(&self.context.identity.run, |other_repo| &other_repo.identity.run)
             };
             let named = context.places.iter().filter(|(name, _)| works_in(task, name));
             let roots: Vec<ToolRoot<'_>> =
@@ -282,7 +250,7 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
     let mut events = Vec::new();
     // The steps of the task look after its own branch. Once they are over it is compared like all others.
     let _branch = tools.lanes.map(|lanes| {
-        let branch = tools.identity.run.task_branch(&task.id);
+        let branch = tools.context.identity.run.task_branch(&task.id);
         lanes.repository.float_ref(&branch.to_ref())
     });
     let site = match place {
@@ -338,7 +306,7 @@ fn work_at(
             context.ignored = Some(tools.ignored.clone());
         }
         let lent = tools.equip(&mut context, task, std::mem::take(other_repos));
-        let mut recorder = RunRecorder::at(&repository, tools.identity.clone(), tip);
+        let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
             JobKind::Task(start) => run_task(&mut context, &mut recorder, task, *start, written),
             JobKind::Phase => {
@@ -370,8 +338,8 @@ fn test_in_scratch(
         let _ = on_event.send(WorkerReport::News(event));
     });
     let lent = tools.equip(&mut context, phase, std::mem::take(other_repos));
-    let tip = Tip::new(lanes.repository, tools.identity.run.clone(), commit)?;
-    let mut recorder = RunRecorder::at(lanes.repository, tools.identity.clone(), tip);
+    let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;
+    let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
     let result = phase::test(&mut context, &mut recorder, phase, written);
     lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
@@ -424,7 +392,7 @@ fn record_left(
     why: Option<&str>,
 ) -> Result<(), GardenerError> {
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
-    let known = TaskFacts { events: &own, name: &name, max: context.options.max_retries, why };
+    let known = TaskFacts { events: &own, name: &name, max: context.run.options.max_retries, why };
     for recovered in write_down(recorder, &known)? {
         context.tell(&task.id, PipelineEventKind::Note { words: recovered.words() });
         // What no record knows would not land, if the next attempt finds nothing left to change.

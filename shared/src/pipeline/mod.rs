@@ -1,85 +1,59 @@
 //! The pipeline of one task: implement, test, review, and again until it is done or its attempts are used up.
+//!
+//! - [`task`] takes the steps of a task in order and records each before the next begins; `attempts` decides from the
+//!   commits alone where a task continues.
+//! - `steps` holds what each step does, `calls` how an agent program is called, `turns` how its turns are committed and
+//!   recorded, `checkout` how its work is told from what was there before.
+//! - [`RunContext`] is what all tasks of a run share; it does not change. [`TaskContext`] is what one task works with.
 
-mod beside;
-mod call;
-mod call_record;
-mod changed_paths;
-mod checkpoint_writer;
-mod counts;
-mod draft;
+mod attempts;
+mod calls;
+mod checkout;
+mod context;
 mod error;
 mod event;
 mod expense;
-mod failing;
-mod folded;
-mod gemini_home;
-mod guard;
-mod guarded;
-mod idle;
-mod ignored;
-mod implementing;
-mod interrupted;
-mod judging;
-mod kept;
-mod known_red;
-mod memory;
-mod messenger;
 mod options;
-mod other_repo;
-pub mod place;
-mod plain;
-mod planted;
-mod playback;
-mod prompt;
-mod reading;
-mod reason;
-mod recall;
-mod report;
-mod resume;
-mod review_diff;
-mod review_place;
-mod reviewing;
-mod runners;
+mod steps;
 mod task;
-mod task_context;
-mod testing;
-mod turn_note;
-mod turn_words;
 mod turns;
-mod verdict;
-mod who;
 
 pub use crate::agent::limits::Chosen;
-pub use call::{AtLimit, Call, CallReply, Caller, Doubt, Follower, Redaction};
-pub use call_record::{CallFacts, CallRecord};
-pub use changed_paths::{ChangedPaths, Sorted};
-pub use checkpoint_writer::{CheckpointWriter, SessionRepo, Snapshot, Words, repository_name};
-pub use counts::{Counts, read_counts};
+pub use attempts::{Resume, Stage, mark_interrupted};
+pub use calls::{
+    call::{AtLimit, Call, CallReply, Caller, Doubt, Follower, Redaction},
+    chain::{AgentCall, Called},
+    memory::CallMemory,
+    playback::Playback,
+    runners::{NamedRunner, Post, RunnerFlags, RunnerTable, StepRunner, require_programs},
+    who::Who,
+};
+pub use checkout::{
+    changed_paths::{ChangedPaths, Sorted},
+    guard::{ConfigGuard, Neighbours},
+    guarded::put_back_checkout,
+    ignored::{IgnoredChanges, IgnoredFiles},
+    other_repo::OtherRepo,
+    place,
+};
+pub use context::{CleanPlace, CleanPlaces, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext};
 pub use error::PipelineError;
 pub use event::{Meeting, PipelineEvent, PipelineEventKind, RunOpening};
 pub use expense::{Expense, Others};
-pub use failing::Observed;
-pub use guard::{ConfigGuard, Neighbours};
-pub use guarded::put_back_checkout;
-pub use ignored::{IgnoredChanges, IgnoredFiles};
-pub use interrupted::mark_interrupted;
-pub use known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED};
-pub use memory::CallMemory;
-pub use messenger::MessageBy;
 pub use options::{Budgets, Flags, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
-pub use other_repo::OtherRepo;
-pub use playback::Playback;
-pub use prompt::{PromptSubject, cut_diff, implement, review};
-pub use resume::{Resume, Stage};
-pub use review_diff::{RepoDiff as ReviewSection, render as render_diff};
-pub use review_place::{ReviewPlace, ReviewPlaces};
-pub use reviewing::{altered, judge};
-pub use runners::{NamedRunner, Post, RunnerFlags, RunnerTable, StepRunner, require_programs};
-pub use task::{TaskEnd, TaskRun};
-pub use task_context::{
-    AgentCall, Called, CleanPlace, CleanPlaces, LaneCheck, NamedCommand, PreCommit, TaskContext,
+pub use steps::{
+    counts::{Counts, read_counts},
+    failing::Observed,
+    known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
+    prompt::{PromptSubject, RepoDiff as ReviewSection, cut_diff, implement, render as render_diff, review},
+    review::{ReviewPlace, ReviewPlaces, altered, judge},
+    test::TestResult,
+    verdict::Verdict,
 };
-pub use testing::TestResult;
-pub use turn_words::plain as describe_changes;
-pub use verdict::Verdict;
-pub use who::Who;
+pub use task::{TaskEnd, TaskRun};
+pub use turns::{
+    checkpoint::{CheckpointWriter, SessionRepo, Snapshot, Words, repository_name},
+    message::plain as describe_changes,
+    messenger::MessageBy,
+    whole_call::{CallFacts, CallRecord},
+};

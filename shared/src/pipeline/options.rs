@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use super::{
-    MessageBy,
-    runners::{RunnerFlags, RunnerTable},
-};
+use super::MessageBy;
 use crate::{
     agent::{
         AgentError,
         limits::{Backoff, Budget},
     },
+    pipeline::calls::runners::{RunnerFlags, RunnerTable},
     plan::{Task, TestCommand, TestKind},
     process::Limits,
     settings::{Origin, Settings},

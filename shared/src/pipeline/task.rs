@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Called, Expense, KnownRed, Neighbours, Others, PipelineError, PipelineEventKind, PromptSubject, Resume,
-    Stage, TaskContext, TestResult, guarded,
+    Stage, TaskContext, TestResult,
 };
 use crate::{
     agent::{
@@ -15,6 +15,7 @@ use crate::{
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
+    pipeline::checkout::guarded,
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
 };
@@ -66,20 +67,20 @@ impl TaskRun<'_, '_, '_> {
 
     fn run_on(&mut self) -> Result<TaskEnd, PipelineError> {
         if let Some(ignored) = &self.context.ignored {
-            let log_dir = &self.context.options.log_dir;
+            let log_dir = &self.context.run.options.log_dir;
             ignored.begin(self.recorder.repository(), self.recorder.tree(), log_dir)?;
         }
         self.note_lost_step()?;
         self.refuse_row()?;
         let mut next = Resume::after(&self.events);
         loop {
-            if next.attempt.0 >= self.context.options.max_retries && next.stage == Stage::Implement {
+            if next.attempt.0 >= self.context.run.options.max_retries && next.stage == Stage::Implement {
                 let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
                 self.record(Status::Failed, next.attempt, body, None)?;
                 return Ok(TaskEnd::Failed);
             }
-            if self.context.cancel.is_cancelled() {
-                return Err(PipelineError::stopped(&self.context.cancel));
+            if self.context.run.cancel.is_cancelled() {
+                return Err(PipelineError::stopped(&self.context.run.cancel));
             }
             let step = self.take_step(next)?;
             if next.stage == Stage::Complete {
@@ -93,7 +94,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let (commands, has_command) = self.context.options.tests_of(self.task);
+        let (commands, has_command) = self.context.run.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
         let log = self.log_path("test");
         self.announce("test", attempt, (by, &log));
@@ -122,7 +123,8 @@ impl TaskRun<'_, '_, '_> {
         let neighbours = Neighbours::count(self.recorder.repository());
         // First: the guard needs the same look.
         let before = guarded::look_at_tracked(self.recorder, neighbours)?;
-        let guarded = guarded::begin(self.recorder, &self.context.config_guard, &self.context.other_repos);
+        let guarded =
+            guarded::begin(self.recorder, &self.context.run.config_guard, &self.context.other_repos);
         let result = self.context.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
@@ -153,7 +155,7 @@ impl TaskRun<'_, '_, '_> {
     /// has spent.
     pub(super) fn allowance(&mut self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
         let (task, run) = self.spent(expense);
-        let budgets = &self.context.options.budgets;
+        let budgets = &self.context.run.options.budgets;
         budgets.task.check(BudgetLevel::Task, &task)?;
         budgets.run.check(BudgetLevel::Run, &run)?;
         Ok([budgets.task.time_left(&task), budgets.run.time_left(&run)].into_iter().flatten().min())
@@ -170,12 +172,12 @@ impl TaskRun<'_, '_, '_> {
         if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, CallOutcome::Success { .. })) {
             return called;
         }
-        if self.context.cancel.is_cancelled() {
-            return Called { result: Err(PipelineError::stopped(&self.context.cancel)), ..called };
+        if self.context.run.cancel.is_cancelled() {
+            return Called { result: Err(PipelineError::stopped(&self.context.run.cancel)), ..called };
         }
         let time = |budget: Budget| Budget { time: budget.time, ..Budget::default() };
         let (task, run) = self.spent(&called.expense);
-        let budgets = &self.context.options.budgets;
+        let budgets = &self.context.run.options.budgets;
         let checked = time(budgets.task).check(BudgetLevel::Task, &task);
         match checked.and_then(|()| time(budgets.run).check(BudgetLevel::Run, &run)) {
             Ok(()) => called,
@@ -217,7 +219,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn entry(&self, status: Status, attempt: Attempt) -> TaskEvent<'static> {
-        let wording = Wording { name: &self.task.name, attempt, max: self.context.options.max_retries };
+        let wording = Wording { name: &self.task.name, attempt, max: self.context.run.options.max_retries };
         TaskEvent::new(self.task.id.clone(), status, wording)
     }
 
@@ -226,8 +228,8 @@ impl TaskRun<'_, '_, '_> {
             pid: std::process::id(),
             step: step.to_owned(),
             attempt,
-            by: Redactor::redact(&self.context.secrets, by),
-            since: (self.context.clock)(),
+            by: Redactor::redact(&self.context.run.secrets, by),
+            since: (self.context.run.clock)(),
             log: log.to_owned(),
         };
         status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
@@ -243,7 +245,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {
-        format!("{}/{}_{step}_{}.log", self.context.options.log_dir, self.task.id, self.context.stamp())
+        format!("{}/{}_{step}_{}.log", self.context.run.options.log_dir, self.task.id, self.context.stamp())
     }
 }
 

@@ -24,14 +24,14 @@ use crate::{
     message::Body,
     name::{BranchName, Oid, SessionId},
     pipeline::{
-        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunOpening, RunOptions,
-        Words,
+        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunContext, RunOpening,
+        RunOptions, Words,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
     queue::{QueueClaim, Target},
     record::{RunIdentity, RunRecorder, settle},
-    session::{SessionWriter, finish_turns, forget_unrecorded},
+    session::{ResumeContext, SessionWriter, finish_turns, forget_unrecorded},
     settings::Settings,
     workspace::{Supply, Workspace},
 };
@@ -256,12 +256,8 @@ impl OpenRun {
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
         monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
         monitor.push_with(self.pusher(identity.session.clone())?);
-        let mut tools = self.tools(identity, checkpoints)?;
-        tools.lanes = lanes;
-        tools.recalled = recalled;
-        tools.playback = self.playback(&tools.identity.session)?;
-        if let Some(lanes) = lanes {
-            tools.config_guard = lanes.queue.config_guard.clone();
+        let tools = self.tools(identity, checkpoints, recalled, lanes)?;
+        if lanes.is_some() {
             self.record_start(session_writer, &tools.checkpoints, monitor);
         }
         Ok(Gardener {
@@ -312,28 +308,33 @@ impl OpenRun {
         &'a self,
         identity: RunIdentity,
         checkpoints: CheckpointWriter<'a>,
+        recalled: Vec<ResumeContext>,
+        lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Tools<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the program itself")?;
+        let config_guard = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.config_guard.clone());
         Ok(Tools {
-            options: &self.options,
-            identity,
-            home: self.home.clone(),
-            secrets: secrets()?,
-            cancel: self.cancel.clone(),
-            demo: beside.with_file_name("git-arborist-demo"),
+            context: RunContext {
+                options: &self.options,
+                playback: self.playback(&identity.session)?,
+                identity,
+                home: self.home.clone(),
+                secrets: secrets()?,
+                cancel: self.cancel.clone(),
+                demo: beside.with_file_name("git-arborist-demo"),
+                hook: self.hook,
+                clock: self.clock,
+                config_guard,
+                reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
+            },
             toolbox: self.toolbox(&beside),
-            hook: self.hook,
-            clock: self.clock,
-            config_guard: ConfigGuard::default(),
-            reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
             checkpoints,
-            recalled: Vec::new(),
-            playback: None,
+            recalled,
             save_every: self.worktree_options().save_every,
             ignored: IgnoredFiles::default(),
             clean: self.clean_pool()?,
             sections: &self.workspace.sections,
-            lanes: None,
+            lanes,
         })
     }
 }

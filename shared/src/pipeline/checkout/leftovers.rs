@@ -1,0 +1,143 @@
+//! What is left in a worktree beside changed files: repositories that an agent made inside the repository, and commits that
+//! somebody made while an agent worked. No snapshot holds such a repository, so it is moved out as it is; commits are kept
+//! under a ref beside the branch.
+
+use std::{
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    git::{GitError, Repository, TreeChange},
+    message::visible,
+    name::Oid,
+    safe_files,
+};
+
+/// Where they are put, below the repository's own directory.
+const ASIDE: &str = "arborist-aside";
+
+/// A worktree before somebody was at work in it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pipeline) struct WorktreeBefore<'a> {
+    /// What lay there.
+    pub(in crate::pipeline) tree: Oid,
+    /// What the index holds where nothing is staged.
+    pub(in crate::pipeline) head: Oid,
+    /// The repositories without a commit that were there.
+    pub(in crate::pipeline) left_out: &'a [Vec<u8>],
+}
+
+/// Moves repositories out of the worktree that were not there before: those that a snapshot shows among `touched`, and those
+/// that it had to leave out. Gives what is to be said of them, and of those that were there and have changed.
+pub(in crate::pipeline) fn move_out(
+    repository: &Repository,
+    before: WorktreeBefore<'_>,
+    touched: &[TreeChange],
+    left_out: &[Vec<u8>],
+) -> Result<Option<String>, GitError> {
+    let links: Vec<&TreeChange> = touched.iter().filter(|change| change.is_gitlink()).collect();
+    let was_there = |path: &Vec<u8>| before.left_out.contains(path);
+    // Where git names too many, those are left out as well that were taken in before.
+    let known =
+        if left_out.iter().all(was_there) { Vec::new() } else { repository.list_gitlinks_of(before.tree)? };
+    let unborn = left_out.iter().filter(|path| !was_there(path) && !known.contains(path));
+    let paths: Vec<&Vec<u8>> = links.iter().map(|change| &change.path).chain(unborn.clone()).collect();
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let shown: Vec<String> = paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
+    let is_repository = |path: &&Vec<u8>| {
+        let folder = repository.top().join(OsStr::from_bytes(path));
+        folder.join(".git").symlink_metadata().is_ok()
+    };
+    let what = if links.is_empty() && !paths.iter().any(is_repository) {
+        "it made a path that git refuses"
+    } else {
+        "it made a repository inside the repository"
+    };
+    let mut words = format!("{what}: {}", shown.join(", "));
+    let new: Vec<TreeChange> = links
+        .into_iter()
+        .filter(|change| !change.was_gitlink() && !was_there(&change.path))
+        .cloned()
+        .collect();
+    let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn).collect();
+    if !moved.is_empty() {
+        words += &match put_aside(repository, &moved) {
+            Ok(folder) => format!("; that is kept in {}", folder.display()),
+            Err(error) => format!("; it could not be moved away: {error}"),
+        };
+        repository.put_back(before.tree, &new)?;
+        repository.stage_as_in(&before.head.to_string(), &new)?;
+    }
+    Ok(Some(words))
+}
+
+/// Moves folders of the worktree to a new one that nothing else is in.
+fn put_aside(repository: &Repository, paths: &[&Vec<u8>]) -> io::Result<PathBuf> {
+    let aside = new_folder(&repository.common_dir.join(ASIDE))?;
+    for path in paths {
+        let path = Path::new(OsStr::from_bytes(path));
+        let to = aside.join(path);
+        safe_files::rename(&repository.top().join(path), &to)?;
+    }
+    Ok(aside)
+}
+
+fn new_folder(below: &Path) -> io::Result<PathBuf> {
+    safe_files::make_folders(below)?;
+    let mut number = 1;
+    loop {
+        let folder = below.join(number.to_string());
+        match safe_files::make_folder(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|()| folder),
+        }
+    }
+}
+
+/// Commits that were folded into one of ours.
+#[derive(Debug)]
+pub struct Folded {
+    count: u64,
+    /// The first line of the newest.
+    subject: String,
+    /// The ref that keeps them.
+    name: String,
+}
+
+impl Folded {
+    /// Those that only `tip` has, and not `head`.
+    pub(in crate::pipeline) fn find(
+        repository: &Repository,
+        (head, tip): (Oid, Oid),
+        name: String,
+    ) -> Result<Self, GitError> {
+        let count = repository.distance(tip, head)?.ahead;
+        let commits = repository.load_commits(&[tip])?;
+        let message = commits.first().map(|commit| String::from_utf8_lossy(commit.message()).into_owned());
+        let subject = message.and_then(|message| message.lines().next().map(visible)).unwrap_or_default();
+        Ok(Self { count, subject, name })
+    }
+}
+
+/// What is said of them.
+pub(in crate::pipeline) fn words_of(folded: &[Folded]) -> Option<String> {
+    let last = folded.last()?;
+    let count: u64 = folded.iter().map(|folded| folded.count).sum();
+    let Folded { subject, name, .. } = last;
+    let others = match folded.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} more beside it"),
+    };
+    Some(if count == 1 {
+        format!("1 commit made meanwhile ('{subject}') was folded in; it is kept as {name}{others}")
+    } else {
+        format!(
+            "{count} commits made meanwhile (last '{subject}') were folded in; they are kept as {name}{others}"
+        )
+    })
+}

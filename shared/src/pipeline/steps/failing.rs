@@ -1,0 +1,211 @@
+//! The names of the tests that failed, read from what the test program printed. Pure.
+
+use std::collections::BTreeSet;
+
+use super::counts::{Counts, read_counts};
+use crate::process::{Ending, SupervisedEnd};
+
+/// How a test command ended, and what can be read of its tests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// What it exited with; `None` if it did not start, was killed or ran out of time.
+    pub code: Option<i32>,
+    /// How many tests passed and failed, where that could be read.
+    pub counts: Option<Counts>,
+    /// The tests that failed, where the output names all of them.
+    pub failing: Option<BTreeSet<String>>,
+}
+
+impl Observed {
+    /// Reads what a program printed.
+    #[must_use]
+    pub fn of(ended: &SupervisedEnd) -> Self {
+        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let code = if let Ending::Exited(code) = ended.ending { Some(code) } else { None };
+        let counts = read_counts(&said);
+        Self { code, counts, failing: counts.and_then(|counts| read_failing(&said, counts)) }
+    }
+
+    /// Two commands as one. What is known of only one of them is not known of both.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        let code = match (self.code, other.code) {
+            (Some(0), code) | (code, Some(0)) => code,
+            (Some(code), Some(_)) => Some(code),
+            _ => None,
+        };
+        let counts = match (self.counts, other.counts) {
+            (Some(mut sum), Some(more)) => {
+                sum += more;
+                Some(sum)
+            }
+            _ => None,
+        };
+        let failing = match (self.failing, other.failing) {
+            (Some(a), Some(b)) => Some(a.union(&b).cloned().collect()),
+            _ => None,
+        };
+        Self { code, counts, failing }
+    }
+
+    /// Whether the command ran to its end and said no.
+    #[must_use]
+    pub fn is_red(&self) -> bool {
+        self.code.is_some_and(|code| !matches!(code, 0 | 126 | 127))
+    }
+}
+
+/// The names of all tests that failed. `None` where the output does not name as many as it counts.
+fn read_failing(output: &str, counts: Counts) -> Option<BTreeSet<String>> {
+    let plain = crate::message::plain_text(output);
+    let readers = [cargo, pytest, unittest, nextest, go, tap, vitest, jest, junit];
+    let is_complete = |names: &BTreeSet<String>| names.len() as u64 == counts.failed;
+    readers.iter().map(|reader| reader(&plain)).find(is_complete)
+}
+
+/// `test tests::adds ... FAILED`
+fn cargo(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| Some(line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+    text.lines().filter_map(name).collect()
+}
+
+/// `FAILED tests/test_a.py::test_b - assert …`, and `ERROR …` for what broke down before it ran.
+fn pytest(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
+        let name = rest.split(" - ").next().unwrap_or(rest).trim();
+        (name.contains("::") || name.ends_with(".py")).then(|| name.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// `FAIL: test_b (tests.test_a.TestA.test_b)`
+fn unittest(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let rest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "))?;
+        Some(rest.trim().to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// `        FAIL [   0.005s] (1/2) package tests::adds`
+fn nextest(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let (_, rest) = line.trim().strip_prefix("FAIL [")?.split_once(']')?;
+        let rest = rest.trim();
+        let rest = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+            Some((_, behind)) => behind.trim(),
+            None => rest,
+        };
+        Some(rest.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// `--- FAIL: TestA (0.00s)`, or the events of `-json`.
+fn go(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let line = line.trim_start();
+        if let Some(rest) = line.strip_prefix("--- FAIL: ") {
+            return rest.split_whitespace().next().map(str::to_owned);
+        }
+        let is_failure = line.starts_with('{') && line.contains("\"Action\":\"fail\"");
+        let (_, rest) = line.split_once("\"Test\":\"").filter(|_| is_failure)?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// `not ok 2 - adds`, without the number, which changes when a test is added before it.
+fn tap(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let rest = line.strip_prefix("not ok")?;
+        let (rest, directive) = rest.split_once('#').unwrap_or((rest, ""));
+        let directive = directive.trim().to_ascii_uppercase();
+        if directive.starts_with("SKIP") || directive.starts_with("TODO") {
+            return None;
+        }
+        let name = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+        Some(name.strip_prefix("- ").unwrap_or(name).trim().to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// ` FAIL  src/a.test.ts > adds > two numbers`
+fn vitest(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let rest = line.trim().strip_prefix("FAIL ")?.trim();
+        rest.contains(" > ").then(|| rest.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// `  ● adds › two numbers`
+fn jest(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| Some(line.trim().strip_prefix("● ")?.trim().to_owned());
+    text.lines().filter_map(name).collect()
+}
+
+/// `<testcase classname="a" name="b">` with a `<failure` or an `<error` in it.
+fn junit(text: &str) -> BTreeSet<String> {
+    let attribute = |tag: &str, key: &str| {
+        let (_, rest) = tag.split_once(&format!(" {key}=\""))?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    let name = |case: &str| {
+        let (tag, inside) = case.split_once('>')?;
+        let inside = inside.split("</testcase>").next().unwrap_or_default();
+        let is_failed = !tag.ends_with('/') && (inside.contains("<failure") || inside.contains("<error"));
+        let name = attribute(tag, "name").filter(|_| is_failed)?;
+        Some(format!("{}::{name}", attribute(tag, "classname").unwrap_or_default()))
+    };
+    text.split("<testcase").skip(1).filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_names_its_failures_in_its_own_way() {
+        for (output, names) in [
+            (
+                "test a::b ... ok\ntest a::c ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n",
+                "a::c",
+            ),
+            (
+                "FAILED t/test_x.py::test_y[1] - assert 1\nERROR t/test_z.py\n=== 1 failed, 1 error, 3 passed in 0.12s ===\n",
+                "t/test_x.py::test_y[1] t/test_z.py",
+            ),
+            (
+                "FAIL: test_b (m.A.test_b)\n\nRan 2 tests in 0.1s\n\nFAILED (failures=1)\n",
+                "test_b (m.A.test_b)",
+            ),
+            (
+                "        FAIL [   0.005s] (1/2) pkg tests::adds\n     Summary [   0.5s] 2 tests run: 1 passed, 1 failed\n",
+                "pkg tests::adds",
+            ),
+            ("--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\n", "TestB"),
+            ("1..3\nok 1 - a\nnot ok 2 - b c\nnot ok 3 - d # TODO later\n", "b c"),
+            (
+                " FAIL  src/a.test.ts > adds > two\n      Tests  1 failed | 1 passed (2)\n",
+                "src/a.test.ts > adds > two",
+            ),
+            ("  ● adds › two\n\nTests:       1 failed, 1 passed, 2 total\n", "adds › two"),
+            (
+                "<testsuite tests=\"2\" failures=\"1\"><testcase classname=\"A\" name=\"ok\"/><testcase classname=\"A\" name=\"b\"><failure/></testcase></testsuite>",
+                "A::b",
+            ),
+        ] {
+            let counts = read_counts(output).unwrap();
+            let found = read_failing(output, counts).unwrap_or_else(|| panic!("{output}"));
+            assert_eq!(found.into_iter().collect::<Vec<_>>().join(" "), names, "{output}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_complete_are_not_used() {
+        let output = "FAILED t/test_x.py::test_y - assert 1\n=== 3 failed in 0.12s ===\n";
+        assert_eq!(read_failing(output, read_counts(output).unwrap()), None);
+    }
+}

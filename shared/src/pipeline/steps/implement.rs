@@ -1,0 +1,373 @@
+//! The implement step: an agent works, and what it left is committed, however it ended.
+//!
+//! An agent whose every command failed also says that it is done, so a step that adds nothing fails, unless the agent says
+//! in so many words that there is nothing to do: then the reviewer decides.
+
+use crate::{
+    agent::CallOutcome,
+    git::TreeChange,
+    history::{Event, FAILED},
+    message::{Body, Status, Step as StepKind, plain_text},
+    name::Attempt,
+    pipeline::{
+        AgentCall, CallReply, Called, Expense, OtherRepo, PipelineError, PipelineEventKind, TaskRun,
+        attempts::mark_interrupted,
+        checkout::{
+            guard::joined,
+            leftovers,
+            other_repo::{self, RepoAttempt},
+            place::{self, AttemptCheckout, AttemptWork},
+        },
+        implement,
+        steps::test::last,
+        task::{StepOutcome, last_line},
+        turns::{
+            keeper::{CommittedTurns, TurnKeeper},
+            messenger::Messenger,
+            note::TurnsOf,
+            whole_call::{Changed, Plain},
+        },
+    },
+    record::{IndexUpdate, StagedCommit, Tip},
+    session::OtherCommit,
+};
+
+/// How many characters of an agent's last words stand in the commit.
+const LONGEST_WORDS: usize = 2000;
+
+/// What an attempt came to.
+struct Judgement {
+    status: Status,
+    body: Body,
+    why: Option<String>,
+    /// Why the attempt does not count, if it does not.
+    interruption: Option<String>,
+}
+
+/// What is known of an attempt that may have added nothing.
+struct Idle {
+    /// Why it has, if so.
+    why: Option<String>,
+    /// What the agent says about that.
+    said: Option<String>,
+    /// Whether this attempt changed no file.
+    is_untouched: bool,
+    /// Whether how the call ended decides alone.
+    is_decided: bool,
+}
+
+impl TaskRun<'_, '_, '_> {
+    pub(in crate::pipeline) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
+        let mut other_repos = std::mem::take(&mut self.context.other_repos);
+        let ended = self.implement_beside(attempt, &other_repos);
+        let step = ended.and_then(|(step, tips)| {
+            other_repos.iter_mut().zip(tips).for_each(|(other_repo, tip)| other_repo.tip = tip);
+            step
+        });
+        self.context.other_repos = other_repos;
+        step
+    }
+
+    fn implement_beside(
+        &mut self,
+        attempt: Attempt,
+        other_repos: &[OtherRepo],
+    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
+        let chain = self.context.run.options.runners.implementers(self.task)?;
+        let time_left = self.allowance(&Expense::default())?;
+        let by = self.context.name_of_next(&chain);
+        let log = self.log_path("implement");
+        self.announce("implement", attempt, (&by, &log));
+        let prompt = implement(self.subject(), &self.events) + &self.context.words_on_places(self.task);
+        let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
+        let log = self.context.run.home.join(log);
+        self.recorder.unsettle();
+        let begun = place::begin(self.recorder, &self.context.run.config_guard, &self.task.id, attempt)?;
+        let mut rooms = other_repo::enter(other_repos, self.task, attempt)?;
+        let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
+        let (prompt, log) = (&prompt, &log);
+        let errand = AgentCall {
+            chain: &chain,
+            time_left,
+            session,
+            task,
+            step,
+            place,
+            other_repos,
+            apart: None,
+            prompt,
+            log,
+        };
+        let messenger = Messenger::of(self.context, &place.git_dir, &self.log_path("commit-message"));
+        let of = TurnsOf::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
+        let others = rooms.iter_mut().map(RepoAttempt::beside).collect();
+        let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
+        let mut called = self.context.call(errand, Some(&mut turns));
+        let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
+            turns.finish();
+        called.expense.add(expense.usage, expense.time);
+        self.context.checkpoints.owe(&called.expense, told);
+        self.events.extend(events);
+        let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
+        work.folded.splice(..0, folded);
+        if index == IndexUpdate::Behind {
+            self.recorder.catch_up(begun.tree)?;
+        }
+        let mut beside = Vec::new();
+        for (mut room, kept) in rooms.into_iter().zip(others) {
+            let work = room.end(kept)?;
+            beside.push((room, work));
+        }
+        let called = self.cut_short(called);
+        self.conclude(attempt, (begun, &mut work), beside, (called, plain))
+    }
+
+    /// What the attempt came to is written down: first in other repositories, last in the one that has the plan, which
+    /// alone says that it is over.
+    fn conclude(
+        &mut self,
+        attempt: Attempt,
+        (begun, work): (AttemptCheckout, &mut AttemptWork),
+        mut beside: Vec<(RepoAttempt<'_>, AttemptWork)>,
+        (called, plain): (Called, Option<Plain>),
+    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
+        let is_untouched = work.changes.is_empty()
+            && work.tip == begun.head
+            && beside.iter().all(|(room, work)| room.is_untouched(work));
+        let judgement = match &called.result {
+            Ok(reply) => {
+                let mut refusal = place::ask_hook(self.recorder, self.context.run.hook, &begun, work)?;
+                for (room, work) in &mut beside {
+                    refusal = refusal.or(room.ask_hook(work)?);
+                }
+                let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
+                let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
+                work.trespass = joined(&trespasses);
+                let idle = Idle {
+                    why: self.find_emptiness((&begun, work), &beside)?,
+                    said: reason(reply),
+                    is_untouched,
+                    is_decided: called.is_decided,
+                };
+                Some(refused(judge(reply, work), refusal).of_nothing(idle))
+            }
+            Err(error)
+                if is_untouched
+                    && work.trespass.is_none()
+                    && !called.is_worth_counting()
+                    && !error.is_interruption() =>
+            {
+                None
+            }
+            Err(error) => Some(interrupted(error, work.trespass.as_deref())),
+        };
+        let folded: Vec<String> = leftovers::words_of(&work.folded)
+            .into_iter()
+            .chain(beside.iter().filter_map(|(room, work)| room.words_on_folded(work)))
+            .collect();
+        let judgement = judgement.map(|judgement| judgement.folding(&folded));
+        let notes = std::mem::take(&mut work.notes);
+        for words in folded.into_iter().chain(notes) {
+            let words = format!("  {}: {words}", self.task.id);
+            self.context.tell(&self.task.id, PipelineEventKind::Note { words });
+        }
+        let (mut tips, mut others) = (Vec::new(), Vec::new());
+        for (room, work) in beside {
+            let entry = judgement.as_ref().filter(|_| !room.is_untouched(&work));
+            let entry = entry.map(|judgement| {
+                let mut entry = self.entry(judgement.status, attempt);
+                entry.body = judgement.body.clone();
+                if let Some(why) = &judgement.interruption {
+                    mark_interrupted(&mut entry, why);
+                }
+                entry
+            });
+            let (tip, commit) = room.keep(entry, &work)?;
+            tips.push(tip);
+            others.extend(commit.map(|commit| (commit, work.changes)));
+        }
+        let status = judgement.as_ref().map(|judgement| judgement.status);
+        match judgement {
+            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called), (plain, &others))?,
+            None => {
+                let repository = self.recorder.repository();
+                repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
+            }
+        }
+        let is_passed = status == Some(Status::ImplementPass);
+        Ok((called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed }), tips))
+    }
+
+    /// Commits what an attempt left, with what it cost.
+    fn keep(
+        &mut self,
+        attempt: Attempt,
+        (begun, work): (AttemptCheckout, &AttemptWork),
+        (judgement, called): (Judgement, &Called),
+        (plain, others): (Option<Plain>, &[(OtherCommit, Vec<TreeChange>)]),
+    ) -> Result<(), PipelineError> {
+        let Judgement { status, body, why, interruption } = judgement;
+        let mut entry = self.entry(status, attempt);
+        entry.remark =
+            if status == Status::ImplementPass && why.is_some() { " (no file changed)" } else { "" };
+        entry.body = body;
+        entry.trailers = called.expense.trailers();
+        if let Some(why) = &interruption {
+            mark_interrupted(&mut entry, why);
+        }
+        let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
+        let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
+        let changed = Changed { here: &work.changes, others };
+        let event = match plain {
+            // The record of the call moves with the commit: a run that is killed between them would not know its own work.
+            Some(plain) => self.deliver_plain((entry, delivery, &ended), (plain, called), changed)?,
+            None => self.recorder.deliver(entry, delivery, &ended)?,
+        };
+        let is_all = work.tip == begun_at && others.is_empty();
+        let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
+        self.recorded_with(event, why.as_deref(), (called.expense, files));
+        Ok(())
+    }
+}
+
+impl Judgement {
+    /// Whoever made commits meanwhile must be able to find them.
+    fn folding(self, words: &[String]) -> Self {
+        if words.is_empty() {
+            return self;
+        }
+        Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
+    }
+
+    /// An agent that says that it is done and has added nothing fails, unless it says why nothing was to be done.
+    fn of_nothing(self, idle: Idle) -> Self {
+        let Idle { why, said, is_untouched, is_decided } = idle;
+        if self.status != Status::ImplementPass {
+            return self;
+        }
+        match (why.filter(|_| !is_decided), said) {
+            (Some(_), Some(said)) => {
+                let why = Some(format!("no file was changed: {said}"));
+                Self { body: Body::new(NOTHING_TO_DO, &said).followed_by(self.body), why, ..self }
+            }
+            (Some(why), None) => {
+                let body = Body::new(FAILED, &why).followed_by(self.body.clone());
+                Self { status: Status::ImplementFail, body, why: Some(why), ..self }
+            }
+            (None, _) if is_untouched => Self { why: Some("no file was changed".into()), ..self },
+            (None, _) => self,
+        }
+    }
+}
+
+/// The agent's word counts only if it kept to its place.
+fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
+    const HEADING: &str = "Runner output (truncated to 2000 chars):";
+    let first = |text: &str| text.chars().take(LONGEST_WORDS).collect::<String>();
+    match (&reply.outcome, &work.trespass) {
+        (CallOutcome::Success { text, .. }, None) => {
+            let body = Body::new(HEADING, &first(text));
+            Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
+        }
+        (CallOutcome::Success { text, .. }, Some(trespass)) => {
+            let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
+            Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()), interruption: None }
+        }
+        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, trespass) => {
+            let why = trespass
+                .as_ref()
+                .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
+            let body = Body::new(FAILED, &why);
+            let said = last(&reply.words, LONGEST_WORDS);
+            let body = if said.is_empty() { body } else { body.with(HEADING, said) };
+            Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
+        }
+    }
+}
+
+/// A hook that refuses makes a failure of any success.
+fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
+    let Some(said) = refusal else {
+        return judgement;
+    };
+    let body = Body::new("The pre-commit hook refused it:", &said).followed_by(judgement.body);
+    let why = format!("the pre-commit hook refused it: {}", last_line(&said));
+    Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
+}
+
+/// What ends a call from outside is not the agent's fault: the attempt does not count.
+fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
+    let reason = error.reason();
+    let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
+    let why = Some(format!("interrupted: {reason}"));
+    Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
+}
+
+/// The heading over the reason of an agent that found nothing to do.
+pub(in crate::pipeline) const NOTHING_TO_DO: &str = "Nothing to do:";
+/// What such an agent is asked to say in its last line, before the reason.
+pub(in crate::pipeline) const WORDS: &str = "NOTHING TO DO:";
+
+/// The reason of an agent that says that there is nothing to do.
+pub(in crate::pipeline) fn reason(reply: &CallReply) -> Option<String> {
+    let CallOutcome::Success { text, .. } = &reply.outcome else { return None };
+    let text = plain_text(text);
+    let last = text.lines().rfind(|line| !line.trim().is_empty())?;
+    let last = last.trim().trim_matches(['*', '_', '`']);
+    let reason = last.strip_prefix(WORDS)?.trim_matches([' ', '*', '_', '`']);
+    (!reason.is_empty()).then(|| reason.to_owned())
+}
+
+/// The same as it was written down with the newest passed implement step.
+pub(in crate::pipeline) fn recorded_reason(events: &[Event]) -> Option<String> {
+    let last = events.iter().rfind(|event| event.status() == Status::ImplementPass)?;
+    let sections = last.body().sections;
+    sections.into_iter().find(|section| section.heading == NOTHING_TO_DO).map(|section| section.text)
+}
+
+impl TaskRun<'_, '_, '_> {
+    /// Why an attempt has added nothing, if so: the task has changed nothing at all, or nothing since it was last rejected.
+    pub(in crate::pipeline) fn find_emptiness(
+        &self,
+        (begun, work): (&AttemptCheckout, &AttemptWork),
+        beside: &[(RepoAttempt<'_>, AttemptWork)],
+    ) -> Result<Option<String>, PipelineError> {
+        if work.tree == self.base.tree && beside.iter().all(|(room, work)| room.adds_nothing(work)) {
+            return Ok(Some("the task has not changed any file".into()));
+        }
+        if beside.iter().any(|(room, work)| !room.is_untouched(work)) {
+            return Ok(None);
+        }
+        let events: Vec<&Event> = self.earlier.iter().chain(&self.events).collect();
+        let Some(at) = events.iter().rposition(|event| is_no(event)) else { return Ok(None) };
+        let is_changed = work.tree != self.recorder.repository().tree_of(events[at].commit)?
+            && (work.tree != begun.tree || self.has_changes(&events[at + 1..])?);
+        Ok((!is_changed).then(|| {
+            let what = if events[at].status() == Status::TestFail {
+                "the tests failed"
+            } else {
+                "the review rejected it"
+            };
+            format!("no file has changed since {what}")
+        }))
+    }
+
+    /// Whether one of these commits changed a file. Between the attempts of a task there may be commits of others, so trees
+    /// of different times cannot be compared.
+    fn has_changes(&self, events: &[&Event]) -> Result<bool, PipelineError> {
+        let repository = self.recorder.repository();
+        for event in events {
+            let commit = repository.load_commits(&[event.commit])?;
+            let Some(parent) = commit.first().and_then(|commit| commit.parents().next()) else { continue };
+            if repository.tree_of(event.commit)? != repository.tree_of(parent)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether an event says no to the work. A review or an attempt that was interrupted says nothing.
+fn is_no(event: &Event) -> bool {
+    matches!(event.status(), Status::ReviewRejected | Status::TestFail) && !event.is_interruption()
+}

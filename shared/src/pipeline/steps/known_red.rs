@@ -1,0 +1,260 @@
+//! Tests that are known to fail: before a run that was allowed to begin so, or because a task wrote them to fail first.
+//! They are written into the driver's own commits and read back from there, never from a file.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use crate::{
+    git::{GitError, Repository},
+    history::Run,
+    message::{self, Body, MessageReading},
+    pipeline::{Counts, Observed},
+};
+
+/// The heading of the tests that failed before a run began, in its first commit.
+pub const BEFORE_THE_RUN: &str = "Tests before the run";
+/// The heading of the tests that a task wrote to fail first, in the commit of its test step.
+pub const TO_BE_MENDED: &str = "Tests that must fail until a later task makes them pass";
+/// What stands in the heading where nothing but the exit code could be read.
+const UNREAD: &str = "exit code only";
+
+/// Tests that are known to fail.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct KnownRed {
+    names: BTreeSet<String>,
+    failed: u64,
+    /// How many tests passed beside them, at least.
+    passed: u64,
+    /// Whether only the exit code is known.
+    is_unread: bool,
+}
+
+impl KnownRed {
+    /// The tests that failed in this run of a command.
+    #[must_use]
+    pub fn of(observed: &Observed) -> Self {
+        let Counts { passed, failed, .. } = observed.counts.unwrap_or_default();
+        let names = observed.failing.clone().unwrap_or_default();
+        Self { names, failed, passed, is_unread: false }
+    }
+
+    /// No test is known to fail, and so many passed.
+    #[must_use]
+    pub fn none_of(passed: u64) -> Self {
+        Self { passed, ..Self::default() }
+    }
+
+    /// Whether no test is known to fail.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.failed == 0 && !self.is_unread
+    }
+
+    /// Whether only the exit code told that something fails.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
+    /// The tests that failed before a run began, as it was allowed to: the newest start or accepted change tells.
+    pub fn before_run(repository: &Repository, run: &Run) -> Result<Self, GitError> {
+        let Some(start) = &run.start else { return Ok(Self::default()) };
+        for commit in repository.load_commits(&[start.accepted, start.commit])? {
+            if let MessageReading::Sound(message) = message::read(commit.message())
+                && let Some(known) = Self::read(&Body::parse(&message.body), BEFORE_THE_RUN)
+            {
+                return Ok(known);
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// How many are known to fail.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.failed
+    }
+
+    /// All that fails in either.
+    #[must_use]
+    pub fn join(self, other: &Self) -> Self {
+        let is_named = self.is_named() && other.is_named();
+        let names: BTreeSet<String> =
+            if is_named { self.names.union(&other.names).cloned().collect() } else { BTreeSet::new() };
+        let failed = if is_named { names.len() as u64 } else { self.failed + other.failed };
+        let is_unread = self.is_unread || other.is_unread;
+        Self { names, failed, passed: self.passed.max(other.passed), is_unread }
+    }
+
+    /// Whether a command failed by nothing but these tests. What nobody counts is not excused: a suite that does not
+    /// compile has no failing test either. Fewer that pass than before are not excused, whatever they are called.
+    #[must_use]
+    pub fn excuses(&self, now: &Observed) -> bool {
+        let Some(counts) = now.counts else {
+            return self.is_unread && now.is_red();
+        };
+        if self.is_empty() || !now.is_red() || counts.failed == 0 || counts.passed < self.passed {
+            return false;
+        }
+        match &now.failing {
+            Some(failing) if self.is_named() => failing.is_subset(&self.names),
+            _ => counts.failed <= self.failed,
+        }
+    }
+
+    /// The tests that a task has written to fail first. `self` is what failed and passed before, `added` the lines that
+    /// the task added. `Err` tells why they are not as they have to be.
+    pub fn require_new(&self, now: &Observed, added: &str) -> Result<Self, String> {
+        if now.code == Some(0) {
+            return Err("its new tests pass, but those of a task marked red must fail first".to_owned());
+        }
+        let Some(counts) = now.counts else {
+            return Ok(Self { is_unread: true, ..Self::default() });
+        };
+        if counts.passed < self.passed {
+            let (now, before) = (counts.passed, self.passed);
+            return Err(format!("{now} tests pass and {before} did before: only new tests may fail"));
+        }
+        let Some(failing) = now.failing.as_ref().filter(|_| self.is_named()) else {
+            return match counts.failed.checked_sub(self.failed) {
+                None | Some(0) => Err("no new test fails".to_owned()),
+                Some(failed) => {
+                    Ok(Self { failed, passed: counts.passed, names: BTreeSet::new(), is_unread: false })
+                }
+            };
+        };
+        let names: BTreeSet<String> = failing.difference(&self.names).cloned().collect();
+        if let Some(old) = names.iter().find(|name| !added.contains(last_part(name))) {
+            return Err(format!("'{old}' fails, but this task did not add it"));
+        }
+        match names.len() as u64 {
+            0 => Err("no new test fails".to_owned()),
+            failed => Ok(Self { names, failed, passed: counts.passed, is_unread: false }),
+        }
+    }
+
+    /// As a section of a commit's message.
+    #[must_use]
+    pub fn quoted(&self, heading: &str) -> Body {
+        let mut told = String::new();
+        let _ = match self.is_unread {
+            true => write!(told, "{heading} ({UNREAD}):"),
+            false => write!(told, "{heading} ({} failed, {} passed):", self.failed, self.passed),
+        };
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        Body::new(&told, &names.join("\n"))
+    }
+
+    /// What a commit's message says under this heading.
+    #[must_use]
+    pub fn read(body: &Body, heading: &str) -> Option<Self> {
+        let section = body.sections.iter().find(|section| section.heading.starts_with(heading))?;
+        let (_, told) = section.heading.rsplit_once('(')?;
+        let told = told.split(')').next().unwrap_or_default();
+        if told == UNREAD {
+            return Some(Self { is_unread: true, ..Self::default() });
+        }
+        let number = |part: &str, word: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
+        let (failed, passed) = told.split_once(',')?;
+        let (failed, passed) = (number(failed, "failed")?, number(passed, "passed")?);
+        let names: BTreeSet<String> = section.text.lines().map(str::to_owned).collect();
+        let is_whole = names.len() as u64 == failed;
+        Some(Self { names: if is_whole { names } else { BTreeSet::new() }, failed, passed, is_unread: false })
+    }
+
+    /// Whether every one of them is known by its name.
+    fn is_named(&self) -> bool {
+        !self.is_unread && self.names.len() as u64 == self.failed
+    }
+}
+
+/// The part of a test's name that stands in its source: `test_y` of `t/test_x.py::test_y[1]`.
+fn last_part(name: &str) -> &str {
+    let name = [" (", "["].iter().fold(name, |name, cut| name.split(cut).next().unwrap_or(name));
+    let parts = ["::", " > ", " › ", "/", " "];
+    parts.iter().fold(name, |name, cut| match *cut {
+        // A sentence is a name of its own; a package before a path is not part of it.
+        " " if !name.contains("::") => name,
+        cut => name.rsplit(cut).next().unwrap_or(name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(names: &[&str], passed: u64) -> Observed {
+        let counts = Counts { passed, failed: names.len() as u64, skipped: 0 };
+        let failing = names.iter().map(|name| (*name).to_owned()).collect();
+        Observed { code: Some(1), counts: Some(counts), failing: Some(failing) }
+    }
+
+    fn unnamed(failed: u64, passed: u64) -> Observed {
+        let counts = Some(Counts { passed, failed, skipped: 0 });
+        Observed { code: Some(1), counts, failing: None }
+    }
+
+    #[test]
+    fn only_what_was_red_before_is_excused() {
+        let known = KnownRed::of(&observed(&["a", "b"], 10));
+        for (now, is_excused) in [
+            (observed(&["a", "b"], 10), true),
+            (observed(&["a"], 12), true),
+            (observed(&["a", "c"], 10), false),
+            (observed(&["a", "b", "c"], 10), false),
+            (observed(&["a", "b"], 9), false),
+            (observed(&[], 12), false),
+            (unnamed(2, 10), true),
+            (unnamed(3, 10), false),
+            (Observed { code: Some(1), ..Observed::default() }, false),
+            (Observed { code: Some(127), ..observed(&["a"], 10) }, false),
+            (Observed { code: None, ..observed(&["a"], 10) }, false),
+        ] {
+            assert_eq!(known.excuses(&now), is_excused, "{now:?}");
+        }
+        assert!(!KnownRed::none_of(3).excuses(&observed(&["a"], 3)));
+    }
+
+    #[test]
+    fn a_task_that_is_marked_red_has_to_add_failing_tests_and_break_no_others() {
+        let before = KnownRed::none_of(3);
+        let added = "+def test_new():\n+    assert add(1, 2) == 3\n";
+        let red = |names: &[&str], passed: u64| before.require_new(&observed(names, passed), added);
+        assert_eq!(red(&["t.py::test_new"], 3).unwrap().count(), 1);
+        assert!(red(&["t.py::test_old"], 3).is_err(), "an old test");
+        assert!(red(&["t.py::test_new"], 2).is_err(), "one passes no more");
+        assert!(before.require_new(&Observed { code: Some(0), ..Observed::default() }, added).is_err());
+        assert_eq!(before.require_new(&unnamed(2, 3), added).unwrap().count(), 2);
+        let known = KnownRed::of(&observed(&["t.py::test_a"], 3));
+        assert!(known.require_new(&observed(&["t.py::test_a"], 3), added).is_err(), "nothing new");
+        assert!(known.require_new(&unnamed(1, 3), added).is_err(), "nothing new");
+    }
+
+    #[test]
+    fn it_is_read_back_from_a_message_as_it_was_written() {
+        let unread = KnownRed { is_unread: true, ..KnownRed::default() };
+        for known in [
+            KnownRed::of(&observed(&["a::b", "c d › e"], 10)),
+            KnownRed::of(&unnamed(3, 10)),
+            KnownRed::none_of(4),
+            unread,
+        ] {
+            assert_eq!(KnownRed::read(&known.quoted(TO_BE_MENDED), TO_BE_MENDED), Some(known));
+        }
+        assert_eq!(KnownRed::read(&Body::default(), TO_BE_MENDED), None);
+    }
+
+    #[test]
+    fn the_name_in_the_source_is_the_last_part() {
+        for (name, part) in [
+            ("t/test_x.py::test_y[1]", "test_y"),
+            ("pkg tests::adds", "adds"),
+            ("test_b (m.A.test_b)", "test_b"),
+            ("src/a.test.ts > adds > two numbers", "two numbers"),
+            ("adds › two numbers", "two numbers"),
+            ("TestA/with_zero", "with_zero"),
+            ("b c", "b c"),
+        ] {
+            assert_eq!(last_part(name), part);
+        }
+    }
+}

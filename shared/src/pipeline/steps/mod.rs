@@ -1,0 +1,11 @@
+//! The steps of a task, and what each of them reads and decides.
+
+pub(super) mod counts;
+pub(super) mod failing;
+pub(super) mod implement;
+pub(super) mod known_red;
+pub(super) mod prompt;
+pub(super) mod report;
+pub(super) mod review;
+pub(super) mod test;
+pub(super) mod verdict;

@@ -1,0 +1,83 @@
+//! The report of a completed task. It is committed with the word that the task is complete.
+
+use crate::{
+    agent::limits::Spent,
+    git::TreeChange,
+    history::Event,
+    message::{Body, Key, Status},
+    name::Attempt,
+    pipeline::{Expense, IgnoredFiles, PipelineError, TaskRun},
+    record::StagedCommit,
+};
+
+/// So many reports of a task have names of their own in one second.
+const MOST_AT_ONCE: u32 = 100;
+
+impl TaskRun<'_, '_, '_> {
+    pub(in crate::pipeline) fn complete(&mut self, attempt: Attempt) -> Result<(), PipelineError> {
+        let path = self.free_path();
+        let report = self.report(attempt);
+        let repository = self.recorder.repository();
+        let blob = repository.write_blob(report.as_bytes())?;
+        let change =
+            TreeChange { path: path.clone().into_bytes(), before: None, after: Some((0o100_644, blob)) };
+        let tree = repository.tree_with(self.recorder.tree(), std::slice::from_ref(&change))?;
+        let mut entry = self.entry(Status::Complete, attempt);
+        let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());
+        entry.body = Body::new(&heading, "");
+        let _ = entry.trailers.set(Key::Report, &path);
+        let delivery = StagedCommit { tree, tip: self.recorder.head(), changes: &[change], index: None };
+        let event = self.recorder.deliver(entry, delivery, &[])?;
+        self.recorded(event, None, Expense::default());
+        Ok(())
+    }
+
+    /// Where no other report is. Runs may follow each other within a second.
+    fn free_path(&self) -> String {
+        let begin =
+            format!("{}/{}_run_{}", self.context.run.options.report_dir, self.task.id, self.context.stamp());
+        let is_free = |path: &String| !self.recorder.repository().top().join(path).exists();
+        let numbered = (2..=MOST_AT_ONCE).map(|number| format!("{begin}-{number}.json"));
+        std::iter::once(format!("{begin}.json"))
+            .chain(numbered)
+            .find(is_free)
+            .unwrap_or_else(|| format!("{begin}.json"))
+    }
+
+    /// What is not known is left out.
+    fn report(&self, attempt: Attempt) -> String {
+        let step = |event: &Event| {
+            let attempt = event.attempt().map(|attempt| attempt.0);
+            serde_json::json!({ "commit": event.commit.to_string(), "status": event.status().as_str(), "attempt": attempt })
+        };
+        let steps: Vec<_> = self.events.iter().map(step).collect();
+        let mut report = serde_json::json!({
+            "task_id": self.task.id.as_str(),
+            "name": self.task.name,
+            "result": "pass",
+            "retries": attempt.0,
+            "branch": self.recorder.run().as_str(),
+            "base": self.base.commit.to_string(),
+            "steps": steps,
+        });
+        let ignored = self.context.ignored.as_ref().map(IgnoredFiles::found).unwrap_or_default();
+        for (name, files) in [("ignored_files", ignored.new), ("changed_ignored_files", ignored.changed)] {
+            if !files.is_empty() {
+                report[name] = files.into();
+            }
+        }
+        let Spent { totals, time } = self.events.iter().collect();
+        let known = [
+            ("tokens_in", totals.tokens_in.map(serde_json::Value::from)),
+            ("tokens_out", totals.tokens_out.map(serde_json::Value::from)),
+            ("cost", totals.cost.map(serde_json::Value::from)),
+            ("seconds", (!time.is_zero()).then(|| time.as_secs_f64().into())),
+        ];
+        for (name, value) in known {
+            if let Some(value) = value {
+                report[name] = value;
+            }
+        }
+        format!("{report:#}\n")
+    }
+}

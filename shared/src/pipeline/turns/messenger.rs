@@ -1,0 +1,191 @@
+//! Asks a model what a turn's commit should say. It has its own time and its own place, and nothing waits for it but the
+//! commit: the agent goes on meanwhile.
+
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, channel},
+    thread,
+};
+
+use crate::{
+    agent::{
+        CallOutcome, Request, RunnerKind,
+        limits::Backoff,
+        redact::{Redactor, Secrets},
+    },
+    git::TreeChange,
+    name::TaskId,
+    pipeline::{
+        AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext, cut_diff,
+        turns::message::{LONGEST_SUBJECT, TurnMessage},
+    },
+    process::{Cancel, Limits},
+    safe_files,
+};
+
+/// How many characters of a change the model sees, and of the agent's words.
+const LONGEST_DIFF: usize = 6000;
+const LONGEST_INTENT: usize = 2000;
+
+/// Where the message of a turn's commit comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageBy {
+    /// The agent's own words.
+    Agent,
+    /// Somebody who is shown the change.
+    Model(Box<StepRunner>),
+    /// The names of the files.
+    Plain,
+}
+
+impl MessageBy {
+    /// What is said of a change of which nobody is asked.
+    pub(in crate::pipeline) fn unasked(&self, words: &str, changes: &[TreeChange]) -> TurnMessage {
+        match self {
+            Self::Plain => TurnMessage::plain(changes),
+            Self::Agent | Self::Model(_) => TurnMessage::of(words, changes),
+        }
+    }
+}
+
+/// Asks for messages.
+#[derive(Debug, Clone)]
+pub(in crate::pipeline) struct Messenger {
+    step_runner: StepRunner,
+    limits: Limits,
+    secrets: Secrets,
+    cancel: Cancel,
+    dir: PathBuf,
+    log: PathBuf,
+}
+
+/// What came of a question.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct MessageReply {
+    /// The message, if there is one that can be used.
+    pub(in crate::pipeline) message: Option<TurnMessage>,
+    /// What it cost.
+    pub(in crate::pipeline) expense: Expense,
+}
+
+/// What a message is to be about.
+pub(in crate::pipeline) struct MessageTopic<'a> {
+    pub(in crate::pipeline) task: &'a TaskId,
+    pub(in crate::pipeline) words: &'a str,
+    pub(in crate::pipeline) patch: &'a str,
+    pub(in crate::pipeline) stat: &'a str,
+}
+
+impl Messenger {
+    /// For a task, if somebody is to be asked.
+    pub(in crate::pipeline) fn of(
+        context: &TaskContext<'_>,
+        git_dir: &std::path::Path,
+        log: &str,
+    ) -> Option<Self> {
+        let RunOptions { message_by, message_limits, .. } = context.run.options;
+        let MessageBy::Model(step_runner) = message_by else {
+            return None;
+        };
+        if context.run.playback.is_some() {
+            return None;
+        }
+        Some(Self {
+            step_runner: step_runner.as_ref().clone(),
+            limits: *message_limits,
+            secrets: context.run.secrets.clone(),
+            cancel: context.run.cancel.clone(),
+            dir: git_dir.join("arborist/commit-message"),
+            log: context.run.home.join(log),
+        })
+    }
+
+    /// Asks, and does not wait.
+    pub(in crate::pipeline) fn ask(
+        &self,
+        matter: &MessageTopic<'_>,
+        number: usize,
+    ) -> Receiver<MessageReply> {
+        let (sender, answer) = channel();
+        let prompt = prompt(matter);
+        let mut messenger = self.clone();
+        messenger.log = self.log.with_extension(format!("{number}.log"));
+        thread::spawn(move || {
+            let _ = sender.send(messenger.call(&prompt));
+        });
+        answer
+    }
+
+    fn call(&self, prompt: &str) -> MessageReply {
+        let mut quiet = |_| {};
+        let mut caller = Caller {
+            runner: &self.step_runner.name,
+            limits: self.limits,
+            backoff: Backoff { patience: std::time::Duration::ZERO, ..Backoff::default() },
+            secrets: &self.secrets,
+            cancel: &self.cancel,
+            orphan_lock: None,
+            on_event: &mut quiet,
+            follower: None,
+            expense: Expense::default(),
+            retold: None,
+        };
+        let request = Request {
+            prompt,
+            model: self.step_runner.model.as_deref(),
+            dir: &self.dir,
+            session: None,
+            prompt_file: None,
+            tools: None,
+        };
+        let reply = match &self.step_runner.runner {
+            RunnerKind::Program(runner) if safe_files::make_folders(&self.dir).is_ok() => {
+                caller.call(AtLimit::Leave, || Call::of_runner(runner, request, &self.log)).ok()
+            }
+            _ => None,
+        };
+        let said = match reply.map(|reply| reply.outcome) {
+            Some(CallOutcome::Success { text, .. }) => message_in(&Redactor::redact(&self.secrets, &text)),
+            _ => None,
+        };
+        MessageReply { message: said, expense: caller.expense }
+    }
+}
+
+fn prompt(matter: &MessageTopic<'_>) -> String {
+    let MessageTopic { task, words, patch, stat } = matter;
+    let intent: String = words.chars().take(LONGEST_INTENT).collect();
+    format!(
+        "Write the message of a git commit for one step of the work on task {task}.\n\
+         The first line is an order in at most {LONGEST_SUBJECT} characters, such as \"Add a health endpoint\". Below an empty \
+         line follow one to three sentences that say what was done and why. Reply with the message only.\n\n\
+         What the one who did it said:\n{}\n\nDiff:\n{}\n",
+        intent.trim(),
+        cut_diff(patch, stat, LONGEST_DIFF).trim_end()
+    )
+}
+
+/// The message in a reply, if its first line can be one.
+fn message_in(reply: &str) -> Option<TurnMessage> {
+    let is_fence = |line: &&str| line.trim_start().starts_with("```");
+    let mut lines = reply.lines().filter(|line| !is_fence(line)).skip_while(|line| line.trim().is_empty());
+    let first = lines.next()?.trim().trim_matches(['"', '`', '*', '#', ' ']).trim_end_matches('.');
+    let length = first.chars().count();
+    let words = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+    (1..=LONGEST_SUBJECT).contains(&length).then(|| TurnMessage::told(first.to_owned(), &words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_a_message_only_if_its_first_line_can_be_one() {
+        let told = |reply: &str| message_in(reply).map(|message| message.subject);
+        assert_eq!(told("Add a form\n\nIt asks for a name."), Some("Add a form".into()));
+        assert_eq!(told("```\n\"Add a form.\"\n```"), Some("Add a form".into()));
+        assert_eq!(told(""), None);
+        assert_eq!(told("\n \n"), None);
+        assert_eq!(told(&"long ".repeat(20)), None);
+    }
+}

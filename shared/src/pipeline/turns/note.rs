@@ -1,0 +1,271 @@
+//! What is known of a turn while the agent works, at bounded memory, and what is recorded about it: its commit, its record
+//! and its transcript.
+
+use crate::{
+    agent::{
+        AgentEvent, Usage, UsageScope,
+        redact::{Redactor, Secrets},
+    },
+    git::TreeChange,
+    message::Step,
+    name::{Attempt, TaskId},
+    pipeline::{
+        CheckpointWriter, MessageBy, TaskContext, Who, Words,
+        turns::{message::TurnMessage, messenger::Messenger},
+    },
+    plan::Task,
+    session::{Speaker, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, Utterance, value_of},
+};
+
+/// Whose turns are kept.
+pub(in crate::pipeline) struct TurnsOf<'a> {
+    pub(in crate::pipeline) task: &'a Task,
+    attempt: Attempt,
+    step: Step,
+    pub(in crate::pipeline) checkpoints: CheckpointWriter<'a>,
+    pub(in crate::pipeline) secrets: Secrets,
+    pub(in crate::pipeline) message_by: MessageBy,
+    pub(in crate::pipeline) messenger: Option<Messenger>,
+}
+
+impl<'a> TurnsOf<'a> {
+    pub(in crate::pipeline) fn of(
+        context: &TaskContext<'a>,
+        task: &'a Task,
+        (step, attempt): (Step, Attempt),
+    ) -> Self {
+        let (checkpoints, secrets) = (context.checkpoints.clone(), context.run.secrets.clone());
+        Self {
+            task,
+            attempt,
+            step,
+            checkpoints,
+            secrets,
+            message_by: context.run.options.message_by.clone(),
+            messenger: None,
+        }
+    }
+
+    /// The same with somebody who is asked for messages, if that is wanted.
+    pub(in crate::pipeline) fn asking(self, messenger: Option<Messenger>) -> Self {
+        Self { messenger, ..self }
+    }
+}
+
+/// What a turn came to, without secrets.
+pub(in crate::pipeline) struct Noted {
+    pub(in crate::pipeline) words: String,
+    tools: Vec<ToolCall>,
+    lines: Vec<Utterance>,
+    pub(in crate::pipeline) usage: Option<Usage>,
+    started: i64,
+    is_cut: bool,
+    model: Option<String>,
+    session: Option<String>,
+}
+
+impl Noted {
+    pub(in crate::pipeline) fn new(
+        draft: &OpenTurn,
+        (model, session): (Option<String>, Option<String>),
+        secrets: &Secrets,
+    ) -> Self {
+        let clean = |text: &str| Redactor::redact(secrets, text);
+        let tool = |tool: &ToolCall| ToolCall { name: clean(&tool.name), summary: clean(&tool.summary) };
+        let line = |line: &Utterance| Utterance { speaker: line.speaker, text: clean(&line.text) };
+        Self {
+            words: clean(&draft.words),
+            tools: draft.tools.iter().map(tool).collect(),
+            lines: draft.lines.iter().map(line).collect(),
+            usage: draft.usage,
+            started: draft.started,
+            is_cut: draft.is_cut,
+            model,
+            session,
+        }
+    }
+}
+
+/// The call that a turn is of.
+pub(in crate::pipeline) struct CallOf<'a> {
+    pub(in crate::pipeline) node: &'a TaskId,
+    pub(in crate::pipeline) attempt: Attempt,
+    pub(in crate::pipeline) step: &'a str,
+    pub(in crate::pipeline) words: Words,
+}
+
+impl Noted {
+    /// The record of a turn that changed nothing, and what was said in it if that is kept.
+    pub(in crate::pipeline) fn written(
+        &self,
+        of: &CallOf<'_>,
+        who: &Who,
+        (number, ended): (u32, i64),
+    ) -> (Turn, Option<Transcript>) {
+        let CallOf { node, attempt, step, words } = *of;
+        let (model, usage) = (self.model.as_deref(), self.usage);
+        let turn = Turn {
+            number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            model: value_of(model),
+            provider: value_of(who.provider_of(model).as_deref()),
+            runner: value_of(Some(&who.runner)),
+            files: Vec::new(),
+            tools: self.tools.clone(),
+            tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
+            cost: usage.and_then(|usage| usage.cost),
+            commit: None,
+            others: Vec::new(),
+            not_committed: None,
+            interrupted: self.is_cut,
+            message: None,
+            said: self.words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned),
+            agent_session: self.session.clone(),
+            started: self.started,
+            ended,
+        };
+        let transcript = (words == Words::Kept).then(|| Transcript {
+            turn: number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            runner: who.runner.clone(),
+            events: who.events.as_str().to_owned(),
+            lines: self.lines.clone(),
+        });
+        (turn, transcript)
+    }
+}
+
+impl TurnsOf<'_> {
+    /// What a turn's commit says; `told` is what somebody said who was asked.
+    pub(in crate::pipeline) fn message(
+        &self,
+        told: Option<TurnMessage>,
+        words: &str,
+        changes: &[TreeChange],
+    ) -> TurnMessage {
+        told.unwrap_or_else(|| self.message_by.unasked(words, changes))
+    }
+
+    /// A turn as it is written down under this number.
+    pub(in crate::pipeline) fn drafted(
+        &self,
+        who: &Who,
+        noted: &Noted,
+        (message, changes): (Option<&TurnMessage>, &[TreeChange]),
+        (number, ended): (u32, i64),
+    ) -> TurnDraft<'static> {
+        let (node, attempt, words) = (&self.task.id, self.attempt, self.checkpoints.words);
+        let call = CallOf { node, attempt, step: self.step.as_str(), words };
+        let (turn, transcript) = noted.written(&call, who, (number, ended));
+        let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
+        let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
+        let model = noted.model.as_deref();
+        let provider = who.provider_of(model);
+        let (provider, pipeline) = (provider.as_deref(), self.checkpoints.pipeline.as_str());
+        let entry = message.map(|message| {
+            let (subject, body) = (message.subject.as_str(), message.body());
+            TurnCommit { node, attempt, model, provider, pipeline, subject, body }.entry()
+        });
+        TurnDraft { entry, turn, transcript }
+    }
+}
+
+/// Most of an agent's words in a turn that is kept, in bytes.
+const LONGEST_WORDS: usize = 16 * 1024;
+
+/// Most calls of tools in a turn that are kept.
+const MOST_TOOLS: usize = 500;
+
+/// Most of what a program prints in a turn that is kept, in bytes.
+const MOST_PRINTED: usize = 256 * 1024;
+
+/// A turn under way.
+#[derive(Debug)]
+pub(in crate::pipeline) struct OpenTurn {
+    /// When it began: seconds since 1970.
+    pub(in crate::pipeline) started: i64,
+    /// What the agent said.
+    pub(in crate::pipeline) words: String,
+    /// The tools that it called.
+    pub(in crate::pipeline) tools: Vec<ToolCall>,
+    /// What it spent, if that was told.
+    pub(in crate::pipeline) usage: Option<Usage>,
+    /// What the program printed, a line each.
+    pub(in crate::pipeline) lines: Vec<Utterance>,
+    /// Whether a turn has ended in it.
+    pub(in crate::pipeline) is_over: bool,
+    /// Whether the program ended within it.
+    pub(in crate::pipeline) is_cut: bool,
+    keeps: Words,
+    unfinished: Vec<u8>,
+    printed: usize,
+}
+
+impl OpenTurn {
+    pub(in crate::pipeline) fn new(started: i64, keeps: Words) -> Self {
+        Self {
+            started,
+            words: String::new(),
+            tools: Vec::new(),
+            usage: None,
+            lines: Vec::new(),
+            is_over: false,
+            is_cut: false,
+            keeps,
+            unfinished: Vec::new(),
+            printed: 0,
+        }
+    }
+
+    /// Takes in what the program printed. A line is kept whole or not at all, since a part of one cannot be read.
+    pub(in crate::pipeline) fn print(&mut self, bytes: &[u8]) {
+        if self.keeps == Words::Forgotten {
+            return;
+        }
+        self.printed += bytes.len();
+        if self.printed > MOST_PRINTED {
+            self.unfinished = Vec::new();
+            return;
+        }
+        self.unfinished.extend_from_slice(bytes);
+        if self.unfinished.ends_with(b"\n") {
+            self.close();
+        }
+    }
+
+    /// Takes in a line that nobody has ended.
+    pub(in crate::pipeline) fn close(&mut self) {
+        if !self.unfinished.is_empty() {
+            let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
+            self.lines.push(Utterance { speaker: Speaker::Stream, text });
+            self.unfinished.clear();
+        }
+    }
+
+    /// Takes in what it told.
+    pub(in crate::pipeline) fn note(&mut self, event: &AgentEvent, in_pieces: bool) {
+        match event {
+            AgentEvent::Text(words) => self.say(words, in_pieces),
+            AgentEvent::ToolCall { name, summary } if self.tools.len() < MOST_TOOLS => {
+                self.tools.push(ToolCall { name: name.clone(), summary: summary.clone() });
+            }
+            AgentEvent::Usage { scope: UsageScope::Turn, usage } => {
+                self.usage = Some(self.usage.unwrap_or_default().plus(*usage));
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, words: &str, in_pieces: bool) {
+        if !in_pieces && !self.words.is_empty() {
+            self.words.push('\n');
+        }
+        let room = LONGEST_WORDS.saturating_sub(self.words.len());
+        let end = (0..=room.min(words.len())).rev().find(|at| words.is_char_boundary(*at)).unwrap_or(0);
+        self.words.push_str(&words[..end]);
+    }
+}
