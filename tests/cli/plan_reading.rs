@@ -30,6 +30,19 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("1.1 1.2 write-the-docs"), Has("1.1", "mark", "\"done\""), Needs("1.2", "1.1")],
     ),
     (
+        "ids of several words",
+        "- [ ] SHARED-T001 a\n- [ ] BE-FOUND-T001 b\n- [ ] TEST-FE-US1-T002 [P] c\n- [ ] TEST-REGRESSION-T001 d (depends on BE-FOUND-T001)\n",
+        &[
+            Tasks("SHARED-T001 BE-FOUND-T001 TEST-FE-US1-T002 TEST-REGRESSION-T001"),
+            Needs("TEST-FE-US1-T002", "BE-FOUND-T001"),
+        ],
+    ),
+    (
+        "headings that name issues, with boxes that are criteria",
+        "## Issue 分割\n### #7 基盤\n受け入れ基準。\n- [ ] x\n### #8 計算\n受け入れ基準。\n- [ ] y\n",
+        &[Tasks("7 8")],
+    ),
+    (
         "goals and standards of a prose plan in Chinese",
         "# 计划\n## Phase 1：一\n### 目标\n- 看到\n### 需要实现\n- `teachers` 表\n- `scenarios` 表\n### 成功标准\n- 至少三位\n",
         &[Tasks("teachers scenarios"), Warns("no box")],

@@ -604,6 +604,21 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T001", ""), ("T002", "T001"), ("T003", "T001")],
     ),
     (
+        "what a line of a drawing says of itself goes before the line that is drawn to it",
+        "## Phase 1: A\n- [ ] T001 a\n## Phase 2: B\n- [ ] T002 b\n## Phase 3: C\n- [ ] T003 c\n## Phase 4: D\n- [ ] T004 d\n\n## Dependencies\n\n```\nPhase 1\n   ↓\nPhase 2\n   ↓\nPhase 3   ← Can start after Phase 1\n   ↓\nPhase 4\n```\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2 phase-3")],
+    ),
+    (
+        "a sequential flow behind an arrow",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- Parallel checks (T002, T003) → Sequential flow (T004-T005)\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003"), ("T005", "T004")],
+    ),
+    (
+        "denials and exceptions in Japanese, beside a drawing",
+        "## Issue 分割\n### #7 基盤\n受け入れ基準。\n- [ ] x\n### #8 計算\n- [ ] y\n### #9 画面\n- [ ] z\n### #10 表示\n- [ ] v\n### #12 控え\n- [ ] w\n\n## 実装順序\n\n```\n#7\n └→ #8\n      └→ #9\n           └→ #10\n                └→ #12\n```\n\n- #8 は #7 に依存しない。\n- #9 は #7 と #8 の両方に依存する。\n- #12 は #7 のみに依存する。\n",
+        &[("7", ""), ("8", ""), ("9", "7 8"), ("12", "7")],
+    ),
+    (
         "stories that count with letters",
         "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story A-1 — 基礎\n- [ ] T002 [US-A1] b\n## Phase 3: User Story B-2 — x\n- [ ] T003 [US-B2] c\n## Phase 4: User Story B-3 — y\n- [ ] T004 [US-B3] d\n\n## Dependencies\n\n- US-B3 depends on US-A1\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2")],

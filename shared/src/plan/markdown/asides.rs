@@ -3,7 +3,7 @@
 use super::section::{counted_label, is_dependencies, phase_label};
 
 /// Words that only a list of checks is called by.
-const CHECK_LISTS: [&str; 20] = [
+const CHECK_LISTS: [&str; 26] = [
     "legend",
     "图例",
     "凡例",
@@ -21,7 +21,13 @@ const CHECK_LISTS: [&str; 20] = [
     "quality gate",
     "quality gates",
     "验收",
+    "驗收",
     "清单",
+    "受け入れ基準",
+    "受入基準",
+    "完了条件",
+    "인수 기준",
+    "완료 기준",
     "critères",
     "criterios",
 ];
@@ -109,7 +115,7 @@ pub(super) fn is_of_legend(text: &str) -> bool {
 /// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works".
 pub(super) fn leads_to_checks(text: &str) -> bool {
     const LONGEST: usize = 60;
-    let head = text.split([':', '：']).next().unwrap_or(text);
+    let head = text.split([':', '：', '。']).next().unwrap_or(text);
     head.len() <= LONGEST && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
 }
 

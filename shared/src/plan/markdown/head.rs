@@ -112,6 +112,9 @@ impl<'a> TaskLine<'a> {
                 self.is_struck |= *dress == "~~";
                 open.push(*dress);
                 rest = &rest[dress.len()..];
+            } else if let Some(behind) = issue_number(rest) {
+                self.is_worded = true;
+                rest = behind;
             } else if let Some(behind) = WORDS.iter().find_map(|word| rest.strip_prefix(word)) {
                 self.is_worded = true;
                 rest = behind.trim_start();
@@ -155,6 +158,11 @@ impl<'a> TaskLine<'a> {
             self.tags.push(tag.to_owned());
         }
     }
+}
+
+/// What stands behind the `#` of "#12 Add the table".
+fn issue_number(text: &str) -> Option<&str> {
+    text.strip_prefix('#').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn id_at(text: &str) -> Option<&str> {

@@ -52,36 +52,41 @@ pub(super) fn named(text: &str) -> Option<&str> {
     if is_name { whole_word(text, 2 + name.len()) } else { None }
 }
 
-/// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`. It is one only in a file whose boxes begin so.
-/// Stories and priorities have such names too and are none.
+/// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`, `TEST-FE-US1-T001`. It is one only in a file whose boxes
+/// begin so. Stories and priorities have such names too and are none.
 pub(super) fn family(text: &str) -> Option<&str> {
-    const MOST_LETTERS: usize = 6;
+    const MOST_LETTERS: usize = 10;
     const MOST_DIGITS: usize = 4;
-    const MOST_PARTS: usize = 3;
+    const MOST_PARTS: usize = 5;
     let bytes = text.as_bytes();
+    let is_part = |byte: &&u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let part_at = |at: usize| bytes.iter().skip(at).take_while(is_part).count();
     let letters_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_uppercase()).count();
-    let letters = letters_at(0);
-    if !(1..=MOST_LETTERS).contains(&letters) || matches!(&text[..letters], "US" | "P") {
+    if matches!(&text[..letters_at(0)], "" | "US" | "P") {
         return None;
     }
-    let (mut at, mut digits) = (0, 0);
-    for part in 0..MOST_PARTS {
-        let start = at + usize::from(part > 0);
-        let letters = letters_at(start);
-        let end = start + letters + digits_at(bytes, start + letters);
-        if part > 0 && (bytes.get(at) != Some(&b'-') || end == start + letters) {
+    // It ends with the last part that is letters and a number.
+    let (mut start, mut end) = (0, None);
+    for _ in 0..MOST_PARTS {
+        let (letters, len) = (letters_at(start), part_at(start));
+        let digits = digits_at(bytes, start + letters);
+        if letters > MOST_LETTERS || len == 0 {
             break;
         }
-        digits = end - start - letters;
-        // The `A` of `M20A-T003`.
-        let is_lettered = digits > 0 && letters_at(end) == 1 && bytes.get(end + 1) == Some(&b'-');
-        at = end + usize::from(is_lettered);
+        if (1..=MOST_DIGITS).contains(&digits) && letters + digits == len {
+            end = Some(start + len);
+        }
+        if bytes.get(start + len) != Some(&b'-') {
+            break;
+        }
+        start += len + 1;
     }
+    let mut at = end?;
     while bytes.get(at) == Some(&b'.') && digits_at(bytes, at + 1) > 0 {
         at += 1 + digits_at(bytes, at + 1);
     }
     at += usize::from(bytes.get(at).is_some_and(u8::is_ascii_lowercase));
-    if (1..=MOST_DIGITS).contains(&digits) { whole_word(text, at) } else { None }
+    whole_word(text, at)
 }
 
 /// A number with dots: `3`, `1.1`, `2.4.1`.

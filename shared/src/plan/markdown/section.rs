@@ -57,7 +57,7 @@ const STORY_WORDS: [&str; 11] = [
 ];
 
 /// Words that tell that a heading opens a list of dependencies.
-const DEPENDENCY_WORDS: [&str; 30] = [
+const DEPENDENCY_WORDS: [&str; 34] = [
     "dependenc",
     "execution order",
     "implementation order",
@@ -77,6 +77,10 @@ const DEPENDENCY_WORDS: [&str; 30] = [
     "执行顺序",
     "執行順序",
     "実行順序",
+    "実装順序",
+    "实施顺序",
+    "开发顺序",
+    "實作順序",
     "실행 순서",
     "dependênc",
     "dépendance",

@@ -43,6 +43,11 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
     })
 }
 
+/// In "checks (T017, T018) → sequential flow (T019-T023)" the word is about what the arrow leads to.
+fn leads_on(between: &[Token<'_>]) -> bool {
+    between.iter().any(|token| matches!(token.what, Piece::Arrow(_)))
+}
+
 /// "sequentially or in parallel" leaves it open.
 pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
@@ -344,7 +349,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially"
-                if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
+                if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
             {
                 self.said.chains.push(list.members.clone());
             }

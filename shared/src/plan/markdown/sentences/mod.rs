@@ -56,6 +56,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) arrows: Vec<ArrowClaim<'a>>,
     /// What is said to run in parallel with others, or to be independent of them.
     pub(super) unrelated: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
+    /// What is said not to depend on others, whatever a drawing shows.
+    pub(super) denied: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Lists of tasks that are said to run one behind the other, in the order of the file.
     pub(super) chains: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which each member is said to run beside the others.
@@ -176,7 +178,9 @@ impl<'a> ClauseReader<'_, 'a> {
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
         let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
         let (Some(topic), Some(colon)) = (topic, colon) else { return };
-        if self.voice != ClauseVoice::Section || self.is_remark {
+        // In "US1 ──┼── Phase 5: US4" the drawn line stands between two names.
+        let is_drawn = self.clause[..colon].iter().any(|token| token.what == Piece::Other);
+        if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
             return;
         }
         let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
@@ -330,6 +334,8 @@ impl<'a> ClauseReader<'_, 'a> {
                     .for_each(|(name, _)| *name = Name::AllOthers);
                 if keyword.sense == Sense::Unrelated {
                     self.said.unrelated.push((object.clone(), who.clone()));
+                } else if keyword.sense == Sense::Waits {
+                    self.said.denied.push((who.clone(), object.clone()));
                 }
                 self.said.unrelated.push((who, object));
             }
@@ -422,6 +428,20 @@ impl<'a> ClauseReader<'_, 'a> {
         // `US2 与 US3 可以在 Phase 2 完成后并行`: what follows is said of the first names again.
         self.last = self.last_but_one.take().map(|list| List { end: keyword.end, ..list });
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
+        // `T008はT007に依存しない`.
+        let is_denied = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.starts_with("しな") || word.starts_with("せず"));
+        if let Some(who) = subject.clone().filter(|_| is_denied) {
+            self.said.denied.push((who.clone(), object.members.clone()));
+            self.said.unrelated.push((who, object.members));
+            return keyword.end;
+        }
+        // `T012はT007のみに依存する`.
+        let is_only = at
+            .checked_sub(1)
+            .is_some_and(|before| matches!(self.clause[before].what, Piece::Word("のみ" | "だけ")));
+        if let Some(who) = subject.clone().filter(|_| is_only) {
+            self.said.only.push((who, object.members.clone()));
+        }
         let force = if is_wish(self.clause, at, FAR) { Force::Loose } else { Force::Firm };
         match subject {
             Some(who) => self.said.claims.push(OrderClaim { who, on: object.members, force }),

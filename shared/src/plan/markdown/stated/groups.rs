@@ -109,17 +109,17 @@ impl<'a> Reader<'_, '_, 'a> {
                 line.kind == LineKind::Code && line.text.contains(['┐', '┤', '├', '┘', '┼', '┴', '}']);
             let names = self.first_names(line).filter(|_| is_joined);
             if names.is_none() {
-                self.close_drawn_group(std::mem::take(&mut group), std::mem::take(&mut is_parallel));
+                self.close_drawn_group(&std::mem::take(&mut group), std::mem::take(&mut is_parallel));
             }
             group.extend(names.into_iter().flatten());
             is_parallel |= is_joined && says_parallel(line.text);
         }
-        self.close_drawn_group(group, is_parallel);
+        self.close_drawn_group(&group, is_parallel);
     }
 
-    fn close_drawn_group(&mut self, group: Group<'a>, is_parallel: bool) {
+    fn close_drawn_group(&mut self, group: &[PlacedName<'a>], is_parallel: bool) {
         if is_parallel && group.len() > 1 {
-            self.abreast(&group);
+            self.abreast(group);
         }
     }
 

@@ -125,6 +125,8 @@ struct Statements {
     /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
     /// stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
+    /// What some nodes are said not to wait for: a line that is drawn between them does not change that.
+    denied: HashMap<usize, HashSet<usize>>,
 }
 
 /// Reads what the pages state into the drafts' `needs`.
@@ -185,7 +187,8 @@ fn take(
             continue;
         }
         let is_weak = weight == Weight::Remark || is_drawn && is_general;
-        let is_denied = is_weak && stated.unrelated.contains(&(who, on));
+        let is_denied = is_weak && stated.unrelated.contains(&(who, on))
+            || is_drawn && statements.denied.get(&who).is_some_and(|denied| denied.contains(&on));
         if is_denied {
             continue;
         }
@@ -213,6 +216,10 @@ fn take(
         }
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
+    }
+    // "T012 depends only on T007" leaves no room for the order of the file.
+    for at in statements.only.keys().filter(|at| !is_phase(**at) && !stated.needs[**at].is_empty()) {
+        stated.replaced[*at] = true;
     }
     for at in statements.free {
         stated.replaced[at] |= matches!(roles[at].kind, NodeKind::Phase | NodeKind::Task);

@@ -1,7 +1,7 @@
 //! What a page states about its order: sentences in tasks and phases, cells of tables, sections that list
 //! dependencies, drawings and waves.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     super::{
@@ -188,6 +188,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.free.append(&mut more.free);
             said.any_time.append(&mut more.any_time);
             said.unrelated.append(&mut more.unrelated);
+            said.denied.append(&mut more.denied);
             said.unread.append(&mut more.unread);
             said.chains.append(&mut more.chains);
             said.only.append(&mut more.only);
@@ -197,6 +198,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_drawing {
             let tree = drawing.tree(&block.lines);
             let first = self.statements.edges.len();
+            let tree = self.without_worded(tree, &said.claims);
             tree.iter().for_each(|claim| self.then(claim));
             let end = self.statements.edges.len();
             let is_of_tasks = |edge: &Edge| self.known.is_task(edge.who) && self.known.is_task(edge.on);
@@ -215,6 +217,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.narrowed.clear();
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
         said.chains.iter().for_each(|chain| self.chain(chain));
+        for (who, on) in &said.denied {
+            let on = self.known.nodes(on);
+            for who in self.known.nodes(who) {
+                self.statements.denied.entry(who).or_default().extend(&on);
+            }
+        }
         for (who, on) in &said.only {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
@@ -228,6 +236,48 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let any_time = self.known.nodes(&said.any_time).into_iter().filter(|at| self.known.is_task(*at));
         self.statements.any_time.extend(any_time);
         said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+    }
+
+    /// "Phase 7 ← can start after Phase 2": what a line of a drawing says of itself goes before the line that is drawn to it. What
+    /// stands below it then waits for what stands above it as well.
+    fn without_worded(
+        &self,
+        mut tree: Vec<ArrowClaim<'a>>,
+        claims: &[OrderClaim<'a>],
+    ) -> Vec<ArrowClaim<'a>> {
+        /// How many names are passed on, so that a long drawing of such lines takes linear time.
+        const MOST: usize = 16;
+        let mut worded: HashMap<usize, Vec<PlacedName<'a>>> = HashMap::new();
+        for claim in claims.iter().filter(|claim| claim.force == Force::Firm) {
+            let (who, on) = (self.known.nodes(&claim.who), self.known.nodes(&claim.on));
+            // "Phase 8: US4" only tells what the phase is.
+            let says_order = on.iter().any(|on| !who.contains(on));
+            let phases = who.into_iter().filter(|at| says_order && !self.known.is_task(*at));
+            worded.extend(phases.map(|at| (at, Vec::new())));
+        }
+        if worded.is_empty() {
+            return tree;
+        }
+        // In the order of the file, so that what is passed on is passed on again.
+        tree.sort_by_cached_key(|claim| self.known.nodes(&claim.right).into_iter().min());
+        let mut drawn = Vec::new();
+        for mut claim in tree {
+            let (above, below) = (self.known.nodes(&claim.left), self.known.nodes(&claim.right));
+            let is_before = |name: &&PlacedName<'a>| {
+                let nodes = self.known.nodes(std::slice::from_ref(*name));
+                nodes.iter().all(|at| below.iter().all(|below| at < below))
+            };
+            let passed = above.iter().filter_map(|at| worded.get(at)).flatten().filter(is_before).take(MOST);
+            claim.left.extend(passed.cloned().collect::<Vec<_>>());
+            claim.right.retain(|name| {
+                let [at] = self.known.nodes(std::slice::from_ref(name))[..] else { return true };
+                let Some(passed) = worded.get_mut(&at) else { return true };
+                passed.extend(claim.left.iter().take(MOST).cloned());
+                false
+            });
+            drawn.push(claim);
+        }
+        drawn
     }
 
     /// "US4: after US1's models (T013, T014), depends on types from US1": the second means what the first says more exactly.
