@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use arborist_core::{
+    event::{statuses, steps},
     failure::Exit,
     history::Event,
-    message::{Key, Status, Step, Trailers},
+    message::{Key, Status, Trailers},
 };
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -76,16 +77,6 @@ impl From<&Event> for EventDocument {
             body: sections.map(|s| SectionDocument { heading: s.heading, text: s.text }).collect(),
         }
     }
-}
-
-/// The statuses that a subject may have.
-pub fn statuses(_: &mut SchemaGenerator) -> Schema {
-    one_of(Status::ALL.iter().map(|status| status.as_str()))
-}
-
-/// The steps that a commit may belong to.
-pub fn steps(_: &mut SchemaGenerator) -> Schema {
-    one_of(Step::ALL.iter().map(|step| step.as_str()))
 }
 
 /// The ways in which a step may end, or null.

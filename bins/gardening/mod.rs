@@ -1,7 +1,6 @@
 //! What `garden` and `gardener` have in common: their options, opening a run in this checkout, and telling what happens.
 
 mod budget;
-pub mod event;
 mod forecast;
 mod guest;
 mod reporter;

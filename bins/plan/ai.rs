@@ -2,12 +2,10 @@
 
 use arborist_core::{
     agent::redact::Secrets,
+    event::RunEvent,
     failure::{Exit, Failure},
     git::{Config, HiddenMarks, Repository},
-    pipeline::{
-        Caller, Expense, NamedRunner, PipelineEvent, RunnerFlags, RunnerTable, StepRunner, backoff,
-        call_limits,
-    },
+    pipeline::{Caller, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits},
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     run::RunListener,
@@ -101,7 +99,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             orphan_lock: None,
-            on_event: &mut |kind| reporter.tell(PipelineEvent::of_run(kind)),
+            on_event: &mut |kind| reporter.tell(RunEvent::of_run(kind)),
             follower: None,
             expense: Expense::default(),
             retold: None,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use arborist_core::{
+    event::steps,
     history::{Event, State},
     plan::Task,
     progress::NodeProgress,
@@ -12,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use super::{StateView, source::Shown};
-use crate::document::{EventDocument, rfc3339, steps, trailers, trailers_by_key};
+use crate::document::{EventDocument, rfc3339, trailers, trailers_by_key};
 
 /// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]

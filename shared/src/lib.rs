@@ -26,6 +26,8 @@ pub mod progress;
 
 pub mod agent;
 
+pub mod event;
+
 pub mod record;
 
 pub mod session;

@@ -3,11 +3,10 @@
 use std::fs;
 
 use crate::orchard::Orchard;
-use arborist_core::{plan::TreeDocument, session::Record};
+use arborist_core::{event::RunEvent, plan::TreeDocument, session::Record};
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
     cleanup::document::{CleanupDocument, SavedDocument},
-    gardening::event::RunEvent,
     hooks::HooksStatus,
     merge::{
         document::{MergeLogDocument, QueueDocument, RunDocument},

@@ -1,6 +1,5 @@
 //! What a run says, and to whom: lines for a person, a live view on a terminal, or an event a line for a program.
 
-mod events;
 mod summary;
 mod view;
 mod words;
@@ -8,15 +7,12 @@ mod words;
 use std::collections::BTreeSet;
 
 use arborist_core::{
-    pipeline::{PipelineEvent, PipelineEventKind},
+    event::{EventKind, NoteLevel, RunEvent},
     run::{EndedRun, RunListener},
 };
 
 use self::view::LiveView;
-use super::{
-    GardeningArgs,
-    event::{NoteLevel, RunEvent},
-};
+use super::GardeningArgs;
 use crate::{
     clock,
     document::rfc3339,
@@ -39,7 +35,7 @@ enum Manner {
 pub(crate) struct Reporter<'u> {
     ui: &'u mut Ui,
     manner: Manner,
-    live: Option<Live<PipelineEvent>>,
+    live: Option<Live<RunEvent>>,
     /// What was advised for remotes.
     hinted: BTreeSet<String>,
 }
@@ -62,7 +58,7 @@ impl<'u> Reporter<'u> {
     /// The answer, where nothing had to be run for it.
     pub(crate) fn answer(&mut self, words: &str) {
         match self.manner {
-            Manner::Events => self.note(NoteLevel::Note, words),
+            Manner::Events => self.print(&RunEvent::of_run(EventKind::note(words))),
             Manner::Lines | Manner::Quiet => self.ui.line(words),
         }
     }
@@ -73,7 +69,7 @@ impl<'u> Reporter<'u> {
         match self.manner {
             Manner::Events => {
                 let summary = Box::new(ended.account);
-                self.print(&RunEvent::RunEnded { time: now(), summary });
+                self.print(&RunEvent::of_run(EventKind::RunEnded { summary }));
             }
             Manner::Quiet if ended.is_well => {}
             _ if is_stopped_early => {}
@@ -84,26 +80,22 @@ impl<'u> Reporter<'u> {
         ended.result
     }
 
-    fn note(&mut self, level: NoteLevel, words: &str) {
-        self.print(&events::note(level, words));
-    }
-
     fn print(&mut self, event: &RunEvent) {
-        if let Ok(line) = serde_json::to_string(event) {
+        if let Some(line) = event.line(&rfc3339(clock::now())) {
             self.ui.line_now(&line);
         }
     }
 
     /// Says what has happened to a person. The quiet manner leaves out what went well.
-    fn say(&mut self, event: &PipelineEvent) {
+    fn say(&mut self, event: &RunEvent) {
         match &event.kind {
-            PipelineEventKind::Warning { words } => self.ui.warn(words),
-            PipelineEventKind::Hint { words, .. } => self.ui.hint(words),
-            PipelineEventKind::PushFailed { repo, why } => {
+            EventKind::Note { level: NoteLevel::Warning, words, .. } => self.ui.warn(words),
+            EventKind::Note { level: NoteLevel::Hint, words, .. } => self.ui.hint(words),
+            EventKind::PushFailed { repo, why } => {
                 self.ui.warn(&format!("'{repo}' was not pushed: {why}"));
             }
             kind => {
-                let is_trouble = matches!(kind, PipelineEventKind::Recorded { why: Some(_), .. });
+                let is_trouble = matches!(kind, EventKind::Recorded { why: Some(_), .. });
                 let line = words::line(self.ui.err_brush(), event);
                 if let Some(line) = line.filter(|_| self.manner == Manner::Lines || is_trouble) {
                     self.ui.err(&format!("{line}\n"));
@@ -114,27 +106,26 @@ impl<'u> Reporter<'u> {
 }
 
 impl RunListener for Reporter<'_> {
-    fn tell(&mut self, event: PipelineEvent) {
+    fn tell(&mut self, event: RunEvent) {
         // Several remotes may need the same.
-        if let PipelineEventKind::Hint { words, once: true } = &event.kind
+        if let EventKind::Note { words, once: true, .. } = &event.kind
             && !self.hinted.insert(words.clone())
         {
             return;
         }
         match self.manner {
-            Manner::Events => events::of(&event).iter().for_each(|event| self.print(event)),
+            Manner::Events => {
+                self.print(&event);
+                event.end_of_task().iter().for_each(|end| self.print(end));
+            }
             Manner::Lines | Manner::Quiet => self.say(&event),
         }
         match &event.kind {
-            PipelineEventKind::RunBegins(opening) if self.manner == Manner::Lines => {
+            EventKind::RunBegins(opening) if self.manner == Manner::Lines => {
                 self.live = self.ui.watch(LiveView::new(opening, self.ui.err_brush()));
             }
-            PipelineEventKind::RunEnds => self.live = None,
+            EventKind::RunEnds => self.live = None,
             _ => self.live.iter().for_each(|live| live.tell(event.clone())),
         }
     }
-}
-
-fn now() -> String {
-    rfc3339(clock::now())
 }

@@ -1,10 +1,10 @@
 //! What a run came to, in lines that can be pasted into a message.
 
 use arborist_core::{
+    event::{FailedTask, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
     message::visible,
     name::Oid,
     progress::RunTotals,
-    run::{FailedTask, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
 };
 
 use crate::clock::duration;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use arborist_core::{
+    event::{EventKind, RunEvent, RunOpening},
     message::{Status, one_line},
     name::TaskId,
-    pipeline::{PipelineEvent, PipelineEventKind, RunOpening},
     progress::RunTotals,
 };
 use unicode_width::UnicodeWidthStr;
@@ -57,8 +57,8 @@ impl LiveView {
         Self {
             brush,
             since: Instant::now(),
-            total: opening.share.total,
-            done: opening.share.done,
+            total: opening.total,
+            done: opening.done,
             failed: opening.failed,
             max_attempts: opening.max_attempts,
             spent: opening.spent,
@@ -144,12 +144,12 @@ fn padded(text: &str, columns: usize) -> String {
 }
 
 impl Scene for LiveView {
-    type News = PipelineEvent;
+    type News = RunEvent;
 
-    fn hear(&mut self, event: PipelineEvent) {
+    fn hear(&mut self, event: RunEvent) {
         let Some(task) = event.task else { return };
         match event.kind {
-            PipelineEventKind::Begins { attempt, step, by, .. } => self.begins(Running {
+            EventKind::StepBegins { attempt, step, by, .. } => self.begins(Running {
                 task,
                 step,
                 attempt: attempt.ordinal(),
@@ -158,12 +158,10 @@ impl Scene for LiveView {
                 ended: None,
                 words: String::new(),
             }),
-            PipelineEventKind::Said { words } => self.says(&task, &words),
-            PipelineEventKind::Waits { seconds, chosen } => {
-                self.says(&task, &words::waiting(seconds, chosen))
-            }
-            PipelineEventKind::Recorded { status, expense, .. } => {
-                self.spent = self.spent.plus(expense.spent().totals);
+            EventKind::Said { words } => self.says(&task, &words),
+            EventKind::Waits { seconds, chosen_by } => self.says(&task, &words::waiting(seconds, chosen_by)),
+            EventKind::Recorded { status, spent, .. } => {
+                self.spent = self.spent.plus(spent.totals);
                 self.recorded(&task, status);
             }
             _ => {}

@@ -1,9 +1,10 @@
 //! The words for what happens in a run.
 
 use arborist_core::{
+    agent::limits::Chosen,
+    event::{EventKind, RunEvent},
     message::{Status, one_line, plain_text, visible},
     name::TaskId,
-    pipeline::{Chosen, PipelineEvent, PipelineEventKind},
 };
 
 use crate::{
@@ -12,15 +13,15 @@ use crate::{
 };
 
 /// What has happened, in a line; nothing for what only a live view shows.
-pub(super) fn line(brush: Brush, event: &PipelineEvent) -> Option<String> {
+pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
     match &event.kind {
-        PipelineEventKind::Begins { name, attempt, step, by } => {
+        EventKind::StepBegins { name, attempt, step, by } => {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
             let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
             Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
         }
-        PipelineEventKind::Recorded { status, commit, why, files, .. } => {
+        EventKind::Recorded { status, commit, why, files, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
             let why = why.as_ref().map(|why| format!(": {}", unrepeated(*status, &one_line(why))));
             let why = why.unwrap_or_default();
@@ -33,49 +34,50 @@ pub(super) fn line(brush: Brush, event: &PipelineEvent) -> Option<String> {
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
         }
-        PipelineEventKind::Waits { seconds, chosen } => {
+        EventKind::Waits { seconds, chosen_by } => {
             let task = event.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
-            Some(format!("  {task}{}", waiting(*seconds, *chosen)))
+            Some(format!("  {task}{}", waiting(*seconds, *chosen_by)))
         }
-        PipelineEventKind::Committed { turn, repo, commit, words } => {
+        EventKind::TurnCommitted { turn, repo, commit, words } => {
             let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
             let task = event.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
-        PipelineEventKind::Note { words } => Some(plain_text(words)),
-        PipelineEventKind::Conflicted { paths, is_escalated, .. } => {
+        EventKind::Note { words, .. } => Some(plain_text(words)),
+        EventKind::Conflict { paths, .. } | EventKind::Escalated { paths, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
-            let person = if *is_escalated { "; a person is needed" } else { "" };
+            let is_escalated = matches!(event.kind, EventKind::Escalated { .. });
+            let person = if is_escalated { "; a person is needed" } else { "" };
             Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
         }
-        PipelineEventKind::Merged { resolved: Some((_, by)), .. } => {
+        EventKind::Merged { resolved_by: Some(_), resolution, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
-            Some(format!("  the conflict of {task} was resolved by {}", one_line(by)))
+            Some(format!("  the conflict of {task} was resolved by {}", one_line(resolution)))
         }
-        PipelineEventKind::Cloned { repo, remote } => Some(format!("cloned '{repo}' from {remote}")),
-        PipelineEventKind::Fetched { repo, remote } => Some(format!("fetched '{repo}' from {remote}")),
-        PipelineEventKind::BranchCreated { repo, branch, base } => {
+        EventKind::Cloned { repo, remote } => Some(format!("cloned '{repo}' from {remote}")),
+        EventKind::Fetched { repo, remote } => Some(format!("fetched '{repo}' from {remote}")),
+        EventKind::BranchCreated { repo, branch, base } => {
             Some(format!("'{branch}' begins at {} in '{repo}'", base.short()))
         }
-        PipelineEventKind::Placed { repo: Some(_), path, branch, .. } => {
+        EventKind::WorktreeCreated { repo: Some(_), path, branch, .. } => {
             Some(format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy())))
         }
-        PipelineEventKind::Pushed { repo, remote, refs } => {
+        EventKind::Pushed { repo, remote, refs } => {
             let short = |name: &String| visible(name.trim_start_matches("refs/heads/"));
             let names: Vec<String> = refs.iter().map(short).collect();
             Some(format!("  pushed {repo}: {} to {remote}", names.join(", ")))
         }
-        PipelineEventKind::Said { .. }
-        | PipelineEventKind::Turned
-        | PipelineEventKind::Checkpoint { .. }
-        | PipelineEventKind::Placed { repo: None, .. }
-        | PipelineEventKind::RunBegins(_)
-        | PipelineEventKind::RunEnds
-        | PipelineEventKind::PushFailed { .. }
-        | PipelineEventKind::Warning { .. }
-        | PipelineEventKind::Hint { .. }
-        | PipelineEventKind::Merged { resolved: None, .. } => None,
+        EventKind::Said { .. }
+        | EventKind::TurnEnded
+        | EventKind::Checkpoint { .. }
+        | EventKind::WorktreeCreated { repo: None, .. }
+        | EventKind::RunBegins(_)
+        | EventKind::RunEnds
+        | EventKind::RunEnded { .. }
+        | EventKind::TaskEnded { .. }
+        | EventKind::PushFailed { .. }
+        | EventKind::Merged { resolved_by: None, .. } => None,
     }
 }
 

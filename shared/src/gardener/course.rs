@@ -10,8 +10,8 @@ use std::{
 use super::{GardenerError, KeepGoing, Selection, Summary, land::CompletedTask, worker::WorkerReport};
 use crate::{
     agent::limits::Spent,
+    event::{EventKind, RunEvent},
     name::TaskId,
-    pipeline::{PipelineEvent, PipelineEventKind},
     plan::Task,
 };
 
@@ -107,11 +107,10 @@ impl<'scope> RunProgress<'scope, '_, '_> {
     }
 
     /// Tells all others who are at work what one of them has spent.
-    pub(super) fn pass_on(&mut self, event: &PipelineEvent) {
-        let PipelineEventKind::Recorded { expense, .. } = &event.kind else {
+    pub(super) fn pass_on(&mut self, event: &RunEvent) {
+        let EventKind::Recorded { spent, .. } = event.kind else {
             return;
         };
-        let spent = expense.spent();
         for running in &mut self.running {
             if Some(&running.task.id) == event.task.as_ref() {
                 running.spent = running.spent + spent;

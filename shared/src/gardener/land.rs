@@ -10,11 +10,12 @@ use super::{
     worker::{Tools, WorkerReport},
 };
 use crate::{
+    event::{EventKind, RunEvent},
     git::RefMove,
     history::{Event, EventPosition, State, TaskHistory},
     message::Status,
     name::{Oid, TaskId},
-    pipeline::{PipelineError, PipelineEvent, PipelineEventKind, TaskEnd},
+    pipeline::{PipelineError, TaskEnd},
     plan::Task,
     queue::{
         self, Afterwards, FanIn, Landing, OnConflict, Queue, Store, Target, Ticket, TicketOutcome,
@@ -96,7 +97,7 @@ impl<'a> Gardener<'a> {
         let identity = &self.tools.context.identity;
         let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for words in found {
-            (self.on_event)(PipelineEvent { task: None, kind: PipelineEventKind::Note { words } });
+            (self.on_event)(RunEvent { task: None, kind: EventKind::note(words) });
         }
         Ok(())
     }
@@ -321,7 +322,7 @@ fn drain(
         let followed =
             has_landed.then(|| tools.checkpoints.follow(lanes.repository, run, Status::Merge)).flatten();
         if let Some(kind) = followed {
-            let _ = reports.send(WorkerReport::News(PipelineEvent { task: None, kind }));
+            let _ = reports.send(WorkerReport::News(RunEvent { task: None, kind }));
         }
     })?)
 }

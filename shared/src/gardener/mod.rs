@@ -48,14 +48,13 @@ use std::{
 
 use crate::{
     agent::limits::{BudgetLevel, Spent},
+    event::{EventKind, RunEvent},
     failure::{Exit, Explain},
     git::{Ownership, Packing, Repository},
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
-    pipeline::{
-        Expense, KnownRed, OtherRepo, Others, PipelineError, PipelineEvent, PipelineEventKind, TaskEnd,
-    },
+    pipeline::{KnownRed, OtherRepo, Others, PipelineError, TaskEnd},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{TaskEvent, Unfinished},
@@ -83,7 +82,7 @@ pub struct Gardener<'a> {
     /// Tests that failed before the run began.
     pub red_before: KnownRed,
     /// Who is told what happens.
-    pub on_event: Box<dyn FnMut(PipelineEvent) + 'a>,
+    pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }
 
 /// How many reports may wait to be heard. A worker that tells more waits, and so does its agent: memory stays bounded.
@@ -149,7 +148,7 @@ impl<'a> Gardener<'a> {
         for repository in [self.repository].into_iter().chain(other_repos) {
             if let Err(error) = packing.run(repository) {
                 let words = format!("  objects were not packed: {error}");
-                (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
+                (self.on_event)(RunEvent::of(task, EventKind::note(words)));
             }
         }
     }
@@ -158,7 +157,7 @@ impl<'a> Gardener<'a> {
     fn tell_left_out(&mut self, task: &TaskId) {
         for note in take_left_out() {
             let words = format!("  warning: {note}");
-            (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
+            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
         }
     }
 
@@ -169,7 +168,7 @@ impl<'a> Gardener<'a> {
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
         if let Some(task) = task {
             let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
-            (self.on_event)(PipelineEvent::of(task, PipelineEventKind::Note { words }));
+            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
         }
     }
 
@@ -192,7 +191,7 @@ impl<'a> Gardener<'a> {
         for task in find_unrecorded(self.repository, &self.run)? {
             let words =
                 format!("the branch of '{task}' holds work that no record knows: the task is done again");
-            (self.on_event)(PipelineEvent::of(&task, PipelineEventKind::Note { words }));
+            (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
                 lanes.queue.distrusted.add(task);
@@ -357,19 +356,16 @@ impl<'a> Gardener<'a> {
                 course.halt_unless_kept_going();
             }
             Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.on_event)(PipelineEvent::of(
-                    &task,
-                    PipelineEventKind::Note { words: format!("{task} stops: {error}") },
-                ));
+                (self.on_event)(RunEvent::of(&task, EventKind::note(format!("{task} stops: {error}"))));
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }
             // The attempt is recorded, so its place is in order and others can go on there. The same task could run into the
             // same error again, so it waits for the next run.
             Err(error) if self.is_set_aside(&task, &error) && course.wish.keeps_going == KeepGoing::Yes => {
-                (self.on_event)(PipelineEvent::of(
+                (self.on_event)(RunEvent::of(
                     &task,
-                    PipelineEventKind::Note { words: format!("{task} is set aside: {error}") },
+                    EventKind::note(format!("{task} is set aside: {error}")),
                 ));
                 course.ended.insert(task);
             }
@@ -420,10 +416,9 @@ impl<'a> Gardener<'a> {
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;
             events.push(event);
-            let expense = Expense::default();
             let (status, files) = (Status::Reset, None);
-            let kind = PipelineEventKind::Recorded { status, commit, why: None, expense, files };
-            (self.on_event)(PipelineEvent::of(&task.id, kind));
+            let kind = EventKind::Recorded { status, commit, why: None, spent: Spent::default(), files };
+            (self.on_event)(RunEvent::of(&task.id, kind));
         }
         let tip = recorder.tip().clone();
         site.tip = tip;

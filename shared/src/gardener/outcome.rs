@@ -2,8 +2,8 @@
 
 use super::Needs;
 use crate::{
+    event::{EventKind, RunEvent},
     message::Status,
-    pipeline::{Meeting, PipelineEvent, PipelineEventKind},
     queue::{self, Ticket, TicketOutcome},
 };
 
@@ -40,43 +40,51 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
 }
 
 /// What a queue tells, as a run tells it.
-pub(super) fn translate(event: queue::QueueEvent) -> Vec<PipelineEvent> {
-    let note = |words| PipelineEventKind::Note { words };
+pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
         queue::QueueEvent::Gating { gate, commit } => {
-            vec![PipelineEvent { task: None, kind: note(format!("gate '{gate}' on {}", commit.short())) }]
+            vec![RunEvent {
+                task: None,
+                kind: EventKind::note(format!("gate '{gate}' on {}", commit.short())),
+            }]
         }
         queue::QueueEvent::Settled { ticket, outcome } => {
-            settled(&ticket, &outcome).into_iter().map(|kind| PipelineEvent::of(&ticket.task, kind)).collect()
+            settled(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
         queue::QueueEvent::Resolving { task, attempt } => {
             let words = format!("an agent resolves the conflict of {task}, try {attempt}");
-            vec![PipelineEvent::of(&task, note(words))]
+            vec![RunEvent::of(&task, EventKind::note(words))]
         }
-        queue::QueueEvent::Note { words } => vec![PipelineEvent { task: None, kind: note(words) }],
+        queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
     }
 }
 
-fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<PipelineEventKind> {
-    let landing = Meeting { branch: ticket.scope.task_branch(&ticket.task), target: ticket.into.clone() };
+fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
+    let (branch, target) = (ticket.scope.task_branch(&ticket.task), ticket.into.clone());
     match outcome {
         TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
             let (status, commit) = (Status::Merge, *commit);
-            let expense = ticket.paid.expense().unwrap_or_default();
-            let resolved = ticket.resolver().map(|by| (by.trailer(), by.words()));
+            let spent = ticket.paid.expense().unwrap_or_default().spent();
+            let resolver = ticket.resolver();
+            let (auto, resolved_by) = (resolver.is_none(), resolver.as_ref().map(|by| by.trailer()));
+            let resolution = resolver.map(|by| by.words()).unwrap_or_default();
             vec![
-                PipelineEventKind::Recorded { status, commit, why: None, expense, files: None },
-                PipelineEventKind::Merged { landing, commit, resolved },
+                EventKind::Recorded { status, commit, why: None, spent, files: None },
+                EventKind::Merged { branch, target, commit, auto, resolved_by, resolution },
             ]
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
             let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
-            let (count, is_escalated) = (conflicts.len(), *escalated);
-            vec![PipelineEventKind::Conflicted { landing, paths, count, is_escalated }]
+            let conflicts = conflicts.len();
+            vec![if *escalated {
+                EventKind::Escalated { branch, target, conflicts, paths }
+            } else {
+                EventKind::Conflict { branch, target, conflicts, paths }
+            }]
         }
         other => {
             let words = format!("{} did not land: {}", ticket.task, explain(other).0);
-            vec![PipelineEventKind::Note { words }]
+            vec![EventKind::note(words)]
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The tests of a phase: they run when its last leaf is done, and are written down under its own id.
 
 use crate::{
+    agent::limits::Spent,
+    event::EventKind,
     history::{Event, State},
     message::{Status, Wording},
     name::Attempt,
-    pipeline::{Expense, PipelineError, PipelineEventKind, TaskContext, TaskEnd},
+    pipeline::{PipelineError, TaskContext, TaskEnd},
     plan::{Plan, Task, TestCommand},
     progress::Progress,
     record::{RunRecorder, TaskEvent},
@@ -39,8 +41,7 @@ pub(super) fn test(
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
-    context
-        .tell(&phase.id, PipelineEventKind::Begins { name: phase.name.clone(), attempt, step: "test", by });
+    context.tell(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
     let log = format!("{}/{}_test_{}.log", context.run.options.log_dir, phase.id, context.stamp());
     let result = context.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
@@ -52,13 +53,7 @@ pub(super) fn test(
     written.push(event);
     context.tell(
         &phase.id,
-        PipelineEventKind::Recorded {
-            status,
-            commit,
-            why: result.why,
-            expense: Expense::default(),
-            files: None,
-        },
+        EventKind::Recorded { status, commit, why: result.why, spent: Spent::default(), files: None },
     );
     Ok(if result.is_passed { TaskEnd::Complete } else { TaskEnd::Failed })
 }

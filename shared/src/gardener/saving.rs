@@ -10,10 +10,10 @@ use std::{
 };
 
 use crate::{
+    event::EventKind,
     git::Repository,
     message::Status,
     name::{BranchName, TaskId},
-    pipeline::PipelineEventKind,
     process::Cancel,
     worktree::Saver,
 };
@@ -29,10 +29,10 @@ pub(super) enum Sign {
 
 impl Sign {
     /// What follows from something that has happened.
-    fn of(kind: &PipelineEventKind) -> Option<Self> {
+    fn of(kind: &EventKind) -> Option<Self> {
         match kind {
-            PipelineEventKind::Begins { step: "implement", .. } => Some(Self::Begun),
-            PipelineEventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
+            EventKind::StepBegins { step: "implement", .. } => Some(Self::Begun),
+            EventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
                 Some(Self::Written)
             }
             _ => None,
@@ -69,7 +69,7 @@ impl Signals {
     }
 
     /// Tells what has happened.
-    pub(super) fn give(&self, kind: &PipelineEventKind) {
+    pub(super) fn give(&self, kind: &EventKind) {
         let Some(sign) = Sign::of(kind) else { return };
         match sign {
             Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),

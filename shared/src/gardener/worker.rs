@@ -15,12 +15,13 @@ use super::{
     saving::{Saving, Signals},
 };
 use crate::{
+    event::{EventKind, RunEvent},
     git::Repository,
     history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others, PipelineEvent,
-        PipelineEventKind, RunContext, TaskContext, TaskEnd, TaskRun,
+        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others, RunContext,
+        TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
     process::OrphanLock,
@@ -64,13 +65,12 @@ impl<'a> Tools<'a> {
         let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let placed = PipelineEventKind::Placed { repo: None, path, branch, is_new: lease.is_new };
-            let _ = reports.send(WorkerReport::News(PipelineEvent::of(task, placed)));
+            let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
+            let _ = reports.send(WorkerReport::News(RunEvent::of(task, placed)));
         }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
             let words = note.to_string();
-            let _ =
-                reports.send(WorkerReport::News(PipelineEvent::of(task, PipelineEventKind::Note { words })));
+            let _ = reports.send(WorkerReport::News(RunEvent::of(task, EventKind::note(words))));
         }
         Ok(site)
     }
@@ -83,7 +83,7 @@ impl<'a> Tools<'a> {
         &'w self,
         repository: &'w Repository,
         orphan_lock: OrphanLock,
-        on_event: impl FnMut(PipelineEvent) + Send + 'w,
+        on_event: impl FnMut(RunEvent) + Send + 'w,
     ) -> TaskContext<'w> {
         let (repo, place, session) =
             (self.toolbox.main(), repository.top(), Some(&self.context.identity.session));
@@ -227,7 +227,7 @@ pub(super) enum JobPlace {
 
 /// What a worker tells.
 pub(super) enum WorkerReport {
-    News(PipelineEvent),
+    News(RunEvent),
     Ended(Box<EndedJob>),
     Landed(Box<Landed>),
 }
@@ -394,7 +394,7 @@ fn record_left(
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
     let known = TaskFacts { events: &own, name: &name, max: context.run.options.max_retries, why };
     for recovered in write_down(recorder, &known)? {
-        context.tell(&task.id, PipelineEventKind::Note { words: recovered.words() });
+        context.tell(&task.id, EventKind::note(recovered.words()));
         // What no record knows would not land, if the next attempt finds nothing left to change.
         if recovered.has_files()
             && let Some(told) = context.checkpoints.step(recorder, &recovered.event)

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 
 use crate::{
     agent::{ToolServer, redact::Secrets},
+    event::{EventKind, RunEvent},
     name::{Oid, RepoName, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
-        PipelineEvent, PipelineEventKind, Playback, ReviewPlaces, ReviewsIn, RunOptions,
+        Playback, ReviewPlaces, ReviewsIn, RunOptions,
     },
     process::{Cancel, OrphanLock, Program},
     record::RunIdentity,
@@ -68,7 +69,7 @@ pub struct TaskContext<'a> {
     /// The server of tools that agents may be given.
     pub tools: ToolServer,
     /// Who is told what happens.
-    pub on_event: Box<dyn FnMut(PipelineEvent) + Send + 'a>,
+    pub on_event: Box<dyn FnMut(RunEvent) + Send + 'a>,
     /// What is remembered of earlier calls.
     pub memory: CallMemory,
     /// Who writes the session down.
@@ -132,8 +133,8 @@ impl TaskContext<'_> {
     }
 
     /// Tells what has happened to a task.
-    pub fn tell(&mut self, task: &TaskId, kind: PipelineEventKind) {
-        (self.on_event)(PipelineEvent::of(task, kind));
+    pub fn tell(&mut self, task: &TaskId, kind: EventKind) {
+        (self.on_event)(RunEvent::of(task, kind));
     }
 
     /// A moment as it stands in file names.

@@ -11,14 +11,12 @@ mod calls;
 mod checkout;
 mod context;
 mod error;
-mod event;
 mod expense;
 mod options;
 mod steps;
 mod task;
 mod turns;
 
-pub use crate::agent::limits::Chosen;
 pub use attempts::{Resume, Stage, mark_interrupted};
 pub use calls::{
     call::{AtLimit, Call, CallReply, Caller, Doubt, Follower, Redaction},
@@ -38,7 +36,6 @@ pub use checkout::{
 };
 pub use context::{CleanPlace, CleanPlaces, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext};
 pub use error::PipelineError;
-pub use event::{Meeting, PipelineEvent, PipelineEventKind, RunOpening};
 pub use expense::{Expense, Others};
 pub use options::{Budgets, Flags, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
 pub use steps::{
@@ -52,7 +49,7 @@ pub use steps::{
 };
 pub use task::{TaskEnd, TaskRun};
 pub use turns::{
-    checkpoint::{CheckpointWriter, SessionRepo, Snapshot, Words, repository_name},
+    checkpoint::{CheckpointWriter, SessionRepo, Words, repository_name},
     message::plain as describe_changes,
     messenger::MessageBy,
     whole_call::{CallFacts, CallRecord},

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Called, Expense, KnownRed, Neighbours, Others, PipelineError, PipelineEventKind, PromptSubject, Resume,
-    Stage, TaskContext, TestResult,
+    Called, Expense, KnownRed, Neighbours, Others, PipelineError, PromptSubject, Resume, Stage, TaskContext,
+    TestResult,
 };
 use crate::{
     agent::{
@@ -12,6 +12,7 @@ use crate::{
         limits::{Budget, BudgetLevel, Overrun, Spent},
         redact::Redactor,
     },
+    event::EventKind,
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
@@ -213,7 +214,8 @@ impl TaskRun<'_, '_, '_> {
     ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);
-        self.context.tell(&self.task.id, PipelineEventKind::Recorded { status, commit, why, expense, files });
+        self.context
+            .tell(&self.task.id, EventKind::Recorded { status, commit, why, spent: expense.spent(), files });
         checkpoint.into_iter().for_each(|event| self.context.tell(&self.task.id, event));
         self.events.push(event);
     }
@@ -233,8 +235,7 @@ impl TaskRun<'_, '_, '_> {
             log: log.to_owned(),
         };
         status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let begins =
-            PipelineEventKind::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
+        let begins = EventKind::StepBegins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
         self.context.tell(&self.task.id, begins);
     }
 

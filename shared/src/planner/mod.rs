@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     agent::{CallOutcome, Request, Runner, RunnerKind},
+    event::EventKind,
     message::plain_text,
-    pipeline::{AtLimit, Call, Caller, PipelineError, PipelineEventKind, StepRunner},
+    pipeline::{AtLimit, Call, Caller, PipelineError, StepRunner},
     plan::{Plan, Problem},
 };
 
@@ -54,7 +55,7 @@ impl Planner<'_> {
                 Err(found) => problems = found,
             }
             let words = format!("the tree of call {call} is wrong: {}", said(&problems));
-            (self.caller.on_event)(PipelineEventKind::Note { words });
+            (self.caller.on_event)(EventKind::note(words));
             prompt = task.clone() + &prompt::correction(object, &problems);
         }
         Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
@@ -64,7 +65,7 @@ impl Planner<'_> {
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
-        (self.caller.on_event)(PipelineEventKind::Note { words });
+        (self.caller.on_event)(EventKind::note(words));
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None, tools: None };
         let reply = self.caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log))?;

@@ -1,13 +1,12 @@
 //! Driving an open run to its end: whatever happens, its session is closed, its pushes are waited for, and it is told what
 //! it came to.
 
-use super::{
-    OpenRun, Planned, RunAccount, RunListener, account::AccountFacts, pushes::RunPushes, run_log::RunLog,
-};
+use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPushes, run_log::RunLog};
 use crate::{
+    event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
     gardener::{GardenerError, Lanes, Selection, Summary},
-    pipeline::{PipelineError, PipelineEvent, PipelineEventKind, RunOpening},
+    pipeline::PipelineError,
     workspace::{Close, Pusher},
 };
 
@@ -42,8 +41,8 @@ impl<'l> RunMonitor<'l> {
 
     /// The run is open.
     pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
-        let begins = PipelineEventKind::RunBegins(Box::new(opening.clone()));
-        self.listener.tell(PipelineEvent::of_run(begins));
+        let begins = EventKind::RunBegins(Box::new(opening.clone()));
+        self.listener.tell(RunEvent::of_run(begins));
         self.log.begin(opening, now);
     }
 
@@ -53,7 +52,7 @@ impl<'l> RunMonitor<'l> {
     }
 
     /// Something has happened.
-    pub(super) fn tell(&mut self, event: PipelineEvent) {
+    pub(super) fn tell(&mut self, event: RunEvent) {
         self.log.hear(&event);
         self.pushes.hear(&event);
         self.listener.tell(event);
@@ -82,7 +81,7 @@ impl OpenRun {
         monitor: RunMonitor<'_>,
     ) -> Result<EndedRun, Failure> {
         let RunMonitor { listener, log, mut pushes } = monitor;
-        listener.tell(PipelineEvent::of_run(PipelineEventKind::RunEnds));
+        listener.tell(RunEvent::of_run(EventKind::RunEnds));
         if let Err(failure) = self.close_session(&ended, log.share()) {
             listener.warn(&format!("the session could not be written down: {}", failure.message));
         }

@@ -3,43 +3,48 @@
 use std::path::Path;
 
 use crate::{
+    event::{EventKind, NoteLevel, RunEvent},
     git::shown_url,
     message::visible,
     name::{BranchName, Oid},
-    pipeline::{PipelineEvent, PipelineEventKind},
     workspace::{RepoSection, Supply},
 };
 
 /// Hears what happens while a run is opened, works and ends.
 pub trait RunListener {
     /// Something has happened.
-    fn tell(&mut self, event: PipelineEvent);
+    fn tell(&mut self, event: RunEvent);
 }
 
 impl dyn RunListener + '_ {
-    fn tell_of_run(&mut self, kind: PipelineEventKind) {
-        self.tell(PipelineEvent::of_run(kind));
+    fn tell_of_run(&mut self, kind: EventKind) {
+        self.tell(RunEvent::of_run(kind));
+    }
+
+    fn say(&mut self, level: NoteLevel, words: &str) {
+        self.tell_of_run(EventKind::Note { level, words: words.to_owned(), once: false });
     }
 
     /// Something may be wrong.
     pub(super) fn warn(&mut self, words: &str) {
-        self.tell_of_run(PipelineEventKind::Warning { words: words.to_owned() });
+        self.say(NoteLevel::Warning, words);
     }
 
     /// What to try.
     pub(super) fn hint(&mut self, words: &str) {
-        self.tell_of_run(PipelineEventKind::Hint { words: words.to_owned(), once: false });
+        self.say(NoteLevel::Hint, words);
     }
 
     /// What to try about a remote: several may need the same.
     pub(super) fn hint_once(&mut self, hint: Option<&'static str>) {
-        let hint = hint.map(|words| PipelineEventKind::Hint { words: words.to_owned(), once: true });
+        let hint =
+            hint.map(|words| EventKind::Note { level: NoteLevel::Hint, words: words.to_owned(), once: true });
         hint.into_iter().for_each(|hint| self.tell_of_run(hint));
     }
 
     /// What is good to know.
     pub(super) fn remark(&mut self, words: &str) {
-        self.tell_of_run(PipelineEventKind::Note { words: words.to_owned() });
+        self.say(NoteLevel::Note, words);
     }
 
     /// A repository of the workspace was cloned, fetched, or could not be.
@@ -55,10 +60,10 @@ impl dyn RunListener + '_ {
                 self.hint_once(trouble.hint());
             }
             Supply::Cloned { remote } => {
-                self.tell_of_run(PipelineEventKind::Cloned { repo, remote: shown_url(remote) });
+                self.tell_of_run(EventKind::Cloned { repo, remote: shown_url(remote) });
             }
             Supply::Fetched { remote } => {
-                self.tell_of_run(PipelineEventKind::Fetched { repo, remote: shown_url(remote) });
+                self.tell_of_run(EventKind::Fetched { repo, remote: shown_url(remote) });
             }
         }
     }
@@ -66,12 +71,12 @@ impl dyn RunListener + '_ {
     /// A session has a branch in a repository.
     pub(super) fn tell_branch(&mut self, section: &RepoSection, branch: &BranchName, base: Oid) {
         let (repo, branch) = (section.name.clone(), branch.clone());
-        self.tell_of_run(PipelineEventKind::BranchCreated { repo, branch, base });
+        self.tell_of_run(EventKind::BranchCreated { repo, branch, base });
     }
 
     /// A session has a worktree in a repository.
     pub(super) fn tell_worktree(&mut self, section: &RepoSection, path: &Path, branch: &BranchName) {
         let (repo, path, branch) = (Some(section.name.clone()), path.to_owned(), branch.clone());
-        self.tell_of_run(PipelineEventKind::Placed { repo, path, branch, is_new: true });
+        self.tell_of_run(EventKind::WorktreeCreated { repo, path, branch, recycled: false });
     }
 }

@@ -31,7 +31,6 @@ mod run_log;
 mod session_records;
 mod workplaces;
 
-pub use account::{FailedTask, LeftTask, RepoBranch, RunAccount, UnlandedTask};
 pub use caveats::CLEAN_UP;
 pub use closing::EndedRun;
 pub use inherited::InheritedOptions;
@@ -43,5 +42,4 @@ pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, TEST, dollars, find_recorded, require_given,
     test_wish,
 };
-pub use run_log::ResolvedConflict;
 pub use session_records::only_played;

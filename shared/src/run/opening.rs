@@ -17,6 +17,7 @@ use super::{
     request::{secrets, typed, typed_again},
 };
 use crate::{
+    event::RunOpening,
     failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
     git::{Config, GitVersion, Repository},
@@ -24,8 +25,8 @@ use crate::{
     message::Body,
     name::{BranchName, Oid, SessionId},
     pipeline::{
-        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunContext, RunOpening,
-        RunOptions, Words,
+        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunContext, RunOptions,
+        Words,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -289,12 +290,13 @@ impl OpenRun {
     /// How the run stands now.
     fn opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
-        let asked = self.request.recorded()?;
+        let (asked, share) = (self.request.recorded()?, progress.share());
         Ok(RunOpening {
             branch: self.branch.clone(),
             session: session.clone(),
             head: self.head,
-            share: progress.share(),
+            total: share.total,
+            done: share.done,
             failed: progress.count(State::Failed),
             max_attempts: self.options.max_retries,
             spent: RunTotals::of_run(run),

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::RunListener;
 use crate::{
+    event::{EventKind, RunEvent},
     git::shown_url,
     message::visible,
-    pipeline::{PipelineEvent, PipelineEventKind},
     process::Cancel,
     workspace::{Close, Notice, PushResult, Pusher},
 };
@@ -28,9 +28,8 @@ impl RunPushes {
     }
 
     /// A commit is a reason to push.
-    pub(super) fn hear(&self, event: &PipelineEvent) {
-        let is_commit =
-            matches!(event.kind, PipelineEventKind::Recorded { .. } | PipelineEventKind::Committed { .. });
+    pub(super) fn hear(&self, event: &RunEvent) {
+        let is_commit = matches!(event.kind, EventKind::Recorded { .. } | EventKind::TurnCommitted { .. });
         if let (true, Some(pusher)) = (is_commit, &self.pusher) {
             pusher.checkpoint();
         }
@@ -66,7 +65,7 @@ impl RunPushes {
         self.unpushed.remove(repo.as_str());
         let refs: Vec<String> = result.pushed.iter().map(|push| push.name.clone()).collect();
         if !refs.is_empty() {
-            listener.tell(PipelineEvent::of_run(PipelineEventKind::Pushed { repo, remote, refs }));
+            listener.tell(RunEvent::of_run(EventKind::Pushed { repo, remote, refs }));
         }
         for row in &result.refused {
             let why = row.refused.clone().unwrap_or_default();
@@ -81,6 +80,6 @@ impl RunPushes {
     fn tell_failure(&mut self, notice: &Notice, why: String, listener: &mut dyn RunListener) {
         let repo = notice.repo.clone();
         self.unpushed.insert(repo.to_string());
-        listener.tell(PipelineEvent::of_run(PipelineEventKind::PushFailed { repo, why }));
+        listener.tell(RunEvent::of_run(EventKind::PushFailed { repo, why }));
     }
 }

@@ -2,28 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::{
+    event::{EventKind, ResolvedConflict, RunEvent, RunOpening},
     gardener::Summary,
     message::{Status, one_line},
     name::TaskId,
-    pipeline::{PipelineEvent, PipelineEventKind, RunOpening},
     progress::{RunTotals, Share},
 };
-
-/// A task that landed after somebody had resolved a conflict.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct ResolvedConflict {
-    /// The task.
-    pub task: String,
-    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed.
-    pub by: String,
-    /// The merge commit's full id.
-    pub commit: String,
-}
 
 /// What was heard of a run.
 #[derive(Debug, Default)]
@@ -55,8 +40,7 @@ impl RunLog {
 
     /// How much of the plan is done by now.
     pub(super) fn share(&self) -> Share {
-        let Share { done, total } =
-            self.opening.as_ref().map_or_else(Share::default, |opening| opening.share);
+        let Share { done, total } = self.opening.as_ref().map_or_else(Share::default, RunOpening::share);
         Share { done: (done + self.completed.len()).min(total), total }
     }
 
@@ -90,17 +74,17 @@ impl RunLog {
         Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
     }
 
-    pub(super) fn hear(&mut self, event: &PipelineEvent) {
+    pub(super) fn hear(&mut self, event: &RunEvent) {
         match &event.kind {
-            PipelineEventKind::Begins { step, attempt, .. } => {
+            EventKind::StepBegins { step, attempt, .. } => {
                 self.attempts += usize::from(*step == "implement");
                 let task = event.task.iter().cloned();
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
-            PipelineEventKind::Committed { .. } => self.commits += 1,
-            PipelineEventKind::Recorded { status, why, expense, .. } => {
+            EventKind::TurnCommitted { .. } => self.commits += 1,
+            EventKind::Recorded { status, why, spent, .. } => {
                 self.commits += 1;
-                self.spent = self.spent.plus(expense.spent().totals);
+                self.spent = self.spent.plus(spent.totals);
                 let Some(task) = &event.task else { return };
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), one_line(why));
@@ -118,7 +102,7 @@ impl RunLog {
                     _ => {}
                 }
             }
-            PipelineEventKind::Merged { commit, resolved: Some((by, _)), .. } => {
+            EventKind::Merged { commit, resolved_by: Some(by), .. } => {
                 let (by, commit) = (by.clone(), commit.to_string());
                 let task = event.task.iter().map(ToString::to_string);
                 self.resolved.extend(task.map(|task| ResolvedConflict {

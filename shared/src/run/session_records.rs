@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{CallSource, OpenRun, Planned, closing::RunMonitor};
 use crate::{
+    event::RunEvent,
     failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
     history::Run,
     message::Status,
     name::{Oid, SessionId, TaskId},
-    pipeline::{CheckpointWriter, PipelineEvent, Playback, repository_name},
+    pipeline::{CheckpointWriter, Playback, repository_name},
     progress::Share,
     session::{
         Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
@@ -137,7 +138,7 @@ impl OpenRun {
     ) {
         if let RecordKind::Start(_) = session_writer.newest().record.kind {
             let followed = checkpoints.follow(&self.repository, &self.branch, Status::RunStart);
-            followed.into_iter().for_each(|kind| monitor.tell(PipelineEvent::of_run(kind)));
+            followed.into_iter().for_each(|kind| monitor.tell(RunEvent::of_run(kind)));
         }
     }
 

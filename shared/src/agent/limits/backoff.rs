@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::super::RetryWait;
 
@@ -29,11 +31,13 @@ pub struct BackoffWait {
 }
 
 /// Who chose how long we wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Chosen {
     /// The provider named it.
+    #[serde(rename = "provider")]
     ByProvider,
     /// Nobody did, so we did.
+    #[serde(rename = "us")]
     ByUs,
 }
 

@@ -15,8 +15,9 @@ use crate::{
         names_lost_session,
         redact::{Redactor, Secrets},
     },
+    event::EventKind,
     git::HandedFiles,
-    pipeline::{Expense, PipelineError, PipelineEventKind, Who, calls::gemini_home},
+    pipeline::{Expense, PipelineError, Who, calls::gemini_home},
     process::{self, Cancel, Chunk, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised},
     safe_files,
 };
@@ -36,7 +37,7 @@ pub struct Caller<'a> {
     /// Tells whether a process of an attempt lives, for callers that must know after a crash.
     pub orphan_lock: Option<&'a mut OrphanLock>,
     /// Who is told what happens.
-    pub on_event: &'a mut (dyn FnMut(PipelineEventKind) + 'a),
+    pub on_event: &'a mut (dyn FnMut(EventKind) + 'a),
     /// Who follows what the agent does, if somebody has to.
     pub follower: Option<&'a mut (dyn Follower + 'a)>,
     /// What all calls have spent.
@@ -57,10 +58,10 @@ pub trait Follower {
     fn hear(&mut self, printed: &[u8], events: &[AgentEvent]);
 
     /// It has told nothing more for now; `tally` has all of it. Gives what somebody else should be told.
-    fn settle(&mut self, tally: &Tally) -> Vec<PipelineEventKind>;
+    fn settle(&mut self, tally: &Tally) -> Vec<EventKind>;
 
     /// The call is over.
-    fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind>;
+    fn ends(&mut self, tally: &Tally) -> Vec<EventKind>;
 }
 
 /// The same one for a shorter time.
@@ -208,7 +209,7 @@ impl Caller<'_> {
                 waited += pause.span;
             }
             let seconds = pause.span.as_secs_f64().ceil() as u64;
-            (self.on_event)(PipelineEventKind::Waits { seconds, chosen: pause.chosen });
+            (self.on_event)(EventKind::Waits { seconds, chosen_by: pause.chosen });
             if self.cancel.wait(pause.span) {
                 break;
             }
@@ -272,17 +273,17 @@ fn is_lost_session(outcome: &CallOutcome, words: &str) -> bool {
 
 /// Everybody who hears what an agent tells.
 pub(in crate::pipeline) struct Hearing<'h> {
-    on_event: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
+    on_event: &'h mut (dyn FnMut(EventKind) + 'h),
     pub(in crate::pipeline) follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
     /// Takes secrets out of what is told. A secret may have several lines, so it hears all of them.
     redactor: Redactor,
-    untold: Vec<PipelineEventKind>,
+    untold: Vec<EventKind>,
 }
 
 impl<'h> Hearing<'h> {
     pub(in crate::pipeline) fn new(
-        on_event: &'h mut (dyn FnMut(PipelineEventKind) + 'h),
+        on_event: &'h mut (dyn FnMut(EventKind) + 'h),
         follower: Option<&'h mut (dyn Follower + 'h)>,
         (tally, secrets): (&'h mut Tally, &Secrets),
     ) -> Self {
@@ -331,17 +332,17 @@ fn end(ending: &Ending) -> ProcessEnd {
 }
 
 /// What is told of an event, without secrets.
-fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<PipelineEventKind> {
+fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<EventKind> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
         AgentEvent::FileWritten { path } => format!("wrote {path}"),
-        AgentEvent::TurnEnded { .. } => return Some(PipelineEventKind::Turned),
+        AgentEvent::TurnEnded { .. } => return Some(EventKind::TurnEnded),
         _ => return None,
     };
     let shown = redactor.feed(format!("{words}\n").as_bytes());
     let words = String::from_utf8_lossy(&shown).trim_end_matches('\n').to_owned();
-    (!words.is_empty()).then_some(PipelineEventKind::Said { words })
+    (!words.is_empty()).then_some(EventKind::Said { words })
 }
 
 /// Takes secrets out of both streams of a program.

@@ -10,11 +10,11 @@ use crate::{
         CallOutcome, EventFormat, FailureKind, Request, RetryWait, RunnerKind, ToolServer,
         limits::{Chain, RunnerSetback},
     },
+    event::{EventKind, RunEvent},
     git::{HandedFiles, Repository},
     message::Step,
     pipeline::{
-        Expense, OtherRepo, PipelineError, PipelineEvent, PipelineEventKind, ReviewPlace, Sessions,
-        StepRunner, TaskContext, Who,
+        Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext, Who,
         calls::call::{AtLimit, Call, CallReply, Caller, Follower, lend},
         context::with_environment,
     },
@@ -105,7 +105,7 @@ impl TaskContext<'_> {
             };
             self.memory.miss(step_runner, until);
             let words = format!("{} cannot do it: {why}; {} is asked instead", step_runner.name, next.name);
-            self.tell(&request.task.id, PipelineEventKind::Note { words });
+            self.tell(&request.task.id, EventKind::note(words));
             step_runner = next;
         }
     }
@@ -141,7 +141,7 @@ impl TaskContext<'_> {
         let tools = step_runner.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
         let tools = tools.as_ref();
         let on_event = &mut self.on_event;
-        let mut tell = |kind| on_event(PipelineEvent::of(&request.task.id, kind));
+        let mut tell = |kind| on_event(RunEvent::of(&request.task.id, kind));
         let mut caller = Caller {
             runner: &step_runner.name,
             limits,
@@ -172,7 +172,7 @@ impl TaskContext<'_> {
                 "  {}: {} has lost its session and is called without it",
                 request.task.id, step_runner.name
             );
-            self.tell(&request.task.id, PipelineEventKind::Note { words });
+            self.tell(&request.task.id, EventKind::note(words));
             return self.call_runner(request, step_runner, expense, follower);
         }
         if let (Ok(reply), Sessions::Resumed) = (&result, request.session) {

@@ -12,13 +12,13 @@ use crate::{
     agent::{
         AgentEvent, CallOutcome, EventFormat, EventReader, FailureKind, ProcessEnd, Tally, redact::Secrets,
     },
+    event::{EventKind, RunEvent},
     git::{GitError, Repository, TreeChange},
     history::Event,
     message::{Status, Step},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        AgentCall, CallReply, Called, Expense, Follower, OtherRepo, PipelineError, PipelineEvent,
-        PipelineEventKind, TaskContext, Who,
+        AgentCall, CallReply, Called, Expense, Follower, OtherRepo, PipelineError, TaskContext, Who,
         calls::call::{Hearing, file_error, lend},
     },
     safe_files,
@@ -90,7 +90,7 @@ impl TaskContext<'_> {
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
                 let on_event = &mut self.on_event;
-                let mut tell = |kind| on_event(PipelineEvent::of(&task.id, kind));
+                let mut tell = |kind| on_event(RunEvent::of(&task.id, kind));
                 let secrets = &self.run.secrets;
                 let interrupted = call.interrupted;
                 let mut player = Player {
@@ -142,7 +142,7 @@ impl Player<'_> {
         &mut self,
         call: &RecordedCall,
         errand: AgentCall<'_>,
-        on_event: &mut dyn FnMut(PipelineEventKind),
+        on_event: &mut dyn FnMut(EventKind),
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<(), PipelineError> {
         let mut log = safe_files::open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
@@ -165,7 +165,7 @@ impl Player<'_> {
         &mut self,
         recorded: &RecordedTurn,
         said: &Transcript,
-        (on_event, mut follower): (&mut dyn FnMut(PipelineEventKind), Option<&mut (dyn Follower + '_)>),
+        (on_event, mut follower): (&mut dyn FnMut(EventKind), Option<&mut (dyn Follower + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
         let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);

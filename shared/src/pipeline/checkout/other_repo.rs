@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use crate::{
+    event::EventKind,
     git::{GitError, Repository, TreeChange},
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
     message::Key,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        ConfigGuard, NamedCommand, PipelineError, PipelineEventKind, PreCommit, SessionRepo, TaskContext,
+        ConfigGuard, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
         checkout::{
             leftovers,
             place::{self, AttemptCheckout, AttemptWork, Looker},
@@ -260,7 +261,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         &mut self,
         pending: Pending,
         number: u32,
-    ) -> Result<Option<PipelineEventKind>, RecordError> {
+    ) -> Result<Option<EventKind>, RecordError> {
         let Pending { work, prepared: Some(prepared), .. } = pending else {
             return Ok(None);
         };
@@ -271,7 +272,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         }
         self.kept.folded.extend(work.folded);
         let (commit, words) = (event.commit, event.subject.text.clone());
-        Ok(Some(PipelineEventKind::Committed {
+        Ok(Some(EventKind::TurnCommitted {
             turn: number.into(),
             repo: Some(self.name.clone()),
             commit,

@@ -5,12 +5,13 @@
 
 use crate::{
     agent::CallOutcome,
+    event::EventKind,
     git::TreeChange,
     history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
     name::Attempt,
     pipeline::{
-        AgentCall, CallReply, Called, Expense, OtherRepo, PipelineError, PipelineEventKind, TaskRun,
+        AgentCall, CallReply, Called, Expense, OtherRepo, PipelineError, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -169,7 +170,7 @@ impl TaskRun<'_, '_, '_> {
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
-            self.context.tell(&self.task.id, PipelineEventKind::Note { words });
+            self.context.tell(&self.task.id, EventKind::note(words));
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (room, work) in beside {

@@ -4,12 +4,13 @@ use std::{fmt, path::Path, thread, time::Duration};
 
 use crate::{
     agent::{CallOutcome, FailureKind, RunnerKind, limits::Chain},
+    event::EventKind,
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
         AgentCall, CallReply, Called, Doubt, Expense, IgnoredChanges, Neighbours, OtherRepo, PipelineError,
-        PipelineEventKind, Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
+        Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
         checkout::{
             guard::{ConfigWatch, PlaceWatch, joined},
             reading,
@@ -105,7 +106,7 @@ impl TaskRun<'_, '_, '_> {
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
                     let words = format!("  the reviewer failed and is asked again: {message}");
-                    self.context.tell(&self.task.id, PipelineEventKind::Note { words });
+                    self.context.tell(&self.task.id, EventKind::note(words));
                 }
                 // Who breaks down has said nothing about the work, and to do that again would not help.
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {

@@ -1,14 +1,15 @@
 //! Writes a session's records while its run goes on: its turns, and how far each step brought it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use crate::{
     agent::Usage,
+    event::{EventKind, Snapshot},
     git::Repository,
     history::Event,
     message::Status,
     name::{BranchName, Oid, PipelineName, TaskId},
-    pipeline::{Expense, PipelineEventKind},
+    pipeline::Expense,
     record::RunRecorder,
     session::{Checkpoint, DraftRecord, RecordKind as Record, SessionError, SessionWriter},
     settings::Settings,
@@ -34,7 +35,6 @@ pub struct CheckpointWriter<'a> {
 }
 
 /// The head of each repository, by its name.
-pub type Snapshot = BTreeMap<String, Oid>;
 
 /// Another repository that a session works in.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl<'a> CheckpointWriter<'a> {
     }
 
     /// A step has ended. Where it changed something in any repository, that is a checkpoint.
-    pub fn step(&mut self, recorder: &RunRecorder<'_>, event: &Event) -> Option<PipelineEventKind> {
+    pub fn step(&mut self, recorder: &RunRecorder<'_>, event: &Event) -> Option<EventKind> {
         let others = heads_of(&self.others);
         if self.last == Some(recorder.tree()) && self.seen == others {
             return None;
@@ -105,7 +105,7 @@ impl<'a> CheckpointWriter<'a> {
         match self.checkpoint(recorder, event, snapshot.clone()) {
             Ok(record) => {
                 (self.last, self.seen) = (Some(recorder.tree()), others);
-                Some(PipelineEventKind::Checkpoint { record, commit: event.commit, snapshot })
+                Some(EventKind::Checkpoint { record, commit: event.commit, snapshot })
             }
             Err(error) => Some(not_written(&error)),
         }
@@ -113,12 +113,7 @@ impl<'a> CheckpointWriter<'a> {
 
     /// The session's branch has moved, and no task has moved it: the run began there, or something landed. That is a
     /// checkpoint unless it is known already, so that the records alone lead to all that is on the branch.
-    pub fn follow(
-        &self,
-        repository: &Repository,
-        branch: &BranchName,
-        by: Status,
-    ) -> Option<PipelineEventKind> {
+    pub fn follow(&self, repository: &Repository, branch: &BranchName, by: Status) -> Option<EventKind> {
         let tip = repository.find_branch(branch).ok().flatten()?;
         if self.session_writer.newest().record.context.tip == tip {
             return None;
@@ -126,7 +121,7 @@ impl<'a> CheckpointWriter<'a> {
         let mut snapshot = heads_of(&self.others);
         snapshot.insert(repository_name(repository), tip);
         Some(match self.write((None, by), (tip, Some(tip)), snapshot.clone()) {
-            Ok(record) => PipelineEventKind::Checkpoint { record, commit: tip, snapshot },
+            Ok(record) => EventKind::Checkpoint { record, commit: tip, snapshot },
             Err(error) => not_written(&error),
         })
     }
@@ -156,8 +151,8 @@ impl<'a> CheckpointWriter<'a> {
     }
 }
 
-fn not_written(error: &SessionError) -> PipelineEventKind {
-    PipelineEventKind::Note { words: format!("the session could not be written down: {error}") }
+fn not_written(error: &SessionError) -> EventKind {
+    EventKind::note(format!("the session could not be written down: {error}"))
 }
 
 /// Where the session's branches are. There is no moment that several repositories share, so each is asked by itself; one

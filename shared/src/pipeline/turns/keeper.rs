@@ -11,10 +11,11 @@ use std::{
 
 use crate::{
     agent::{AgentEvent, EventFormat, Tally, Usage, redact::Redactor},
+    event::EventKind,
     history::Event,
     name::Oid,
     pipeline::{
-        Expense, Follower, MessageBy, PipelineEventKind, Who,
+        Expense, Follower, MessageBy, Who,
         checkout::{
             leftovers::Folded,
             other_repo::{Beside, Pending, Trees, diff},
@@ -182,7 +183,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// Writes turns down whose message is there; where `waits` says so, the others too, when theirs is.
-    fn flush(&mut self, waits: Waits) -> Vec<PipelineEventKind> {
+    fn flush(&mut self, waits: Waits) -> Vec<EventKind> {
         let mut event = Vec::new();
         while let Some(turn) = self.waiting.front() {
             let answer = match (&turn.answer, waits) {
@@ -202,20 +203,20 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// What could not be committed now is a part of the next commit.
-    fn told(&mut self, kept: Result<Option<PipelineEventKind>, SessionError>) -> Option<PipelineEventKind> {
+    fn told(&mut self, kept: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
         match kept {
             Ok(committed) => committed,
             Err(error) if !self.has_complained => {
                 self.has_complained = true;
                 let words = format!("a turn of {} could not be written down: {error}", self.of.task.id);
-                Some(PipelineEventKind::Note { words })
+                Some(EventKind::note(words))
             }
             Err(_) => None,
         }
     }
 
     /// Writes a turn down here, and commits under its number what it changed elsewhere.
-    fn keep_everywhere(&mut self, turn: Waiting, answer: &MessageReply) -> Vec<PipelineEventKind> {
+    fn keep_everywhere(&mut self, turn: Waiting, answer: &MessageReply) -> Vec<EventKind> {
         let Waiting { draft, after, beside, model, session, .. } = turn;
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
         let noted = Noted::new(&draft, (model, session), &self.of.secrets);
@@ -256,7 +257,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         noted: &Noted,
         told: Option<TurnMessage>,
         elsewhere: &mut [Pending],
-    ) -> Result<(u32, Option<PipelineEventKind>), SessionError> {
+    ) -> Result<(u32, Option<EventKind>), SessionError> {
         let work = match (self.begun, after) {
             (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
             _ => None,
@@ -292,7 +293,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         if index == IndexUpdate::Behind {
             self.kept.index = index;
         }
-        Ok((number, Some(PipelineEventKind::Committed { turn: number.into(), repo: None, commit, words })))
+        Ok((number, Some(EventKind::TurnCommitted { turn: number.into(), repo: None, commit, words })))
     }
 }
 
@@ -330,7 +331,7 @@ impl Follower for TurnKeeper<'_, '_, '_> {
     }
 
     /// Of several turns that have ended meanwhile nobody can tell what each of them did: the last that used a tool did it.
-    fn settle(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
+    fn settle(&mut self, tally: &Tally) -> Vec<EventKind> {
         let mut event = Vec::new();
         let last = self.ended.len().saturating_sub(1);
         let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
@@ -343,7 +344,7 @@ impl Follower for TurnKeeper<'_, '_, '_> {
         event
     }
 
-    fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
+    fn ends(&mut self, tally: &Tally) -> Vec<EventKind> {
         if self.draft.is_over {
             self.put_down();
         }

@@ -2,11 +2,12 @@
 
 use crate::{
     agent::{AgentEvent, Tally, redact::Secrets},
+    event::EventKind,
     git::{RefMove, Repository, TreeChange},
     history::Event,
     name::{Attempt, Oid, SessionId, TaskId},
     pipeline::{
-        Called, Expense, Follower, PipelineError, PipelineEventKind, StepRunner, TaskRun, Who, Words,
+        Called, Expense, Follower, PipelineError, StepRunner, TaskRun, Who, Words,
         turns::{
             message::TurnMessage,
             note::{CallOf, Noted, OpenTurn, TurnsOf},
@@ -87,7 +88,7 @@ impl TaskRun<'_, '_, '_> {
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
-            self.context.tell(&self.task.id, PipelineEventKind::Note { words });
+            self.context.tell(&self.task.id, EventKind::note(words));
         }
     }
 
@@ -207,11 +208,11 @@ impl Follower for CallRecord {
         events.iter().for_each(|event| self.draft.note(event, self.who.speaks_in_pieces()));
     }
 
-    fn settle(&mut self, _: &Tally) -> Vec<PipelineEventKind> {
+    fn settle(&mut self, _: &Tally) -> Vec<EventKind> {
         Vec::new()
     }
 
-    fn ends(&mut self, tally: &Tally) -> Vec<PipelineEventKind> {
+    fn ends(&mut self, tally: &Tally) -> Vec<EventKind> {
         self.model = tally.model().map(str::to_owned).or(self.model.take());
         self.session = tally.session().map(str::to_owned);
         Vec::new()

@@ -1,0 +1,118 @@
+//! What a run came to: the last line of `--json`. The summary for people says the same.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::progress::RunTotals;
+
+/// What a call of `garden` or `gardener` came to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunAccount {
+    /// The branch of the run.
+    pub branch: String,
+    /// The session.
+    pub session: String,
+    /// The commit before the first that was made.
+    pub from: String,
+    /// The last commit that was made; the same as `from` if none was.
+    pub to: String,
+    /// How many tasks there are in the plan.
+    pub total: usize,
+    /// How many of them are done, now and before.
+    pub done: usize,
+    /// The tasks that were completed.
+    pub completed: Vec<String>,
+    /// Those of them whose agent changed no file.
+    pub unchanged: Vec<String>,
+    /// The tasks that failed.
+    pub failed: Vec<FailedTask>,
+    /// The tasks that are left undone.
+    pub left: Vec<LeftTask>,
+    /// The tasks that are complete on their own branches and did not land.
+    pub unlanded: Vec<UnlandedTask>,
+    /// The tasks that landed after somebody had resolved a conflict.
+    pub resolved: Vec<ResolvedConflict>,
+    /// What brings a checkout up to landings that would have touched it; null if there are none.
+    pub parked: Option<String>,
+    /// How many attempts were begun.
+    pub attempts: usize,
+    /// What was spent.
+    pub spent: RunTotals,
+    /// Whether no model was called: what another session recorded was played again.
+    pub offline: bool,
+    /// How long it took.
+    pub seconds: i64,
+    /// The error that stopped the run; null if it came to its end.
+    pub stopped: Option<String>,
+    /// What to type next; null if nothing is left to do.
+    pub next: Option<String>,
+    /// Where the run's own branch is checked out; null if the run worked on the branch of the user's checkout.
+    pub worktree: Option<String>,
+    /// What brings the work of a run on its own branch to the branch that is checked out; null if it is there, or not done.
+    pub merge: Option<String>,
+    /// The branches of the run in other repositories, once it is done.
+    pub others: Vec<RepoBranch>,
+    /// The repositories whose last push failed.
+    pub unpushed: Vec<String>,
+}
+
+/// The branch of a run in another repository of its workspace.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RepoBranch {
+    /// The repository.
+    pub repo: String,
+    /// The branch.
+    pub branch: String,
+}
+
+/// A task that is complete on its own branch and did not land.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct UnlandedTask {
+    /// The task.
+    pub task: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A task that failed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FailedTask {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// How many attempts it had.
+    pub attempts: u32,
+    /// Why the last one failed, in one line, if that was told.
+    pub why: Option<String>,
+}
+
+/// A task that is left undone.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LeftTask {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// What it waits for: tasks and phases.
+    pub waits_for: Vec<String>,
+}
+
+/// A task that landed after somebody had resolved a conflict.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ResolvedConflict {
+    /// The task.
+    pub task: String,
+    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed.
+    pub by: String,
+    /// The merge commit's full id.
+    pub commit: String,
+}

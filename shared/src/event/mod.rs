@@ -1,0 +1,458 @@
+//! What happens in a run: the one vocabulary for everything that it reports.
+//!
+//! Whoever works tells a [`RunEvent`]; `--json` prints it as it is ([`RunEvent::line`]), the live view and the plain lines
+//! find words for it. So an event's fields are its public form: renaming one changes `schemas/run-event.json`.
+
+mod account;
+
+pub use account::{FailedTask, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask};
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::{
+    agent::limits::{Chosen, Spent},
+    message::{Status, Step, one_line, plain_text},
+    name::{Attempt, BranchName, Oid, RepoName, SessionId, TaskId},
+    progress::{RunTotals, Share},
+};
+
+/// How many characters of an agent's words are printed at once.
+const LONGEST: usize = 500;
+
+/// Where the repositories of a session were, by their names.
+pub type Snapshot = BTreeMap<String, Oid>;
+
+/// Something that has happened in a run. Lines of several tasks may stand in any order; each names its task. The last
+/// line of a run that began is `run-ended`; errors are on standard error and in the exit code.
+#[derive(Debug, Clone)]
+pub struct RunEvent {
+    /// The task; `None` for what concerns the whole run.
+    pub task: Option<TaskId>,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// Something that has happened.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[schemars(deny_unknown_fields)]
+pub enum EventKind {
+    /// The run begins, or continues: agents are called from here on.
+    #[schemars(skip)]
+    RunBegins(Box<RunOpening>),
+    /// A step of a task begins.
+    StepBegins {
+        /// Its name.
+        #[serde(serialize_with = "plain")]
+        name: String,
+        /// The step.
+        #[schemars(schema_with = "steps")]
+        step: &'static str,
+        /// The attempt, from 0.
+        #[serde(serialize_with = "number")]
+        #[schemars(with = "u32")]
+        attempt: Attempt,
+        /// Who does it: a runner, or a command.
+        #[serde(serialize_with = "plain")]
+        by: String,
+    },
+    /// The agent said or did something.
+    Said {
+        /// Its words, without control characters; at most 500 characters.
+        #[serde(serialize_with = "cut")]
+        #[schemars(length(max = 500))]
+        words: String,
+    },
+    /// The agent has ended a turn: what it changed is in the tree.
+    TurnEnded,
+    /// What the agent changed in a turn was committed.
+    TurnCommitted {
+        /// The repository of the workspace, if it is not the one that has the plan.
+        #[schemars(with = "Option<String>")]
+        repo: Option<RepoName>,
+        /// The number of the turn in its session.
+        turn: u64,
+        /// The commit's full id.
+        #[schemars(with = "String")]
+        commit: Oid,
+        /// What it says in its first line, for people.
+        #[serde(serialize_with = "in_one_line")]
+        words: String,
+    },
+    /// How far the session has come stands in its records: a snapshot.
+    Checkpoint {
+        /// The full id of the record.
+        #[schemars(with = "String")]
+        record: Oid,
+        /// The newest commit of the work.
+        #[schemars(with = "String")]
+        commit: Oid,
+        /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that
+        /// could not be asked is left out.
+        #[schemars(with = "BTreeMap<String, String>")]
+        snapshot: Snapshot,
+    },
+    /// A repository of the workspace was not there, and was cloned.
+    Cloned {
+        /// Its name.
+        #[schemars(with = "String")]
+        repo: RepoName,
+        /// Where from, without secrets.
+        remote: String,
+    },
+    /// A repository's remote was asked what it has.
+    Fetched {
+        /// Its name.
+        #[schemars(with = "String")]
+        repo: RepoName,
+        /// The remote, without secrets.
+        remote: String,
+    },
+    /// A session has a branch in a repository.
+    BranchCreated {
+        /// The repository.
+        #[schemars(with = "String")]
+        repo: RepoName,
+        /// The branch.
+        #[schemars(with = "String")]
+        branch: BranchName,
+        /// The commit that it begins at.
+        #[schemars(with = "String")]
+        base: Oid,
+    },
+    /// The remote of a repository has what it had not before.
+    Pushed {
+        /// The repository.
+        #[schemars(with = "String")]
+        repo: RepoName,
+        /// The remote, without secrets.
+        remote: String,
+        /// The full names of the refs.
+        refs: Vec<String>,
+    },
+    /// A push failed. It is tried again while the run works, and costs it nothing.
+    PushFailed {
+        /// The repository.
+        #[schemars(with = "String")]
+        repo: RepoName,
+        /// Why, in one line.
+        why: String,
+    },
+    /// A commit was made.
+    Recorded {
+        /// The status in its subject.
+        #[serde(serialize_with = "word")]
+        #[schemars(schema_with = "statuses")]
+        status: Status,
+        /// Its full id.
+        #[schemars(with = "String")]
+        commit: Oid,
+        /// Why the step failed, in one line; null if it did not.
+        #[serde(serialize_with = "some_in_one_line")]
+        why: Option<String>,
+        /// What the step cost; null where the agent did not tell.
+        #[serde(serialize_with = "totals")]
+        #[schemars(with = "Option<RunTotals>")]
+        spent: Spent,
+        /// How many files an agent left changed, where that is all of its work.
+        #[serde(skip)]
+        files: Option<usize>,
+    },
+    /// A task has a worktree of its own, or a session has one in a repository.
+    WorktreeCreated {
+        /// The repository of the session's worktree; null for that of a task.
+        #[schemars(with = "Option<String>")]
+        repo: Option<RepoName>,
+        /// Its top.
+        #[serde(serialize_with = "shown_path")]
+        #[schemars(with = "String")]
+        path: PathBuf,
+        /// The branch that is checked out there.
+        #[schemars(with = "String")]
+        branch: BranchName,
+        /// Whether it was there before: a lane that was free, or the one that the task had.
+        recycled: bool,
+    },
+    /// The branch of a task has landed on its target.
+    Merged {
+        /// The branch.
+        #[schemars(with = "String")]
+        branch: BranchName,
+        /// The branch that it landed on.
+        #[schemars(with = "String")]
+        target: BranchName,
+        /// The merge commit's full id.
+        #[schemars(with = "String")]
+        commit: Oid,
+        /// Whether it merged by itself; false if a conflict had to be resolved, by an agent or by a person.
+        auto: bool,
+        /// Who resolved the conflict: `person`, or `agent` and its name, whose work nobody has reviewed; null if there was none.
+        resolved_by: Option<String>,
+        /// What people are told of that.
+        #[serde(skip)]
+        resolution: String,
+    },
+    /// The branch of a task cannot be merged into its target. It is tried to resolve that, or a person is asked for.
+    Conflict {
+        /// The branch.
+        #[schemars(with = "String")]
+        branch: BranchName,
+        /// The branch that it was to land on.
+        #[schemars(with = "String")]
+        target: BranchName,
+        /// How many conflicts there are.
+        conflicts: usize,
+        /// The files that they are about.
+        #[serde(serialize_with = "all_plain")]
+        paths: Vec<String>,
+    },
+    /// A conflict needs a person.
+    Escalated {
+        /// The branch.
+        #[schemars(with = "String")]
+        branch: BranchName,
+        /// The branch that it was to land on.
+        #[schemars(with = "String")]
+        target: BranchName,
+        /// How many conflicts there are.
+        conflicts: usize,
+        /// The files that they are about.
+        #[serde(skip)]
+        paths: Vec<String>,
+    },
+    /// The agent's provider cannot keep up, and the task waits. No attempt is used up.
+    Waits {
+        /// For how long.
+        seconds: u64,
+        /// Who chose that time.
+        chosen_by: Chosen,
+    },
+    /// Anything else that a person should know.
+    Note {
+        /// How much it matters.
+        level: NoteLevel,
+        /// A sentence.
+        #[serde(serialize_with = "plain")]
+        words: String,
+        /// Whether it is said only once, although several remotes may need the same.
+        #[serde(skip)]
+        once: bool,
+    },
+    /// A task is complete, or its attempts are used up.
+    TaskEnded {
+        /// How.
+        state: EndState,
+    },
+    /// No task is worked on any more: the session is closed, and the last pushes are waited for. It is not printed.
+    #[serde(skip)]
+    RunEnds,
+    /// The run has ended.
+    RunEnded {
+        /// What it came to.
+        summary: Box<RunAccount>,
+    },
+}
+
+/// How a run stands when it begins or continues.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunOpening {
+    /// The branch of the run.
+    #[schemars(with = "String")]
+    pub branch: BranchName,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The commit at which it begins.
+    #[schemars(with = "String")]
+    pub head: Oid,
+    /// How many tasks there are.
+    pub total: usize,
+    /// How many of them are done already.
+    pub done: usize,
+    /// How many of them have failed already.
+    pub failed: usize,
+    /// How many attempts each has.
+    pub max_attempts: u32,
+    /// What the run has cost before.
+    pub spent: RunTotals,
+    /// Whether no agent is called.
+    #[serde(skip)]
+    pub offline: bool,
+    /// The options that it was asked for with, to be typed again: each with a space before it.
+    #[serde(skip)]
+    pub options: String,
+    /// Those of them that are not recorded, and which tasks were wanted, in the same way.
+    #[serde(skip)]
+    pub again: String,
+}
+
+impl RunOpening {
+    /// How much of the plan is done.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        Share { done: self.done, total: self.total }
+    }
+}
+
+/// How much a note matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoteLevel {
+    /// Good to know.
+    Note,
+    /// Something may be wrong.
+    Warning,
+    /// What to try.
+    Hint,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndState {
+    /// It is complete.
+    Complete,
+    /// Its attempts are used up.
+    Failed,
+}
+
+/// The events that are about no task, as they are printed.
+const WITHOUT_TASK: [&str; 7] =
+    ["run-begins", "cloned", "fetched", "branch-created", "pushed", "push-failed", "run-ended"];
+
+impl RunEvent {
+    /// Of a task.
+    #[must_use]
+    pub fn of(task: &TaskId, kind: EventKind) -> Self {
+        Self { task: Some(task.clone()), kind }
+    }
+
+    /// Of the whole run.
+    #[must_use]
+    pub fn of_run(kind: EventKind) -> Self {
+        Self { task: None, kind }
+    }
+
+    /// The end of a task, if this was recorded as its end.
+    #[must_use]
+    pub fn end_of_task(&self) -> Option<Self> {
+        let state = match self.kind {
+            EventKind::Recorded { status: Status::Complete, .. } => EndState::Complete,
+            EventKind::Recorded { status: Status::Failed, .. } => EndState::Failed,
+            _ => return None,
+        };
+        Some(Self { task: self.task.clone(), kind: EventKind::TaskEnded { state } })
+    }
+
+    /// As one line of JSON; `None` for what is not printed.
+    #[must_use]
+    pub fn line(&self, time: &str) -> Option<String> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(&self.kind) else { return None };
+        let mut fields = fields.into_iter();
+        let (key, event) = fields.next()?;
+        let has_task = !WITHOUT_TASK.contains(&event.as_str()?);
+        let mut line = Map::from_iter([(key, event), ("time".to_owned(), time.into())]);
+        if has_task {
+            line.insert("task".to_owned(), self.task.as_ref().map(ToString::to_string).into());
+        }
+        line.extend(fields);
+        serde_json::to_string(&line).ok()
+    }
+}
+
+impl EventKind {
+    /// What is good to know.
+    pub fn note(words: impl Into<String>) -> Self {
+        Self::Note { level: NoteLevel::Note, words: words.into(), once: false }
+    }
+}
+
+impl JsonSchema for RunEvent {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RunEvent".into()
+    }
+
+    /// Each event with the time, and with its task where it is about one.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = EventKind::json_schema(generator);
+        let mut begins: Value = RunOpening::json_schema(generator).into();
+        begins["properties"]["event"] = json_schema!({ "type": "string", "const": "run-begins" }).into();
+        begins["required"].as_array_mut().into_iter().for_each(|required| required.push("event".into()));
+        let Some(events) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else { return schema };
+        events.insert(0, begins);
+        for event in events {
+            let name = event["properties"]["event"]["const"].as_str().unwrap_or_default().to_owned();
+            let time = ("time", json_schema!({ "type": "string", "description": "When, in RFC 3339." }));
+            let task = json_schema!({
+                "type": ["string", "null"],
+                "description": "The task; null for what concerns the whole run.",
+            });
+            let task = (!WITHOUT_TASK.contains(&name.as_str())).then_some(("task", task));
+            for (key, schema) in [time].into_iter().chain(task) {
+                event["properties"][key] = schema.into();
+                if let Some(required) = event["required"].as_array_mut() {
+                    required.push(key.into());
+                }
+            }
+        }
+        schema
+    }
+}
+
+/// The statuses that a subject may have.
+pub fn statuses(_: &mut SchemaGenerator) -> Schema {
+    one_of(Status::ALL.iter().map(|status| status.as_str()))
+}
+
+/// The steps that a commit may belong to.
+pub fn steps(_: &mut SchemaGenerator) -> Schema {
+    one_of(Step::ALL.iter().map(|step| step.as_str()))
+}
+
+fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
+    json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
+}
+
+// Events hold what was said as it was said. What is printed cannot command a terminal.
+
+fn plain<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&plain_text(text))
+}
+
+fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let words: String = plain_text(text).trim().chars().take(LONGEST).collect();
+    serializer.serialize_str(&words)
+}
+
+fn in_one_line<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&one_line(text))
+}
+
+fn some_in_one_line<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().map(one_line).serialize(serializer)
+}
+
+fn all_plain<S: Serializer>(texts: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(texts.iter().map(|text| plain_text(text)))
+}
+
+fn number<S: Serializer>(attempt: &Attempt, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(attempt.0)
+}
+
+fn word<S: Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(status.as_str())
+}
+
+fn shown_path<S: Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+fn totals<S: Serializer>(spent: &Spent, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(spent.totals).filter(|totals| *totals != RunTotals::default()).serialize(serializer)
+}
