@@ -1,21 +1,26 @@
-//! The baseline: the test command on the tree that no task has touched yet. A suite that is red before would use up every
-//! attempt of every task.
+//! The tests of a run before its first task: whether the test command has anything to test yet, what it may not touch, and
+//! which tests fail already.
 
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use super::{GardenerError, project};
 use crate::{
     agent::redact::{Redactor, Secrets},
-    git::{OtherWriters, Repository, TrackedFiles},
+    gardener::GardenerError,
+    git::{FloatingRef, OtherWriters, OwnedMeanwhile, RawCommit, RefWatch, Repository, TrackedFiles},
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
-    pipeline::{ConfigGuard, KnownRed, Neighbours, Observed, PipelineError, Redaction, TO_BE_MENDED},
+    pipeline::{
+        ConfigGuard, KnownRed, Neighbours, Observed, PipelineError, Redaction, TO_BE_MENDED,
+        put_back_checkout,
+    },
     process::{Cancel, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
-    queue::ran_no_tests,
+    queue::{queue_refs, ran_no_tests},
+    record::{RunRecorder, Unfinished},
     safe_files,
+    session::owned_by,
 };
 
 /// So many commits are looked at for a test that passed: a review, an end, and the starts of runs may lie behind it.
@@ -106,10 +111,10 @@ impl Probe<'_> {
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = Redactor::redact(self.secrets, self.command);
         if matches!(ended.ending, Ending::Exited(_)) {
-            if ran_no_tests(&said) || project::says_so(&said) {
+            if ran_no_tests(&said) || says_so(&said) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
             }
-            let missing = project::find_missing(self.command, self.dir);
+            let missing = find_missing(self.command, self.dir);
             if let Some(file) = missing.filter(|_| !ended.ending.is_success()) {
                 return Baseline::NoTests(format!("'{command}' finds no {file}"));
             }
@@ -153,4 +158,167 @@ fn is_proof(message: &Message) -> bool {
     let body = Body::parse(&message.body);
     let is_red = KnownRed::read(&body, TO_BE_MENDED).is_some_and(|known| !known.is_empty());
     !is_red && !message.subject.text.ends_with("(no test command)")
+}
+
+/// Everything that is compared once the baseline has ended.
+#[derive(Debug)]
+pub struct BaselineGuard<'a> {
+    recorder: &'a RunRecorder<'a>,
+    refs: RefWatch,
+    /// Set where the branch is only a target, which its user may move at any time.
+    target: Option<FloatingRef>,
+    _meanwhile: OwnedMeanwhile,
+}
+
+impl<'a> BaselineGuard<'a> {
+    /// From here on the refs of the run are owned: set-up commands that prepare the place of a baseline are watched, too.
+    pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
+        let (repository, identity) = (recorder.repository(), recorder.identity());
+        repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        // Later others may queue and land what is finished. Nothing can be before the first task.
+        let mut owned = queue_refs(&identity.run);
+        owned.names.push(recorder.branch().to_ref());
+        let meanwhile = repository.own_refs_meanwhile(&owned)?;
+        let target = (!is_in_place).then(|| repository.float_ref(&recorder.branch().to_ref()));
+        Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: meanwhile })
+    }
+
+    /// Puts back what was moved, also where the baseline did not come to its end. One that moved something has failed.
+    pub fn end(self, ended: Result<Baseline, GardenerError>) -> Result<Baseline, GardenerError> {
+        let repository = self.recorder.repository();
+        let mut found = Vec::new();
+        match &self.target {
+            Some(_) if self.has_meddled()? => {
+                repository.restore_ref(&self.recorder.branch().to_ref())?;
+                found.extend(self.refs.restore());
+            }
+            Some(_) => found.extend(self.refs.restore()),
+            None => {
+                found.extend(self.refs.restore());
+                found.extend(put_back_checkout(self.recorder, &self.mark())?);
+            }
+        }
+        let baseline = ended?;
+        if let Baseline::Trespass(why) = &baseline {
+            found.retain(|change| !why.contains(change.as_str()));
+            found.insert(0, why.clone());
+        }
+        Ok(if found.is_empty() { baseline } else { Baseline::Trespass(found.join("; ")) })
+    }
+
+    /// Whether the branch is gone, leads elsewhere, or has commits that claim to be the run's. What a user commits there
+    /// stays: the run says later that its branch was moved.
+    fn has_meddled(&self) -> Result<bool, GardenerError> {
+        let (repository, branch) = (self.recorder.repository(), self.recorder.branch());
+        let before = self.recorder.head();
+        if repository.leads_elsewhere(&branch.to_ref()) {
+            return Ok(true);
+        }
+        match repository.find_branch(branch)? {
+            Some(now) if now == before => Ok(false),
+            Some(now) => {
+                let revisions = [now.to_string(), format!("^{before}")];
+                for commit in repository.stream_commits(&revisions)? {
+                    if self.is_claim(&commit?) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// Whether a commit says that the run made it, soundly or not. What another run made may have been merged meanwhile.
+    fn is_claim(&self, commit: &RawCommit) -> bool {
+        match message::read(commit.message()) {
+            MessageReading::Foreign => false,
+            MessageReading::Unsound(_) => true,
+            MessageReading::Sound(message) => message.subject.branch == *self.recorder.run(),
+        }
+    }
+
+    /// The name under which commits are kept that something made in the checkout.
+    fn mark(&self) -> String {
+        format!("{}{}/baseline/0", Unfinished::REFS, self.recorder.branch().component())
+    }
+}
+
+/// Programs that test a project, and the files of which one has to be there. A name that begins with `*` is an ending.
+const PROJECTS: [(&[&str], &[&str]); 13] = [
+    (&["cargo"], &["Cargo.toml"]),
+    (&["npm", "npx", "pnpm", "yarn", "bun"], &["package.json"]),
+    (&["deno"], &["deno.json", "deno.jsonc", "package.json"]),
+    (&["go"], &["go.mod", "go.work"]),
+    (&["mvn", "mvnw"], &["pom.xml"]),
+    (&["gradle", "gradlew"], &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
+    (&["dotnet"], &["*.sln", "*.slnx", "*.csproj", "*.fsproj"]),
+    (&["mix"], &["mix.exs"]),
+    (&["bundle", "rake", "rspec"], &["Gemfile", "Rakefile"]),
+    (&["composer", "phpunit"], &["composer.json", "phpunit.xml", "phpunit.xml.dist"]),
+    (&["make", "gmake"], &["Makefile", "makefile", "GNUmakefile"]),
+    (&["just"], &["justfile", "Justfile", ".justfile"]),
+    (&["swift"], &["Package.swift"]),
+];
+
+/// What a package without tests says: npm without a script, and the script that `npm init` writes.
+const SENTENCES: [&str; 2] = ["Missing script: \"test\"", "Error: no test specified"];
+
+/// The project file that a command needs and does not find in `top`, if that is so.
+pub(super) fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
+    let mut dir = top.to_owned();
+    for part in command.split(['&', ';', '|', '\n']) {
+        let is_variable = |word: &&str| word.contains('=') && !word.starts_with(['-', '=']);
+        let mut words = part.split_whitespace().skip_while(is_variable);
+        let Some(program) = words.next() else { continue };
+        let program = program.rsplit('/').next().unwrap_or(program);
+        if program == "cd" {
+            let folder: PathBuf = words.next().unwrap_or_default().trim_matches(['"', '\'']).into();
+            dir = dir.join(folder);
+            continue;
+        }
+        let known = PROJECTS.iter().find(|(programs, _)| programs.contains(&program));
+        if let Some((_, files)) = known.filter(|(_, files)| !has_one(&dir, files)) {
+            return files.first().map(|file| file.trim_start_matches('*'));
+        }
+    }
+    None
+}
+
+/// Whether the output says that there are no tests yet.
+pub(super) fn says_so(output: &str) -> bool {
+    SENTENCES.iter().any(|words| output.contains(words))
+}
+
+fn has_one(dir: &Path, files: &[&str]) -> bool {
+    files.iter().any(|file| match file.strip_prefix('*') {
+        None => dir.join(file).is_file(),
+        Some(ending) => std::fs::read_dir(dir).is_ok_and(|found| {
+            found.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(ending))
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_needs_the_files_of_its_program_where_it_runs() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::create_dir(top.path().join("web")).unwrap();
+        std::fs::write(top.path().join("web/package.json"), "{}").unwrap();
+        for (command, missing) in [
+            ("cargo test", Some("Cargo.toml")),
+            ("CI=1 npm test", Some("package.json")),
+            ("cd web && npm test", None),
+            ("cd web && npm test && cargo test", Some("Cargo.toml")),
+            ("./gradlew check", Some("build.gradle")),
+            ("dotnet test", Some(".sln")),
+            ("pytest -q", None),
+            ("sh test.sh", None),
+        ] {
+            assert_eq!(find_missing(command, top.path()), missing, "{command}");
+        }
+    }
 }

@@ -7,10 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, land::CompletedTask, worker::WorkerReport};
+use super::{GardenerError, KeepGoing, Selection, Summary, worker::WorkerReport};
 use crate::{
     agent::limits::Spent,
     event::{EventKind, RunEvent},
+    gardener::land::CompletedTask,
     name::TaskId,
     plan::Task,
 };

@@ -1,4 +1,5 @@
-//! Lanes: worktrees in which several tasks are worked on at once, each on its own branch.
+//! Where tasks are worked on: the user's checkout, or lanes, worktrees in which several tasks are worked on at once, each on
+//! its own branch.
 
 use std::{
     collections::HashSet,
@@ -7,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use super::{GardenerError, Proofs, WorkerPlace};
 use crate::{
+    gardener::GardenerError,
     git::{HiddenMarks, NewCommit, RefMove, Repository, Signing},
     history::Event,
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
-    record::{Tip, Unfinished, settle_lane},
+    record::{RunIdentity, RunRecorder, Tip, Unfinished, settle_lane},
     worktree::{Lease, LeaseStart, Pool},
 };
 
@@ -182,4 +183,66 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     repository.reset_hard(&lease.branch, base)?;
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
     Ok(())
+}
+
+/// A place that is nobody's while a worker has it.
+#[derive(Debug)]
+pub struct WorkerPlace {
+    /// The repository, as it is seen from there.
+    pub repository: Repository,
+    /// The branch that is checked out there, and where it stands.
+    pub tip: Tip,
+    /// Tells whether a process of an attempt lives there.
+    pub orphan_lock: OrphanLock,
+    /// What makes it ours, if it is not the user's checkout.
+    pub lease: Option<Lease>,
+}
+
+impl WorkerPlace {
+    /// One who writes down what happens there.
+    #[must_use]
+    pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {
+        RunRecorder::at(&self.repository, identity.clone(), self.tip.clone())
+    }
+
+    /// Where a lane's folder is gone, whatever fails there fails for that.
+    pub(super) fn explain(&self, error: GardenerError) -> GardenerError {
+        match &self.lease {
+            Some(lease) if !lease.path.is_dir() => {
+                GardenerError::LaneGone { task: lease.task.clone(), path: lease.path.display().to_string() }
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Trees that a test command has passed on, and lanes in which it has passed at all.
+#[derive(Debug, Default)]
+pub struct Proofs {
+    trees: Mutex<HashSet<(Oid, String)>>,
+    lanes: Mutex<HashSet<PathBuf>>,
+}
+
+impl Proofs {
+    /// The command has passed on this tree.
+    pub fn add(&self, tree: Oid, command: &str) {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner).insert((tree, command.to_owned()));
+    }
+
+    /// Whether it has.
+    #[must_use]
+    pub fn has(&self, tree: Oid, command: &str) -> bool {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tree, command.to_owned()))
+    }
+
+    /// Tests have passed in this lane, so it has all that they need.
+    pub fn add_lane(&self, lane: &Path) {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane.to_owned());
+    }
+
+    /// Whether they have.
+    #[must_use]
+    pub fn has_lane(&self, lane: &Path) -> bool {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).contains(lane)
+    }
 }

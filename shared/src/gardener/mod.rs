@@ -2,43 +2,28 @@
 //! needed.
 
 mod baseline;
-mod baseline_guard;
 mod choose;
 mod course;
-mod drift;
 mod error;
 mod land;
 mod lanes;
 mod outcome;
 mod phase;
-mod project;
-mod proofs;
+mod places;
 mod recover;
-mod remains;
-mod review_places;
 mod saving;
-mod site;
 pub mod start;
-mod summary;
-mod test_places;
-mod tests_first;
-mod ticket;
 mod worker;
 
-pub use baseline::{Baseline, Probe, has_passed};
-pub use baseline_guard::BaselineGuard;
+pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Selection, wanted};
-pub use drift::Drift;
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
-pub use lanes::{Attended, Lanes, LeftMarks};
-pub use proofs::Proofs;
-pub use recover::{Recovered, recover};
-pub use remains::{Remains, save_own_branch};
-pub use review_places::ReviewWorktrees;
-pub use site::WorkerPlace;
-pub use start::PlanFile;
-pub use summary::Summary;
+pub use lanes::{Attended, Lanes, LeftMarks, Proofs, WorkerPlace};
+pub use outcome::Summary;
+pub use places::ReviewWorktrees;
+pub use recover::{Recovered, Remains, recover, save_own_branch};
+pub use start::{Drift, PlanFile};
 pub use worker::Tools;
 
 use std::{

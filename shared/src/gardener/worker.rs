@@ -8,14 +8,16 @@ use std::{
 
 use super::{
     GardenerError, Lanes, WorkerPlace,
-    land::Landed,
-    lanes::LaneStart,
-    phase,
-    recover::{TaskFacts, write_down},
     saving::{Saving, Signals},
 };
 use crate::{
     event::{EventKind, RunEvent},
+    gardener::{
+        land::Landed,
+        lanes::LaneStart,
+        phase,
+        recover::{TaskFacts, write_down},
+    },
     git::Repository,
     history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},

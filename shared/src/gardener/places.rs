@@ -1,0 +1,228 @@
+//! Worktrees that are lent for one review or one test: they hold a commit and nothing else.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    gardener::{Baseline, GardenerError, Lanes, Probe, Tools},
+    git::Repository,
+    name::{BranchName, Oid},
+    pipeline::{CleanPlace, CleanPlaces, KnownRed, LaneCheck, PipelineError, ReviewPlace, ReviewPlaces},
+    process::Cancel,
+    settings::Settings,
+    worktree::{Pool, Scratch, WorktreeError, WorktreeOptions, run_variables},
+};
+
+/// Before a number, the name of their folders.
+const KIND: &str = "review";
+/// How often a place that cannot be reset is left for another one.
+const TRIES: usize = 3;
+
+/// The worktrees for reviewers that a run has used so far.
+#[derive(Debug)]
+pub struct ReviewWorktrees {
+    /// What was configured, for the repository that has the plan.
+    options: WorktreeOptions,
+    main: PathBuf,
+    free: Arc<Mutex<Vec<KeptWorktree>>>,
+}
+
+/// A worktree that this run holds the lock of.
+#[derive(Debug)]
+struct KeptWorktree {
+    pool: Arc<Pool>,
+    scratch: Scratch,
+}
+
+/// One that is in use.
+struct Lent {
+    kept: Option<KeptWorktree>,
+    free: Arc<Mutex<Vec<KeptWorktree>>>,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(self.kept.take());
+    }
+}
+
+impl ReviewWorktrees {
+    /// For a run in `repository`. Nothing is made yet.
+    #[must_use]
+    pub fn new(repository: &Repository, options: WorktreeOptions) -> Self {
+        Self { options, main: repository.common_dir.clone(), free: Arc::default() }
+    }
+
+    fn find_free(&self, repository: &Repository) -> Option<KeptWorktree> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |kept: &KeptWorktree| kept.scratch.repository.common_dir == repository.common_dir;
+        let at = free.iter().position(is_same)?;
+        Some(free.swap_remove(at))
+    }
+
+    fn open(&self, repository: &Repository, branch: &BranchName) -> Result<Arc<Pool>, WorktreeError> {
+        // What is configured for worktrees is meant for the repository that has the plan.
+        let options = if repository.common_dir == self.main {
+            self.options.clone()
+        } else {
+            WorktreeOptions::new(&Settings::default(), &Cancel::new())
+        };
+        Pool::open(repository, branch, options).map(Arc::new)
+    }
+
+    fn find(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        commit: Oid,
+    ) -> Result<KeptWorktree, WorktreeError> {
+        // The locks of those that cannot be removed either are held meanwhile, so that the next one is another.
+        let (mut last, mut broken) = (None, Vec::new());
+        for _ in 0..TRIES {
+            let kept = match self.find_free(repository) {
+                Some(kept) => kept,
+                None => {
+                    let pool = self.open(repository, branch)?;
+                    let scratch = pool.scratch(KIND, commit)?;
+                    KeptWorktree { pool, scratch }
+                }
+            };
+            match kept.pool.reset_scratch(&kept.scratch, commit) {
+                Ok(()) => return Ok(kept),
+                // A reviewer, or a crash, left it so that git cannot use it. Nothing of it is needed.
+                Err(error) => {
+                    if kept.pool.remove_scratch(&kept.scratch).is_err() {
+                        broken.push(kept);
+                    }
+                    last = Some(error);
+                }
+            }
+        }
+        Err(last.unwrap_or(WorktreeError::Bare))
+    }
+}
+
+impl ReviewPlaces for ReviewWorktrees {
+    fn take(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        commit: Oid,
+    ) -> Result<ReviewPlace, PipelineError> {
+        let kept = self
+            .find(repository, branch, commit)
+            .map_err(|error| PipelineError::ReviewPlace(error.to_string()))?;
+        let place = kept.scratch.repository.clone();
+        let path = kept.scratch.path.to_string_lossy().into_owned();
+        let environment = vec![("ARBORIST_WORKTREE".to_owned(), path)];
+        let lent = Lent { kept: Some(kept), free: Arc::clone(&self.free) };
+        let tree = place.tree_of(commit)?;
+        Ok(ReviewPlace { repository: place, tree, environment, held: Box::new(lent) })
+    }
+}
+
+/// A clean checkout in which tests run. Once they have ended, what they left there may stay for the next.
+struct TestedIn {
+    clean: Arc<(Pool, Vec<String>)>,
+    scratch: Scratch,
+}
+
+impl Drop for TestedIn {
+    fn drop(&mut self) {
+        let (pool, keep) = &*self.clean;
+        pool.remember_kept(&self.scratch.repository, keep);
+    }
+}
+
+impl Tools<'_> {
+    /// Tells whether the tests that failed first in a lane fail without the work of its task too.
+    pub(super) fn lane_check(&self, lane: PathBuf) -> Option<LaneCheck<'_>> {
+        let lanes = self.lanes?;
+        let command =
+            self.context.options.test_command.as_deref().filter(|_| !self.context.options.allow_red)?;
+        let is_tool = self.sections.iter().any(|section| section.find_tool(command).is_some());
+        (!is_tool).then(|| -> LaneCheck<'_> {
+            Box::new(move |failed| match failed {
+                None => {
+                    lanes.proofs.add_lane(&lane);
+                    Ok(())
+                }
+                Some(_) if lanes.proofs.has_lane(&lane) => Ok(()),
+                Some((base, known)) => self.test_base(lanes, command, (base, known)),
+            })
+        })
+    }
+
+    fn test_base(
+        &self,
+        lanes: &Lanes<'_>,
+        command: &str,
+        (base, known): (Oid, &KnownRed),
+    ) -> Result<(), PipelineError> {
+        let tree = lanes.repository.tree_of(base)?;
+        if lanes.proofs.has(tree, command) {
+            return Ok(());
+        }
+        let log =
+            format!("{}/baseline_test_{}.log", self.context.options.log_dir.trim_matches('/'), base.short());
+        match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
+            Baseline::Red { observed, .. } if known.excuses(&observed) => {}
+            Baseline::Red { why, .. } | Baseline::Trespass(why) => {
+                return Err(PipelineError::RedLane { why, log });
+            }
+            Baseline::Green(_) | Baseline::NoTests(_) => lanes.proofs.add(tree, command),
+        }
+        Ok(())
+    }
+
+    fn probe(
+        &self,
+        lanes: &Lanes<'_>,
+        command: &str,
+        (base, log): (Oid, &str),
+    ) -> Result<Baseline, GardenerError> {
+        let mut scratch = lanes.pool.scratch("gate", base)?;
+        lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;
+        let place = scratch.repository.clone();
+        let (repo, session) = (self.toolbox.main(), Some(&self.context.identity.session));
+        let probe = Probe {
+            command,
+            dir: &scratch.path,
+            places: vec![&place],
+            config_guard: &self.context.config_guard,
+            environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
+            limit: self.context.options.test_time,
+            log: self.context.home.join(log),
+            secrets: &self.context.secrets,
+            cancel: &self.context.cancel,
+        };
+        let baseline = probe.run(&mut scratch.orphan_lock);
+        lanes.pool.remember_kept(&place, &lanes.queue.keep);
+        baseline
+    }
+
+    /// Clean checkouts for the tests of tasks that are worked on in the user's own, if they are asked for.
+    pub(super) fn clean_places(&self) -> Option<CleanPlaces<'_>> {
+        let clean = self.clean.as_ref()?;
+        Some(Box::new(move |commit| {
+            let (pool, keep) = &**clean;
+            let make = || -> Result<CleanPlace, GardenerError> {
+                let scratch = pool.scratch("gate", commit)?;
+                pool.refresh(&scratch, commit, keep)?;
+                let path = scratch.path.clone();
+                let held = Box::new(TestedIn { clean: Arc::clone(clean), scratch });
+                Ok(CleanPlace { path, held })
+            };
+            make().map_err(pipeline_error)
+        }))
+    }
+}
+
+fn pipeline_error(error: GardenerError) -> PipelineError {
+    match error {
+        GardenerError::Pipeline(error) => error,
+        other => PipelineError::NoTestPlace(other.to_string()),
+    }
+}
