@@ -92,7 +92,7 @@ impl Reader<'_, '_, '_> {
 
     pub(super) fn claim(&mut self, claim: &OrderClaim<'_>, own: Option<usize>, weight: Weight) {
         let is_all_after = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
-        // More than enough has been stated already, and that is told: naming thousands of tasks again only takes time.
+        // More than enough has been stated already, and that is reported: naming thousands of tasks again only takes time.
         if is_all_after(&claim.on) || self.statements.edges.len() > MOST_EDGES {
             return;
         }
@@ -177,7 +177,7 @@ impl Reader<'_, '_, '_> {
         self.statements.edges.push(Edge { who, on, place, weight, scope, is_drawn });
     }
 
-    /// The nodes that are named. What is not there is told.
+    /// The nodes that are named. What is not there is reported.
     pub(super) fn nodes(
         &mut self,
         names: &[PlacedName<'_>],

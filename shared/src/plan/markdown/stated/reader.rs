@@ -179,7 +179,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             return self.waves(&waves);
         }
         let mut said = SaidOrder::default();
-        for lines in block.lines.chunk_by(|line, next| !is_drawing || goes_on_with_arrow(line, next)) {
+        for lines in block.lines.chunk_by(|line, next| !is_drawing || continues_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
             let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
@@ -304,8 +304,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 }
 
-/// Whether a line begins with an arrow that goes on with the line before it, and not with one that forks from an arrow there.
-fn goes_on_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
+/// Whether a line begins with an arrow that continues the line before it, and not with one that forks from an arrow there.
+fn continues_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
     const ARROWS: [&str; 3] = ["→", "->", "⇒"];
     let column = |text: &str| {
         ARROWS.iter().filter_map(|arrow| text.find(arrow)).min().map(|at| text[..at].chars().count())

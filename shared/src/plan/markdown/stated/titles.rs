@@ -72,7 +72,7 @@ impl Titles {
 }
 
 impl<'a> Reader<'_, '_, 'a> {
-    /// "Dependencies: Intro Module": dependencies that are named by titles. Where some are, those that are not found are told.
+    /// "Dependencies: Intro Module": dependencies that are named by titles. Where some are found, the others are reported.
     pub(super) fn titles(&mut self) {
         let named = self.named_titles();
         if named.is_empty() {
@@ -121,7 +121,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     fn all_titles(&self) -> Titles {
-        /// Longer titles are sentences, and nobody names a task by one.
+        /// Longer titles are sentences, by which no one names a task.
         const LONGEST: usize = 10;
         let mut titles = Titles::default();
         for (at, draft) in self.found.drafts.iter().enumerate() {

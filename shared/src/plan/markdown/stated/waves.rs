@@ -1,5 +1,7 @@
 //! Waves: lists and tables that tell what runs first, what runs then, and so on.
 
+use std::collections::HashMap;
+
 use super::{
     super::{drawings::Wave, mentions::Name, sentences::Force, table::WaveRow, tokens::Token},
     Scope, Weight,
@@ -41,12 +43,16 @@ impl Reader<'_, '_, '_> {
             if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count {
                 continue;
             }
+            let by_number: HashMap<&str, usize> =
+                table.iter().enumerate().map(|(at, row)| (row.number, at)).collect();
             for (at, nodes) in rows.iter().enumerate() {
-                let is_before = |other: &usize| match table[at].needs {
-                    Some(needs) => has_number(needs, table[*other].number),
-                    None => other + 1 == at,
+                let before: Vec<usize> = match table[at].needs {
+                    Some(needs) => {
+                        numbers(needs).filter_map(|number| by_number.get(number).copied()).collect()
+                    }
+                    None => at.checked_sub(1).into_iter().collect(),
                 };
-                let before = (0..rows.len()).filter(|other| *other != at && is_before(other));
+                let before = before.into_iter().filter(|row| *row != at);
                 let before: Vec<usize> = before.flat_map(|row| rows[row].iter().map(|(at, _)| *at)).collect();
                 self.wave(nodes, &before);
             }
@@ -81,7 +87,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// Whether a text such as "Wave 1, 2" has a number.
-fn has_number(text: &str, number: &str) -> bool {
-    !number.is_empty() && text.split(|c: char| !c.is_ascii_digit()).any(|word| word == number)
+/// The numbers in a text such as "Wave 1, 2".
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty())
 }
