@@ -94,13 +94,13 @@ impl Repository {
             return Ok(Taken::Refused(why));
         }
         let note = UpdateNote { name: self.update_ref_of(branch, place), to };
-        self.move_refs_again(&[note.begun(None)])?;
+        self.begin_note(&note)?;
         let taken = checkout.update(from, to, &note);
         // Where the update failed in the middle, the note stays for whoever undoes it.
         if let Ok((taken, NoteIs::Over)) = &taken
             && *taken != Taken::Done
         {
-            self.move_refs_again(&[note.ended()])?;
+            self.end_note(&note)?;
         }
         taken.map(|(taken, _)| taken)
     }
@@ -207,7 +207,7 @@ impl Checkout<'_> {
         match self.repository.moving_owned(&land, || command.stdout().map(drop)) {
             Err(error) if error.is_lock() => Err(error),
             Err(_) => Ok(false),
-            Ok(()) => self.repository.move_refs_again(&[note.ended()]).map(|()| true),
+            Ok(()) => self.repository.end_note(note).map(|()| true),
         }
     }
 

@@ -22,6 +22,9 @@ use crate::{
     safe_files,
 };
 
+/// A child process that plants a note again and again wins in the end, and the landing fails.
+const NOTE_TRIES: usize = 10;
+
 /// The refs that hold files which were written over, and that were not reported yet.
 static SAVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -81,6 +84,30 @@ impl Repository {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
         }
         self.move_refs_again(&[UpdateNote { name, to }.ended()])
+    }
+
+    /// Writes the note of an update. One that a child process has planted there meanwhile is set aside.
+    pub(super) fn begin_note(&self, note: &UpdateNote) -> Result<(), GitError> {
+        for _ in 0..NOTE_TRIES {
+            match self.move_refs_again(&[note.begun(None)]) {
+                Err(error) if !error.is_lock() => match self.find_ref(&note.name)? {
+                    Some(planted) => drop(self.set_note_aside(&note.name, planted)),
+                    None => return Err(error),
+                },
+                written => return written,
+            }
+        }
+        self.move_refs_again(&[note.begun(None)])
+    }
+
+    /// Takes the note of an update away, whatever a child process has made of it.
+    pub(super) fn end_note(&self, note: &UpdateNote) -> Result<(), GitError> {
+        let Err(error) = self.move_refs_again(&[note.ended()]) else { return Ok(()) };
+        match self.find_ref(&note.name)? {
+            None => Ok(()),
+            Some(planted) if planted != note.to => self.set_note_aside(&note.name, planted),
+            Some(_) => Err(error),
+        }
     }
 
     /// Removes those of these files that hold only a beginning of what `to` holds there: a git that was killed had begun to
