@@ -64,6 +64,7 @@ mod gardener_jobs;
 mod gardener_landing;
 mod gardener_races;
 mod gardener_signals;
+mod hook_guard;
 mod hooks;
 mod hooks_install;
 mod hooks_managers;

@@ -148,3 +148,50 @@ fn a_reviewer_of_a_resolution_sees_what_both_sides_have_and_not_what_git_says() 
         assert!(review.contains(line), "{line}: {review}");
     }
 }
+
+/// Writes a commit-graph that says of `child` that it follows `parent`.
+fn forge_graph(orchard: &Orchard, child: &str, parent: &str) {
+    orchard.git(["-c", "commitGraph.generationVersion=1", "commit-graph", "write", "--reachable"]).succeeds();
+    let path = orchard.path(".git/objects/info/commit-graph");
+    let mut graph = fs::read(&path).unwrap();
+    let number = |at: usize, graph: &[u8]| u32::from_be_bytes(graph[at..at + 4].try_into().unwrap()) as usize;
+    let chunk = |id: &[u8]| {
+        let entry =
+            (0..usize::from(graph[6])).map(|entry| 8 + 12 * entry).find(|at| graph[*at..].starts_with(id));
+        number(entry.unwrap() + 8, &graph)
+    };
+    let (ids, data, count) = (chunk(b"OIDL"), chunk(b"CDAT"), number(chunk(b"OIDF") + 4 * 255, &graph));
+    let size = child.len() / 2;
+    let name = |at: usize| -> String {
+        graph[ids + at * size..][..size].iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let at = |id: &str| (0..count).find(|at| name(*at) == id).unwrap();
+    let (entry, parent) = (data + at(child) * (size + 16) + size, u32::try_from(at(parent)).unwrap());
+    graph[entry..entry + 4].copy_from_slice(&parent.to_be_bytes());
+    // Its generation is beyond that of all others.
+    graph[entry + 8..entry + 12].copy_from_slice(&(1000u32 << 2).to_be_bytes());
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, graph).unwrap();
+}
+
+#[test]
+fn a_false_commit_graph_does_not_take_landed_work_off_again() {
+    for format in ["--object-format=sha256", "--object-format=sha1"] {
+        let orchard = Orchard::on(&[format], &["T1"]);
+        orchard.git(["branch", "arborist/task/main/T2"]).succeeds();
+        orchard.on_branch("T2", |orchard| {
+            orchard.write("T2.txt", "T2");
+            orchard.commit("work\n");
+            orchard.finish("T2");
+        });
+        orchard.merge(&["T1"]).succeeds();
+        // Git reads the commits that it is asked about themselves, and asks the graph about those behind them.
+        let of = |revision: &str| orchard.git(["rev-parse", revision]).answer();
+        let (tip, child, parent) = (of("arborist/task/main/T2"), of("arborist/task/main/T2~1"), of("main"));
+        forge_graph(&orchard, &child, &parent);
+        assert_eq!(orchard.git(["merge-base", &tip, &parent]).answer(), parent, "git believes it");
+        orchard.merge(&["T2"]).succeeds();
+        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        assert!(files.contains("T1.txt") && files.contains("T2.txt"), "{format}: {files}");
+    }
+}

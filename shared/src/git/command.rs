@@ -38,9 +38,17 @@ const CHANGED_SETTINGS: &str = "something wrote to the copy of the settings whil
 /// Without this git looks for a ref that is called like an object, in a dozen places for every id that it is given.
 const AMBIGUITY: &str = "core.warnAmbiguousRefs=false";
 
+/// A commit-graph gives parents, trees and dates of commits without the commits, and nothing proves what stands in it: with a
+/// false parent, a merge takes landed work off again.
+const GRAPH: &str = "core.commitGraph=false";
+/// The same for where objects are. Each pack has an index of its own.
+const PACKS: &str = "core.multiPackIndex=false";
+
 /// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 11] = [
+const PINNED: [&str; 13] = [
     "advice.graftFileDeprecated=false",
+    GRAPH,
+    PACKS,
     // All that git compares of a file: the time of its last change of status is what nobody can set.
     "core.checkStat=default",
     "core.trustctime=true",
@@ -56,8 +64,10 @@ const PINNED: [&str; 11] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 15] = [
+const CHANGING: [&str; 17] = [
     "advice.graftFileDeprecated=false",
+    GRAPH,
+    PACKS,
     "core.checkStat=default",
     "core.trustctime=true",
     "core.fsmonitor=false",
@@ -357,6 +367,12 @@ impl GitCommand {
     }
 
     /// The same to be run with limits.
+    /// The program for whoever runs it otherwise, if it may be run.
+    pub(super) fn checked_program(self) -> Result<Program, GitError> {
+        self.require_homes()?;
+        Ok(self.into_program())
+    }
+
     pub(super) fn into_program(self) -> Program {
         self.program
     }

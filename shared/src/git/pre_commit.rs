@@ -1,14 +1,27 @@
 //! The user's pre-commit hook, asked about a commit that is not made by `git commit`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::{GitCommand, GitError, Repository, command::checked};
-use crate::{name::Oid, safe_files};
+use super::{GitCommand, GitError, Repository};
+use crate::{
+    name::Oid,
+    process::{Cancel, Ending, Limits, Supervised},
+    safe_files,
+};
+
+/// Hooks run linters and whole test suites. One that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How many characters of what it says are kept.
+const TAIL: usize = 64 * 1024;
 
 impl Repository {
     /// Runs the user's pre-commit hook on what is about to be committed. `base` is what the hook finds as `HEAD`. `Ok` is
-    /// the tree as the hook left it, `Err` what it said when it refused.
-    pub fn pre_commit(&self, tree: Oid, base: Oid) -> Result<Result<Oid, String>, GitError> {
+    /// the tree as the hook left it, `Err` what it said when it refused. It often runs scripts of the repository, which an
+    /// agent has just written, so none of its processes outlives it.
+    pub fn pre_commit(&self, tree: Oid, base: Oid, cancel: &Cancel) -> Result<Result<Oid, String>, GitError> {
         let index = self.private_index("hook")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let hook = self.pin_hook(GitCommand::acting("hook", self.top()));
@@ -18,15 +31,21 @@ impl Repository {
         if let Some(head) = &head {
             hook = hook.env("GIT_DIR", &head.git_dir).env("GIT_WORK_TREE", self.top());
         }
-        let ended = hook.env("GIT_INDEX_FILE", &index.file.path).env("GIT_EDITOR", ":").finish()?;
-        // One that a signal ended has refused nothing.
-        if ended.status.success() || ended.status.code().is_none() {
-            checked("hook", ended)?;
-            return index.write_tree().map(Ok);
+        let hook = hook.env("GIT_INDEX_FILE", &index.file.path).env("GIT_EDITOR", ":");
+        let limits = Limits { whole: Some(LONGEST), ..Limits::default() };
+        let hook = Supervised::new(hook.checked_program()?).limits(limits).until(cancel).tail(TAIL);
+        let ended = hook.run(|_| {});
+        let said = format!("{}{}", ended.stdout.text, ended.stderr.text);
+        match ended.ending {
+            _ if !ended.survivors.is_empty() => {
+                Ok(Err(format!("{said}\nit left processes behind that could not be ended")))
+            }
+            Ending::Exited(0) => index.write_tree().map(Ok),
+            Ending::Exited(_) => Ok(Err(said)),
+            Ending::TimedOut { .. } => Ok(Err(format!("{said}\nit took too long"))),
+            // One that a signal ended has refused nothing.
+            other => Err(GitError::Failed { command: "hook".into(), complaint: format!("it {other}") }),
         }
-        let said =
-            format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-        Ok(Err(said))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
         turns::{keeper::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
-    process::FileLock,
+    process::{Cancel, FileLock},
     record::{IndexUpdate, Prepared, RecordError, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip},
     session::OtherCommit,
 };
@@ -131,8 +131,9 @@ impl<'a> RepoAttempt<'a> {
     pub(in crate::pipeline) fn ask_hook(
         &self,
         work: &mut AttemptWork,
+        cancel: &Cancel,
     ) -> Result<Option<String>, PipelineError> {
-        place::ask_hook(&self.recorder, self.hook, &self.begun, work)
+        place::ask_hook(&self.recorder, (self.hook, cancel), &self.begun, work)
     }
 
     /// Commits what the attempt left, if it left anything. Gives where the branch is, and that commit, if it changes a file.

@@ -370,10 +370,11 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
 }
 
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
-/// configuration were touched runs nothing.
+/// configuration were touched runs nothing. What the hook has staged is committed; what it wrote besides would be there for
+/// the tests and in no commit, so it is put back.
 pub(in crate::pipeline) fn ask_hook(
     recorder: &RunRecorder<'_>,
-    hook: PreCommit,
+    (hook, cancel): (PreCommit, &Cancel),
     begun: &AttemptCheckout,
     work: &mut AttemptWork,
 ) -> Result<Option<String>, PipelineError> {
@@ -389,13 +390,21 @@ pub(in crate::pipeline) fn ask_hook(
     let repository = recorder.repository();
     // The hook may write to the worktree, too.
     work.seen = None;
-    let answer = repository.pre_commit(work.tree, begun.head)?;
+    let before = repository.take_snapshot()?.tree;
+    let answer = repository.pre_commit(work.tree, begun.head, cancel);
+    if cancel.is_cancelled() {
+        return Err(PipelineError::stopped(cancel));
+    }
+    let answer = answer?;
     // A hook runs what the repository brings along, and the agent has just changed that.
     begun.look_at_end(&mut noticed);
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
         noticed.extend(put_back_at(recorder, &begun.unfinished.name, work.tip)?);
     }
     work.trespass = joined(&noticed);
+    let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
+    let kept = put_back_unstaged(recorder, (begun, work.tree), (before, staged))?;
+    work.notes.extend(kept);
     match answer {
         Ok(tree) if tree == work.tree => Ok(None),
         Ok(tree) => {
@@ -406,6 +415,36 @@ pub(in crate::pipeline) fn ask_hook(
         }
         Err(said) => Ok(Some(said)),
     }
+}
+
+/// Puts back what a hook wrote and did not stage, and says where it is kept. `before` lay in the worktree, `asked` is what the
+/// hook was asked about, and `staged` what it made of that.
+fn put_back_unstaged(
+    recorder: &RunRecorder<'_>,
+    (begun, asked): (&AttemptCheckout, Oid),
+    (before, staged): (Oid, Oid),
+) -> Result<Option<String>, GitError> {
+    let repository = recorder.repository();
+    let wanted = match staged == asked {
+        true => before,
+        false => repository.tree_with(before, &repository.changes(asked, staged)?)?,
+    };
+    let now = repository.take_snapshot()?.tree;
+    if now == wanted {
+        return Ok(None);
+    }
+    let changes = repository.changes(wanted, now)?;
+    let changes: Vec<TreeChange> = changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let kept = save_tree(repository, &begun.unfinished.name, (now, begun.head))?;
+    repository.put_back(wanted, &changes)?;
+    let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
+    let paths = paths.join(", ");
+    Ok(Some(format!(
+        "the pre-commit hook changed files without staging them; that is kept in {kept}: {paths}"
+    )))
 }
 
 /// Says in which submodules something was changed and not committed. Only their own repositories could hold it.

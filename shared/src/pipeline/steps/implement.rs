@@ -137,9 +137,10 @@ impl TaskRun<'_, '_, '_> {
             && beside.iter().all(|(room, work)| room.is_untouched(work));
         let judgement = match &called.result {
             Ok(reply) => {
-                let mut refusal = place::ask_hook(self.recorder, self.context.run.hook, &begun, work)?;
+                let hook = (self.context.run.hook, &self.context.run.cancel);
+                let mut refusal = place::ask_hook(self.recorder, hook, &begun, work)?;
                 for (room, work) in &mut beside {
-                    refusal = refusal.or(room.ask_hook(work)?);
+                    refusal = refusal.or(room.ask_hook(work, &self.context.run.cancel)?);
                 }
                 let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
                 let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
