@@ -115,13 +115,13 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
         };
         match outcomes.fates.as_ref().and_then(|fates| fates.get(at)) {
             Some(CleanupOutcome::Removed { saved }) => {
-                gone.push(Entry { item, why: planned, saved, goes: true })
+                gone.push(Entry { item, why: planned, saved, goes: true });
             }
             Some(CleanupOutcome::Kept(why)) => {
-                kept.push(Entry { item, why: why.clone(), saved: &[], goes: false })
+                kept.push(Entry { item, why: why.clone(), saved: &[], goes: false });
             }
             Some(CleanupOutcome::Failed(why)) => {
-                failed.push(Entry { item, why: why.clone(), saved: &[], goes: false })
+                failed.push(Entry { item, why: why.clone(), saved: &[], goes: false });
             }
             None if matches!(item.verdict, CleanupVerdict::Remove(..)) => {
                 gone.push(Entry { item, why: planned, saved: &[], goes: true });

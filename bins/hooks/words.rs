@@ -141,7 +141,7 @@ pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
             match (&status.note, status.state) {
                 (Some(note), _) => ui.hint(note),
                 (None, HookState::Missing) => {
-                    ui.hint(&format!("install it: git arborist hooks install {name}"))
+                    ui.hint(&format!("install it: git arborist hooks install {name}"));
                 }
                 (None, _) => ui.hint("it is in place, but something before it ended without calling it"),
             }

@@ -250,7 +250,7 @@ fn details(listed: &Listed) -> Vec<String> {
             }
         }
         TicketState::Red { tail, .. } => {
-            lines.extend(plain_text(tail).lines().map(|line| format!("  {line}")))
+            lines.extend(plain_text(tail).lines().map(|line| format!("  {line}")));
         }
         _ => {}
     }

@@ -45,7 +45,7 @@ fn remove_block(plan: &mut HookPlan, file: &HookFile) {
             });
         }
         (HookContent::Edited, _) => {
-            plan.left.push(format!("our lines in '{}' were edited", file.path.display()))
+            plan.left.push(format!("our lines in '{}' were edited", file.path.display()));
         }
         _ => {}
     }

@@ -316,7 +316,7 @@ impl<'a> Gardener<'a> {
                 self.judge(course, task, result);
             }
             (Ok(TaskEnd::Complete), Some(site)) if is_task => {
-                course.finished.push(CompletedTask::new(task, site))
+                course.finished.push(CompletedTask::new(task, site));
             }
             (result, _) if !is_task => self.settle_phase(course, task, result),
             // A lease that is dropped leaves its lane as it is, to be looked at or continued.

@@ -6,7 +6,7 @@ use crate::{
     gardener::{Needs, Unlanded},
     message::Status,
     name::TaskId,
-    queue::{self, Ticket, TicketOutcome},
+    queue::{self, ResolvedBy, Ticket, TicketOutcome},
 };
 
 /// Why something did not land, and who is needed now.
@@ -68,8 +68,8 @@ fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
             let (status, commit) = (Status::Merge, *commit);
             let spent = ticket.paid.expense().unwrap_or_default().spent();
             let resolver = ticket.resolver();
-            let (auto, resolved_by) = (resolver.is_none(), resolver.as_ref().map(|by| by.trailer()));
-            let resolution = resolver.map(|by| by.words()).unwrap_or_default();
+            let (auto, resolved_by) = (resolver.is_none(), resolver.map(ResolvedBy::trailer));
+            let resolution = resolver.map(ResolvedBy::words).unwrap_or_default();
             vec![
                 EventKind::Recorded { status, commit, why: None, spent, files: None },
                 EventKind::Merged { branch, target, commit, auto, resolved_by, resolution },

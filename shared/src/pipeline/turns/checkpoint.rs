@@ -34,8 +34,6 @@ pub struct CheckpointWriter<'a> {
     seen: Snapshot,
 }
 
-/// The head of each repository, by its name.
-
 /// Another repository that a session works in.
 #[derive(Debug, Clone)]
 pub struct SessionRepo {
