@@ -1,4 +1,4 @@
-//! The rules of the house, held by reading the source.
+//! Rules about the structure of the source, checked by reading it.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ fn layers() -> Vec<String> {
         .collect()
 }
 
-fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+pub fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::from(folder)];
     while let Some(folder) = open.pop() {

@@ -86,6 +86,7 @@ mod merge_interrupted;
 mod merge_resolving;
 mod merge_unqueued;
 mod misplaced;
+mod names;
 mod one_answer;
 mod orchard;
 mod own_worktrees;
