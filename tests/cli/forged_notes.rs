@@ -188,9 +188,9 @@ until [ -e \"$ROOT/go\" ]; do sleep 0.05; done; echo x > \"$ARBORIST_TASK.txt\""
     let other = garden.root().join("other");
     garden.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
     let mut first = start(&garden, &other);
-    until("the first run works", || refs(&garden, "refs/arborist/wip/other") != "");
+    until("the first run works", || !refs(&garden, "refs/arborist/wip/other").is_empty());
     let second = start(&garden, &garden.path(""));
-    until("the second run works", || refs(&garden, "refs/arborist/wip/main") != "");
+    until("the second run works", || !refs(&garden, "refs/arborist/wip/main").is_empty());
     first.kill().unwrap();
     first.wait().unwrap();
     fs::write(garden.root().join("go"), "").unwrap();
