@@ -27,7 +27,7 @@ fn main() {
     let rounds: Vec<(Duration, Duration)> = (0..ROUNDS)
         .map(|round| {
             let bare = floor(&field, &field.repository(&format!("floor-{round}"), TASKS));
-            (bare, field.garden(&field.repository(&format!("run-{round}"), TASKS), &[]))
+            (bare, field.repo(&field.repository(&format!("run-{round}"), TASKS), &[]))
         })
         .collect();
     println!("{TASKS} tasks, {ROUNDS} rounds taken in turn");
@@ -64,7 +64,7 @@ fn formats(field: &Field) {
     for round in 0..FORM_ROUNDS {
         for (n, (_, options)) in FORMS.iter().enumerate() {
             let dir = field.repository_with(&format!("form-{n}-{round}"), TASKS, options);
-            times[n].push(field.garden(&dir, &[]));
+            times[n].push(field.repo(&dir, &[]));
         }
     }
     println!("\n{TASKS} tasks, {FORM_ROUNDS} rounds taken in turn");
@@ -109,7 +109,7 @@ fn growth(field: &Field, tasks: usize) {
         // git would tidy up in the background now and then, in the time and with the lock of whoever runs next.
         field.git(dir, &["config", "gc.auto", "0"]);
     }
-    let until = |task: usize| field.garden(&dir, &["--until", &format!("T{task:04}")]);
+    let until = |task: usize| field.repo(&dir, &["--until", &format!("T{task:04}")]);
     println!(
         "\n  {:<24} {:>12} {:>24} {:>8}",
         format!("a run of {tasks} tasks"),

@@ -58,7 +58,7 @@ fn lanes(field: &Field) {
     let floor = ideal + add_worktrees(field, &other);
     let jobs = LANES.to_string();
     let middle = format!("T{LANE_TASKS:04}");
-    let run = |args: &[&str]| field.garden(&dir, &[&["--jobs", &jobs], args].concat()).as_secs_f64();
+    let run = |args: &[&str]| field.repo(&dir, &[&["--jobs", &jobs], args].concat()).as_secs_f64();
     let (cold, warm) = (run(&["--until", &middle]), run(&[]));
     println!("{LANE_TASKS} tasks of {} s, --jobs {LANES}, {} files", LANE_SLEEP.as_secs(), FOLDERS * FILES);
     println!("  {:<34} {ideal:>6.2} s", "ideal");
@@ -98,7 +98,7 @@ fn waiting(field: &Field) {
     let ideal = SLEEP.as_secs_f64() * (SLEEPERS / JOBS) as f64;
     let jobs = JOBS.to_string();
     let run =
-        |round| field.garden(&field.repository(&format!("waiting-{round}"), SLEEPERS), &["--jobs", &jobs]);
+        |round| field.repo(&field.repository(&format!("waiting-{round}"), SLEEPERS), &["--jobs", &jobs]);
     let took = (0..ROUNDS).map(run).min().unwrap_or_default().as_secs_f64();
     println!("{SLEEPERS} tasks of {} s, --jobs {JOBS}, best of {ROUNDS}", SLEEP.as_secs());
     println!("  {:<34} {ideal:>6.2} s", "ideal");
@@ -118,7 +118,7 @@ fn idle(field: &Field) {
     for round in 0..ROUNDS {
         for (n, (_, args)) in ways.iter().enumerate() {
             let dir = field.repository(&format!("idle-{round}-{n}"), TASKS);
-            times[n].push(field.garden(&dir, args).as_secs_f64());
+            times[n].push(field.repo(&dir, args).as_secs_f64());
         }
     }
     println!("{TASKS} tasks that do nothing, {ROUNDS} rounds taken in turn");

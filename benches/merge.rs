@@ -22,7 +22,7 @@ const QUEUED: usize = 1_000;
 const ROUNDS: usize = 5;
 
 fn main() {
-    let bench = Bench(Grounds::new());
+    let bench = ToolsClient(Grounds::new());
     let repo = bench.make("repo", FILES, BRANCHES);
     println!("{BRANCHES} branches into {FILES} files\n");
     let [mut merge, mut free, mut checked_out] = [const { Times::new() }; 3];
@@ -49,9 +49,9 @@ fn main() {
     table("1,000 queued", ("git for-each-ref", &refs), &[("merge list", &list, "under 100 ms")]);
 }
 
-struct Bench(Grounds);
+struct ToolsClient(Grounds);
 
-impl Bench {
+impl ToolsClient {
     fn reset(&self, repo: &Path, head: &str) {
         self.0.git(repo, &["checkout", "-q", "-f", "-B", "main", "start"]);
         if head != "main" {

@@ -17,16 +17,16 @@ const LISTED: usize = 200;
 
 fn main() {
     let files = if env::args().any(|arg| arg == "--small") { 2_000 } else { 50_000 };
-    let bench = Bench(Grounds::new());
+    let bench = ToolsClient(Grounds::new());
     let large = bench.0.repository("large", files);
     bench.lease(&large, files);
     bench.save(&large);
     bench.list(&bench.0.repository("small", 20));
 }
 
-struct Bench(Grounds);
+struct ToolsClient(Grounds);
 
-impl Bench {
+impl ToolsClient {
     /// A lane that is taken and given back, beside a worktree that is added and removed.
     fn lease(&self, dir: &Path, files: usize) {
         let place = self.0.home().join("by-git");

@@ -63,7 +63,7 @@ impl Field {
     }
 
     /// How long a run takes.
-    pub(crate) fn garden(&self, dir: &Path, args: &[&str]) -> Duration {
+    pub(crate) fn repo(&self, dir: &Path, args: &[&str]) -> Duration {
         let mut command = self.command(GARDENER, dir);
         let start = Instant::now();
         let status = command.args(args).status().expect("the gardener");

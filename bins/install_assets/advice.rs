@@ -25,8 +25,8 @@ pub(super) fn give(ui: &mut Ui, layout: &Layout, steps: &[InstallStep]) {
     }
 }
 
-fn first_on(shelf: AssetFolder, steps: &[InstallStep]) -> Option<PathBuf> {
-    steps.iter().find(|step| step.asset.shelf == shelf).map(|step| step.file.clone())
+fn first_on(asset_folder: AssetFolder, steps: &[InstallStep]) -> Option<PathBuf> {
+    steps.iter().find(|step| step.asset.asset_folder == asset_folder).map(|step| step.file.clone())
 }
 
 fn about_manuals(ui: &mut Ui, page: &Path) {

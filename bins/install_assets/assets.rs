@@ -44,7 +44,7 @@ impl AssetFolder {
 /// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asset {
-    pub(super) shelf: AssetFolder,
+    pub(super) asset_folder: AssetFolder,
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }

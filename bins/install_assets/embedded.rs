@@ -3,9 +3,9 @@
 use super::assets::{Asset, AssetFolder};
 
 macro_rules! asset {
-    ($shelf:ident, $folder:literal, $name:literal) => {
+    ($asset_folder:ident, $folder:literal, $name:literal) => {
         Asset {
-            shelf: AssetFolder::$shelf,
+            asset_folder: AssetFolder::$asset_folder,
             name: $name,
             text: include_str!(concat!("../../", $folder, "/", $name)),
         }

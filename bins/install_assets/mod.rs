@@ -108,7 +108,7 @@ impl From<InstallAssetsArgs> for Options {
 
 impl Options {
     fn assets(&self) -> impl Iterator<Item = &'static Asset> {
-        ASSETS.iter().filter(|asset| self.wants(asset.shelf.kind()))
+        ASSETS.iter().filter(|asset| self.wants(asset.asset_folder.kind()))
     }
 
     fn wants(&self, kind: AssetKind) -> bool {
@@ -119,7 +119,7 @@ impl Options {
     fn plan(&self) -> Result<Vec<InstallStep>, Failure> {
         let mut steps = Vec::new();
         for asset in self.assets() {
-            let mut places = self.layout.places(asset.shelf)?;
+            let mut places = self.layout.places(asset.asset_folder)?;
             if self.task == Task::Install {
                 places.truncate(1);
             }

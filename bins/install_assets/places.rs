@@ -100,12 +100,12 @@ impl Surroundings {
 
 impl Layout {
     /// Where files of this shelf may be, the place to write to first.
-    pub(super) fn places(&self, shelf: AssetFolder) -> Result<Vec<InstallFolder>, Failure> {
+    pub(super) fn places(&self, asset_folder: AssetFolder) -> Result<Vec<InstallFolder>, Failure> {
         let user = match self {
-            Self::Distribution(prefix) => return Ok(vec![distribution(prefix, shared_folder(shelf))]),
+            Self::Distribution(prefix) => return Ok(vec![distribution(prefix, shared_folder(asset_folder))]),
             Self::User(user) => user,
         };
-        let place = match shelf {
+        let place = match asset_folder {
             AssetFolder::Man1 => return user.manuals("man1"),
             AssetFolder::Man5 => return user.manuals("man5"),
             AssetFolder::Bash => user.bash(),
@@ -121,8 +121,8 @@ fn distribution(prefix: &Path, folder: &str) -> InstallFolder {
     InstallFolder { root: prefix.to_owned(), dir: prefix.join("share").join(folder) }
 }
 
-fn shared_folder(shelf: AssetFolder) -> &'static str {
-    match shelf {
+fn shared_folder(asset_folder: AssetFolder) -> &'static str {
+    match asset_folder {
         AssetFolder::Man1 => "man/man1",
         AssetFolder::Man5 => "man/man5",
         AssetFolder::Bash => "bash-completion/completions",

@@ -30,7 +30,7 @@ pub(super) fn fetch(
     }
     require_remote(opened, (&workspace, &main), onward, ui)?;
     take_over(opened, (&workspace, &main), ui)?;
-    opened.shelf = SessionReader::new(&opened.repository).list()?;
+    opened.session_list = SessionReader::new(&opened.repository).list()?;
     Ok(())
 }
 

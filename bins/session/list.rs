@@ -60,7 +60,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
 /// on the same branch came later.
 fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
     let mut found: Vec<&StoredRecord> = Vec::new();
-    for stored in &opened.shelf.sessions {
+    for stored in &opened.session_list.sessions {
         let (time, context) = (stored.record.time, &stored.record.context);
         let mut place = found.len();
         for (at, other) in found.iter().enumerate().rev().take(NEIGHBOURS) {

@@ -31,7 +31,7 @@ pub(super) struct IdArgs {
 pub(super) struct OpenSessions {
     pub(super) repository: Repository,
     pub(super) config: Config,
-    pub(super) shelf: SessionList,
+    pub(super) session_list: SessionList,
 }
 
 impl OpenSessions {
@@ -40,11 +40,11 @@ impl OpenSessions {
     }
 
     pub(super) fn require(&self, args: &IdArgs) -> Result<&StoredRecord, Failure> {
-        Ok(self.shelf.require(&args.id)?)
+        Ok(self.session_list.require(&args.id)?)
     }
 
     pub(super) fn standing(&self, stored: &StoredRecord) -> SessionState {
-        self.shelf.standing(&self.repository, stored)
+        self.session_list.standing(&self.repository, stored)
     }
 }
 
@@ -53,9 +53,9 @@ pub(super) fn open(ui: &mut Ui) -> Result<OpenSessions, Failure> {
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
-    let shelf = SessionReader::new(&repository).list()?;
-    for what in &shelf.unreadable {
+    let session_list = SessionReader::new(&repository).list()?;
+    for what in &session_list.unreadable {
         ui.warn(what);
     }
-    Ok(OpenSessions { repository, config, shelf })
+    Ok(OpenSessions { repository, config, session_list })
 }

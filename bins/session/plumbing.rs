@@ -137,7 +137,7 @@ pub(super) fn name_of(repository: &Repository) -> String {
 
 /// The writer of a session that another driver has begun, whose branch is checked out here.
 pub(super) fn session_writer(opened: &OpenSessions, args: &SessionArg) -> Result<SessionWriter, Failure> {
-    let newest = opened.shelf.require(&args.session)?;
+    let newest = opened.session_list.require(&args.session)?;
     let record = &newest.record;
     let session = &record.session;
     if record.context.driver == Driver::Run {
@@ -161,7 +161,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let session_writer = session_writer(&opened, &args.session)?;
     let (_, head) = place(&opened.repository)?;
-    let newest = opened.shelf.require(&args.session.session)?;
+    let newest = opened.session_list.require(&args.session.session)?;
     let before = match opened.session_reader().checkpoint_of(newest)? {
         Some(stored) => stored.record.context.head,
         None => opened.session_reader().start_of(newest)?.record.context.head,
@@ -180,7 +180,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
 
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let newest = opened.shelf.require(&args.session.session)?;
+    let newest = opened.session_list.require(&args.session.session)?;
     if newest.record.context.driver == Driver::Run {
         return give_up(&opened, newest, args, ui);
     }

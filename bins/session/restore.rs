@@ -40,7 +40,7 @@ pub(super) fn turn(
     let session = &stored.record.session;
     let branch = &newest.record.context.branch;
     let lock = lock(&session_worktree.repository, branch)?;
-    let _attendance = attend(&lock, ui)?;
+    let _orphan_lock = attend(&lock, ui)?;
     let moment = Moment::of(opened, newest, number)?;
     let (commit, head) = (moment.commit, moment.point.head);
     let words = others::words_on(newest, number, head);

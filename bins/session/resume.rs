@@ -54,10 +54,10 @@ const BUSY: Duration = Duration::from_secs(30 * 60);
 pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(ui)?;
     let is_known = match &args.id {
-        Some(id) => opened.shelf.require(id).is_ok(),
+        Some(id) => opened.session_list.require(id).is_ok(),
         None => !left(&opened).is_empty(),
     };
-    let known: Vec<Oid> = opened.shelf.sessions.iter().map(|stored| stored.commit).collect();
+    let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
     fetch(&mut opened, (is_known, &args.onward), ui)?;
     let newest = find(&opened, args, &known)?;
     let record = &newest.record;
@@ -133,7 +133,7 @@ fn enter(
 /// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
 fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Result<&'a StoredRecord, Failure> {
     if let Some(id) = &args.id {
-        return Ok(opened.shelf.require(id)?);
+        return Ok(opened.session_list.require(id)?);
     }
     match left(opened).as_slice() {
         [] => Err(Failure::new(Exit::No, "there is no session to go on with")
@@ -160,7 +160,7 @@ fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
         let is_run = context.driver == Driver::Run && context.forked_from.is_none();
         is_run && opened.standing(stored) != SessionState::Complete
     };
-    opened.shelf.sessions.iter().filter(is_left).collect()
+    opened.session_list.sessions.iter().filter(is_left).collect()
 }
 
 /// A session whose newest record was not written here, but a moment ago, may be at work somewhere else.

@@ -7,44 +7,44 @@ use std::{
     process::Command,
 };
 
-use arborist_testkit::{Garden, Run, Shell, is_installed};
+use arborist_testkit::{Run, Shell, TestRepo, is_installed};
 
 const BASH: &str = ".local/share/bash-completion/completions/git-arborist";
 const FISH: &str = ".config/fish/completions/git-arborist.fish";
 const PAGE: &str = ".local/share/man/man1/git-arborist.1";
 
-/// A garden in which the suite is installed as `cargo install` does it.
-fn with_cargo_home() -> (Garden, PathBuf) {
-    let garden = Garden::sprout();
-    let bin = garden.home().join(".cargo/bin");
-    garden.install(&bin);
-    (garden, bin)
+/// A repository in which the suite is installed as `cargo install` does it.
+fn with_cargo_home() -> (TestRepo, PathBuf) {
+    let repo = TestRepo::new();
+    let bin = repo.home().join(".cargo/bin");
+    repo.install(&bin);
+    (repo, bin)
 }
 
 /// A command with this folder first on `PATH`.
-fn on_path(garden: &Garden, bin: &Path, args: &[&str]) -> Command {
-    let mut command = garden.command("git", &garden.path(""));
+fn on_path(repo: &TestRepo, bin: &Path, args: &[&str]) -> Command {
+    let mut command = repo.command("git", &repo.path(""));
     let path = std::env::var_os("PATH").expect("a PATH");
     let dirs = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
     command.args(args).env("PATH", std::env::join_paths(dirs).expect("a PATH")).env("MANPAGER", "cat");
     command
 }
 
-fn has(garden: &Garden, file: &str) -> bool {
-    garden.home().join(file).symlink_metadata().is_ok()
+fn has(repo: &TestRepo, file: &str) -> bool {
+    repo.home().join(file).symlink_metadata().is_ok()
 }
 
 #[test]
 fn git_help_opens_the_page_after_an_install_by_cargo() {
-    let (garden, bin) = with_cargo_home();
-    let installed = Run::of(&mut on_path(&garden, &bin, &["arborist", "install-assets"]), b"").succeeds();
+    let (repo, bin) = with_cargo_home();
+    let installed = Run::of(&mut on_path(&repo, &bin, &["arborist", "install-assets"]), b"").succeeds();
     installed.out(".cargo/share/man/man1/git-arborist.1").never("MANPATH");
     if !is_installed("man") {
         eprintln!("skipped: there is no man here");
         return;
     }
     // Numbers that stand in the pages only: they are not hyphenated, nor in bold, which some readers type twice.
-    let help = |args: &[&str]| Run::of(&mut on_path(&garden, &bin, args), b"").succeeds();
+    let help = |args: &[&str]| Run::of(&mut on_path(&repo, &bin, args), b"").succeeds();
     help(&["help", "arborist"]).out("128+");
     help(&["arborist", "--help"]).out("128+");
     help(&["arborist", "install-assets", "--help"]).out("129");
@@ -55,59 +55,59 @@ fn git_help_opens_the_page_after_an_install_by_cargo() {
 
 #[test]
 fn every_shell_completes_after_an_install() {
-    let garden = Garden::sprout();
-    garden.arborist(["install-assets"]).succeeds();
+    let repo = TestRepo::new();
+    repo.arborist(["install-assets"]).succeeds();
     for shell in Shell::ALL {
-        let Some(offered) = shell.offers(&garden, "git arborist inst") else { continue };
+        let Some(offered) = shell.offers(&repo, "git arborist inst") else { continue };
         assert!(offered.contains("install-assets"), "{shell:?}: {offered:?}");
-        let Some(offered) = shell.offers(&garden, "git arborist install-assets --only ") else { continue };
+        let Some(offered) = shell.offers(&repo, "git arborist install-assets --only ") else { continue };
         assert!(offered.contains("zsh"), "{shell:?}: {offered:?}");
     }
 }
 
 #[test]
 fn what_would_not_be_found_is_said_with_the_line_that_helps() {
-    let garden = Garden::sprout();
-    let man = garden.home().join(".local/share/man");
-    let said = garden.arborist(["install-assets"]).succeeds();
+    let repo = TestRepo::new();
+    let man = repo.home().join(".local/share/man");
+    let said = repo.arborist(["install-assets"]).succeeds();
     if is_installed("man") {
         said.err(&format!("export MANPATH=\"{}:\"", man.display()));
     }
-    let zshrc = garden.home().join(".zshrc");
+    let zshrc = repo.home().join(".zshrc");
     if is_installed("zsh") {
-        garden.arborist(["install-assets"]).succeeds().err("fpath=(");
+        repo.arborist(["install-assets"]).succeeds().err("fpath=(");
         fs::write(zshrc, "fpath+=~/.local/share/zsh/site-functions\n").expect("a profile");
-        garden.arborist(["install-assets"]).succeeds().never("fpath=(");
+        repo.arborist(["install-assets"]).succeeds().never("fpath=(");
     }
-    garden.arborist(["install-assets", "--quiet"]).succeeds().silent().never("hint");
+    repo.arborist(["install-assets", "--quiet"]).succeeds().silent().never("hint");
 }
 
 #[test]
 fn installing_twice_changes_nothing_and_uninstalling_leaves_nothing() {
-    let garden = Garden::sprout();
-    garden.arborist(["install-assets"]).succeeds().out("wrote").never("unchanged");
-    garden.arborist(["install-assets"]).succeeds().out("unchanged").never("wrote");
-    garden.arborist(["install-assets", "--uninstall", "--dry-run"]).succeeds().out("would remove");
-    assert!(has(&garden, PAGE) && has(&garden, BASH) && has(&garden, FISH));
-    garden.arborist(["install-assets", "--uninstall"]).succeeds().out("removed");
-    assert!(!has(&garden, PAGE) && !has(&garden, BASH) && !has(&garden, FISH));
-    garden.arborist(["install-assets", "--uninstall"]).succeeds().silent();
+    let repo = TestRepo::new();
+    repo.arborist(["install-assets"]).succeeds().out("wrote").never("unchanged");
+    repo.arborist(["install-assets"]).succeeds().out("unchanged").never("wrote");
+    repo.arborist(["install-assets", "--uninstall", "--dry-run"]).succeeds().out("would remove");
+    assert!(has(&repo, PAGE) && has(&repo, BASH) && has(&repo, FISH));
+    repo.arborist(["install-assets", "--uninstall"]).succeeds().out("removed");
+    assert!(!has(&repo, PAGE) && !has(&repo, BASH) && !has(&repo, FISH));
+    repo.arborist(["install-assets", "--uninstall"]).succeeds().silent();
 }
 
 #[test]
 fn a_rehearsal_writes_nothing_and_only_limits_what_is_written() {
-    let garden = Garden::sprout();
-    garden.arborist(["install-assets", "--dry-run"]).succeeds().out("would write");
-    assert!(!has(&garden, ".local") && !has(&garden, ".config"));
-    garden.arborist(["install-assets", "--only", "bash", "--only", "man"]).succeeds().never("fish");
-    assert!(has(&garden, PAGE) && has(&garden, BASH) && !has(&garden, ".config"));
-    garden.arborist(["install-assets", "--only", "tcsh"]).exits(129).err("tcsh");
+    let repo = TestRepo::new();
+    repo.arborist(["install-assets", "--dry-run"]).succeeds().out("would write");
+    assert!(!has(&repo, ".local") && !has(&repo, ".config"));
+    repo.arborist(["install-assets", "--only", "bash", "--only", "man"]).succeeds().never("fish");
+    assert!(has(&repo, PAGE) && has(&repo, BASH) && !has(&repo, ".config"));
+    repo.arborist(["install-assets", "--only", "tcsh"]).exits(129).err("tcsh");
 }
 
 #[test]
 fn a_prefix_gets_the_layout_of_distributions() {
-    let garden = Garden::sprout();
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = TestRepo::new();
+    let mut command = repo.command("git", &repo.path(""));
     let run =
         Run::of(command.args(["arborist", "install-assets", "--prefix", "pkg"]).env_remove("HOME"), b"");
     run.succeeds().never("hint");
@@ -119,75 +119,75 @@ fn a_prefix_gets_the_layout_of_distributions() {
         "fish/vendor_completions.d/git-arborist.fish",
         "fish/vendor_conf.d/git-arborist.fish",
     ] {
-        assert!(garden.path("pkg/share").join(file).is_file(), "{file}");
+        assert!(repo.path("pkg/share").join(file).is_file(), "{file}");
     }
 }
 
 #[test]
 fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
-    let garden = Garden::sprout();
-    garden.write("../home/.config/fish/completions/git-arborist.fish", "# mine\n");
-    garden.arborist(["install-assets"]).exits(1).err("it is not ours").err("--force").silent();
-    assert!(!has(&garden, PAGE));
-    garden.arborist(["install-assets", "--uninstall"]).succeeds().silent();
-    assert!(has(&garden, FISH));
-    garden.arborist(["install-assets", "--force"]).succeeds();
-    garden.arborist(["install-assets", "--uninstall"]).succeeds();
-    assert!(!has(&garden, FISH));
+    let repo = TestRepo::new();
+    repo.write("../home/.config/fish/completions/git-arborist.fish", "# mine\n");
+    repo.arborist(["install-assets"]).exits(1).err("it is not ours").err("--force").silent();
+    assert!(!has(&repo, PAGE));
+    repo.arborist(["install-assets", "--uninstall"]).succeeds().silent();
+    assert!(has(&repo, FISH));
+    repo.arborist(["install-assets", "--force"]).succeeds();
+    repo.arborist(["install-assets", "--uninstall"]).succeeds();
+    assert!(!has(&repo, FISH));
 }
 
 #[test]
 fn a_file_of_ours_that_was_changed_is_updated_but_not_removed() {
-    let garden = Garden::sprout();
-    garden.arborist(["install-assets"]).succeeds();
-    let file = garden.home().join(BASH);
+    let repo = TestRepo::new();
+    repo.arborist(["install-assets"]).succeeds();
+    let file = repo.home().join(BASH);
     let text = fs::read_to_string(&file).expect("a file");
     fs::write(&file, format!("{text}# by hand\n")).expect("a file");
-    garden.arborist(["install-assets", "--uninstall"]).exits(1).err("it was changed");
-    assert!(has(&garden, BASH) && !has(&garden, PAGE));
-    garden.arborist(["install-assets"]).succeeds();
+    repo.arborist(["install-assets", "--uninstall"]).exits(1).err("it was changed");
+    assert!(has(&repo, BASH) && !has(&repo, PAGE));
+    repo.arborist(["install-assets"]).succeeds();
     assert_eq!(fs::read_to_string(&file).expect("a file"), text);
 }
 
 #[test]
 fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
-    let garden = Garden::sprout();
-    let outside = garden.root().join("outside");
+    let repo = TestRepo::new();
+    let outside = repo.root().join("outside");
     fs::create_dir_all(&outside).expect("a folder");
-    symlink(&outside, garden.home().join(".config")).expect("a link");
-    garden.arborist(["install-assets"]).exits(1).err("a symbolic link leads to another place");
-    garden.arborist(["install-assets", "--only", "man", "--only", "bash"]).succeeds();
+    symlink(&outside, repo.home().join(".config")).expect("a link");
+    repo.arborist(["install-assets"]).exits(1).err("a symbolic link leads to another place");
+    repo.arborist(["install-assets", "--only", "man", "--only", "bash"]).succeeds();
 
-    let file = garden.home().join(BASH);
+    let file = repo.home().join(BASH);
     fs::rename(&file, outside.join("kept")).expect("a file");
     symlink(outside.join("kept"), &file).expect("a link");
     fs::write(outside.join("kept"), "precious").expect("a file");
-    garden.arborist(["install-assets", "--only", "bash"]).exits(1).err("not a plain file");
-    garden.arborist(["install-assets", "--only", "bash", "--force"]).succeeds();
+    repo.arborist(["install-assets", "--only", "bash"]).exits(1).err("not a plain file");
+    repo.arborist(["install-assets", "--only", "bash", "--force"]).succeeds();
     assert_eq!(fs::read_to_string(outside.join("kept")).expect("a file"), "precious");
     assert!(file.symlink_metadata().expect("a file").is_file());
 }
 
 #[test]
 fn without_a_home_the_error_names_the_way_out() {
-    let garden = Garden::sprout();
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = TestRepo::new();
+    let mut command = repo.command("git", &repo.path(""));
     let run = Run::of(command.args(["arborist", "install-assets"]).env_remove("HOME"), b"");
     run.exits(128).err("HOME is not set").err("--prefix");
 }
 
 #[test]
 fn a_place_that_cannot_be_written_to_is_an_error_with_its_path() {
-    let garden = Garden::sprout();
-    garden.write("pkg", "a file where a folder is needed");
-    garden.arborist(["install-assets", "--prefix", "pkg"]).exits(128).err("could not").err("pkg/share");
+    let repo = TestRepo::new();
+    repo.write("pkg", "a file where a folder is needed");
+    repo.arborist(["install-assets", "--prefix", "pkg"]).exits(128).err("could not").err("pkg/share");
 }
 
 #[test]
 fn folders_that_the_environment_names_are_used() {
-    let garden = Garden::sprout();
-    let at = |name: &str| garden.root().join(name);
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = TestRepo::new();
+    let at = |name: &str| repo.root().join(name);
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "install-assets"]);
     command.env("XDG_DATA_HOME", at("data")).env("XDG_CONFIG_HOME", "relative, so ignored");
     command.env("BASH_COMPLETION_USER_DIR", at("bash"));
@@ -195,5 +195,5 @@ fn folders_that_the_environment_names_are_used() {
     assert!(at("bash/completions/git-arborist").is_file());
     assert!(at("data/man/man5/git-arborist-trailers.5").is_file());
     assert!(at("data/zsh/site-functions/_git-arborist").is_file());
-    assert!(has(&garden, FISH));
+    assert!(has(&repo, FISH));
 }

@@ -2,32 +2,32 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 a\n- [ ] T002 b\n";
 /// Writes a file of the task's name.
 const WORKER: &str =
     "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
 
-fn garden() -> Garden {
-    let garden = Garden::planned("tasks.md", PLAN, WORKER);
-    garden.write(".gitignore", "deps/\n");
-    garden.commit("ignore\n");
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
+    repo.write(".gitignore", "deps/\n");
+    repo.commit("ignore\n");
+    repo
 }
 
 /// A test command that counts how often it runs, and then does this.
-fn counted(garden: &Garden, command: &str) -> String {
-    format!("echo run >> '{}/runs'; {command}", garden.root().display())
+fn counted(repo: &TestRepo, command: &str) -> String {
+    format!("echo run >> '{}/runs'; {command}", repo.root().display())
 }
 
-fn runs(garden: &Garden) -> usize {
-    fs::read_to_string(garden.root().join("runs")).map_or(0, |text| text.lines().count())
+fn runs(repo: &TestRepo) -> usize {
+    fs::read_to_string(repo.root().join("runs")).map_or(0, |text| text.lines().count())
 }
 
 /// What `pytest` would print of these tests.
-fn suite(garden: &Garden) -> String {
-    garden.write_script(
+fn suite(repo: &TestRepo) -> String {
+    repo.write_script(
         "suite.sh",
         "failed=0; passed=0\n\
          for test in tests/*; do if sh \"$test\" >/dev/null 2>&1; then passed=$((passed+1));\n\
@@ -42,12 +42,12 @@ fn suite(garden: &Garden) -> String {
 fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
     for jobs in ["1", "2"] {
         for command in ["echo the roof leaks; false", "no-such-program-here", "exit 127"] {
-            let garden = garden();
-            let head = garden.git(["rev-parse", "HEAD"]).answer();
-            let command = counted(&garden, command);
-            garden.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1).shows();
-            assert_eq!((garden.calls(), runs(&garden)), (0, 1), "{jobs} {command}");
-            assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head, "nothing is written");
+            let repo = repo();
+            let head = repo.git(["rev-parse", "HEAD"]).answer();
+            let command = counted(&repo, command);
+            repo.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1).shows();
+            assert_eq!((repo.calls(), runs(&repo)), (0, 1), "{jobs} {command}");
+            assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), head, "nothing is written");
         }
     }
 }
@@ -55,49 +55,49 @@ fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
 #[test]
 fn one_task_alone_has_a_baseline_too() {
     for args in [&["garden", "T001"][..], &["garden", "-m", "do it"]] {
-        let garden = garden();
-        garden.arborist([args, &["--test-command", "false"]].concat()).exits(1);
-        assert_eq!(garden.calls(), 0);
+        let repo = repo();
+        repo.arborist([args, &["--test-command", "false"]].concat()).exits(1);
+        assert_eq!(repo.calls(), 0);
     }
 }
 
 #[test]
 fn it_runs_once_and_not_again_where_tests_have_passed() {
-    let garden = garden();
-    let command = counted(&garden, "true");
-    garden.arborist(["garden", "T001", "--test-command", &command]).succeeds();
-    assert_eq!(runs(&garden), 2, "the baseline and the task");
-    garden.arborist(["garden", "T002", "--test-command", &command]).succeeds();
-    assert_eq!(runs(&garden), 3, "the task");
-    garden.arborist(["gardener", "--new-run", "--test-command", &command]).succeeds();
-    assert_eq!(runs(&garden), 5, "two tasks: the last commit has passed its tests");
+    let repo = repo();
+    let command = counted(&repo, "true");
+    repo.arborist(["garden", "T001", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&repo), 2, "the baseline and the task");
+    repo.arborist(["garden", "T002", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&repo), 3, "the task");
+    repo.arborist(["gardener", "--new-run", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&repo), 5, "two tasks: the last commit has passed its tests");
 }
 
 #[test]
 fn a_task_that_is_under_way_is_no_baseline() {
-    let garden = garden();
-    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x >> bad.txt ;; esac");
+    let repo = repo();
+    repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x >> bad.txt ;; esac");
     let command = "! test -e bad.txt";
     let run = ["gardener", "--max-retries", "2", "--test-command", command];
-    garden.arborist(run).exits(1);
-    assert_eq!(garden.calls(), 2, "two attempts");
-    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) rm -f bad.txt; echo $ARBORIST_TASK > $ARBORIST_TASK.txt ;; esac");
-    garden.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
+    repo.arborist(run).exits(1);
+    assert_eq!(repo.calls(), 2, "two attempts");
+    repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) rm -f bad.txt; echo $ARBORIST_TASK > $ARBORIST_TASK.txt ;; esac");
+    repo.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
 }
 
 #[test]
 fn what_the_user_commits_in_between_is_tested_first() {
-    let garden = garden();
+    let repo = repo();
     let command = "! test -e broken.txt";
-    garden.arborist(["garden", "T001", "--test-command", command]).succeeds();
-    let calls = garden.calls();
-    garden.write("broken.txt", "");
-    garden.commit("break it\n");
-    garden.arborist(["garden", "T002", "--test-command", command]).exits(1);
-    assert_eq!(garden.calls(), calls);
-    garden.git(["rm", "-q", "broken.txt"]).succeeds();
-    garden.git(["commit", "-qm", "mend it"]).succeeds();
-    garden.arborist(["garden", "T002", "--test-command", command]).succeeds();
+    repo.arborist(["garden", "T001", "--test-command", command]).succeeds();
+    let calls = repo.calls();
+    repo.write("broken.txt", "");
+    repo.commit("break it\n");
+    repo.arborist(["garden", "T002", "--test-command", command]).exits(1);
+    assert_eq!(repo.calls(), calls);
+    repo.git(["rm", "-q", "broken.txt"]).succeeds();
+    repo.git(["commit", "-qm", "mend it"]).succeeds();
+    repo.arborist(["garden", "T002", "--test-command", command]).succeeds();
 }
 
 #[test]
@@ -107,99 +107,99 @@ fn a_repository_without_tests_yet_goes_on() {
         ("npm test", "package.json"),
         ("echo 'no tests ran in 0.01s'; test -e T001.txt || exit 5", "no tests"),
     ] {
-        let garden = garden();
+        let repo = repo();
         for program in ["cargo", "npm"] {
-            garden.plant(program, "#!/bin/sh\ntest -e T001.txt || { echo 'no project' >&2; exit 101; }\n");
+            repo.plant(program, "#!/bin/sh\ntest -e T001.txt || { echo 'no project' >&2; exit 101; }\n");
         }
-        let said = garden.arborist(["gardener", "--test-command", command]).succeeds();
+        let said = repo.arborist(["gardener", "--test-command", command]).succeeds();
         assert!(said.stderr().contains(finds), "{}", said.stderr());
     }
 }
 
 #[test]
 fn with_allow_red_the_run_goes_on_and_the_exit_code_decides() {
-    let garden = garden();
+    let repo = repo();
     let command = "test -e T001.txt";
-    garden.arborist(["garden", "T001", "--test-command", command, "--allow-red"]).succeeds();
-    let garden = self::garden();
-    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    garden.arborist(["garden", "T001", "--test-command", command]).succeeds();
+    repo.arborist(["garden", "T001", "--test-command", command, "--allow-red"]).succeeds();
+    let repo = self::repo();
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(["garden", "T001", "--test-command", command]).succeeds();
 }
 
 #[test]
 fn with_allow_red_only_newly_red_tests_count_where_they_can_be_read() {
     for jobs in ["1", "2"] {
-        let garden = garden();
-        garden.write("tests/old", "false");
-        garden.write("tests/good", "true");
-        let command = suite(&garden);
-        garden.commit("tests\n");
-        garden.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1);
-        assert_eq!(garden.calls(), 0);
+        let repo = repo();
+        repo.write("tests/old", "false");
+        repo.write("tests/good", "true");
+        let command = suite(&repo);
+        repo.commit("tests\n");
+        repo.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1);
+        assert_eq!(repo.calls(), 0);
         // The second task breaks a test that was good.
-        garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T001 || echo false > tests/good ;; esac");
+        repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T001 || echo false > tests/good ;; esac");
         let run = ["gardener", "--jobs", jobs, "--max-retries", "1", "--test-command", &command];
-        garden.arborist([&run[..], &["--allow-red"]].concat()).exits(1);
-        let states = garden.arborist(["state"]).stdout();
+        repo.arborist([&run[..], &["--allow-red"]].concat()).exits(1);
+        let states = repo.arborist(["state"]).stdout();
         assert!(states.contains("1 complete") || states.contains("complete"), "{states}");
-        garden.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
+        repo.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
         let document: serde_json::Value =
-            serde_json::from_str(&garden.arborist(["state", "--json"]).stdout()).unwrap();
+            serde_json::from_str(&repo.arborist(["state", "--json"]).stdout()).unwrap();
         let state = |id: &str| {
             let tasks = document["tasks"].as_array().unwrap();
             tasks.iter().find(|task| task["id"] == id).unwrap()["state"].as_str().unwrap().to_owned()
         };
         assert_eq!((state("T001"), state("T002")), ("complete".to_owned(), "failed".to_owned()));
         // What was red before is known from history: the next call needs no flag.
-        garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo true > tests/good; echo y > $ARBORIST_TASK.txt ;; esac");
-        garden.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
+        repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo true > tests/good; echo y > $ARBORIST_TASK.txt ;; esac");
+        repo.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
     }
 }
 
 #[test]
 fn a_lane_without_its_dependencies_costs_no_attempt() {
-    let garden = garden();
-    garden.write("deps/lib", "installed here only");
+    let repo = repo();
+    repo.write("deps/lib", "installed here only");
     let command = "test -e deps/lib";
-    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).shows();
-    assert_eq!(garden.calls(), 0);
-    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).shows();
+    assert_eq!(repo.calls(), 0);
+    repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--test-command", command]).succeeds();
 }
 
 #[test]
 fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
-    let garden = garden();
-    garden.write("deps/lib", "installed here only");
-    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    let repo = repo();
+    repo.write("deps/lib", "installed here only");
+    repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
     let command = "test -e deps/lib";
-    garden.arborist(["gardener", "--isolate", "--only", "T001", "--test-command", command]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--only", "T001", "--test-command", command]).succeeds();
     // Another machine, on which nothing is installed: the history says that tests passed, so there is no baseline.
-    garden.git(["config", "--unset", "arborist.worktree.copy"]).succeeds();
-    fs::remove_dir_all(garden.path("../repo.arborist")).unwrap();
-    garden.git(["worktree", "prune"]).succeeds();
-    garden.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).shows();
-    let log = garden.git(["log", "--all", "--format=%s"]).answer();
+    repo.git(["config", "--unset", "arborist.worktree.copy"]).succeeds();
+    fs::remove_dir_all(repo.path("../repo.arborist")).unwrap();
+    repo.git(["worktree", "prune"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).shows();
+    let log = repo.git(["log", "--all", "--format=%s"]).answer();
     assert!(!log.contains("@T002@test-fail"), "{log}");
-    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
-    garden.arborist(["gardener", "--isolate", "--test-command", command]).succeeds();
+    repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--test-command", command]).succeeds();
     let log =
-        garden.git(["log", "--format=%(trailers:key=Arborist-Retry,valueonly,separator=)", "--grep=@T002@"]);
+        repo.git(["log", "--format=%(trailers:key=Arborist-Retry,valueonly,separator=)", "--grep=@T002@"]);
     assert!(log.answer().lines().all(|retry| retry.is_empty() || retry == "0"), "one attempt");
 }
 
 #[test]
 fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
     for place in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let garden = garden();
-        let first = counted(&garden, "true");
-        garden.arborist(["garden", "T001", "--test-command", &first]).succeeds();
-        let (calls, before) = (garden.calls(), runs(&garden));
-        let main = garden.git(["rev-parse", "main"]).answer();
-        let other = counted(&garden, "exit 7");
-        garden.arborist(place.iter().chain(&["--test-command", &other])).exits(1).shows();
-        assert_eq!((garden.calls(), runs(&garden)), (calls, before + 1), "{place:?}: nobody is paid");
-        assert_eq!(garden.git(["rev-parse", "main"]).answer(), main, "{place:?}");
-        garden.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
+        let repo = repo();
+        let first = counted(&repo, "true");
+        repo.arborist(["garden", "T001", "--test-command", &first]).succeeds();
+        let (calls, before) = (repo.calls(), runs(&repo));
+        let main = repo.git(["rev-parse", "main"]).answer();
+        let other = counted(&repo, "exit 7");
+        repo.arborist(place.iter().chain(&["--test-command", &other])).exits(1).shows();
+        assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "{place:?}: nobody is paid");
+        assert_eq!(repo.git(["rev-parse", "main"]).answer(), main, "{place:?}");
+        repo.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
     }
 }

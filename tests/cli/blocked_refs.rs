@@ -2,52 +2,52 @@
 
 use std::fs;
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
-use crate::orchard::Orchard;
+use crate::queue_repo::QueueRepo;
 
 /// A run of one task whose agent does this once. The user has a tag among the packed refs.
-fn run(deed: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 one\n");
-    garden.commit("a plan\n");
-    garden.git(["tag", "mine"]).succeeds();
-    garden.git(["pack-refs", "--all"]).succeeds();
-    garden.agent(&format!(
+fn run(deed: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    repo.git(["tag", "mine"]).succeeds();
+    repo.git(["pack-refs", "--all"]).succeeds();
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo one > one.txt
 if [ ! -e \"$ROOT/once\" ]; then touch \"$ROOT/once\"; {deed}
 fi
 echo done"
     ));
-    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
-    let subjects = garden.git(["log", "--format=%s", "main"]).answer();
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    let subjects = repo.git(["log", "--format=%s", "main"]).answer();
     assert!(subjects.contains("@T001@implement-fail") && subjects.contains("@T001@complete"), "{subjects}");
-    assert_eq!(garden.git(["rev-parse", "--symbolic-full-name", "HEAD"]).answer(), "refs/heads/main");
-    garden.git(["rev-parse", "--verify", "refs/tags/mine"]).succeeds();
-    garden.git(["status"]).succeeds();
-    garden
+    assert_eq!(repo.git(["rev-parse", "--symbolic-full-name", "HEAD"]).answer(), "refs/heads/main");
+    repo.git(["rev-parse", "--verify", "refs/tags/mine"]).succeeds();
+    repo.git(["status"]).succeeds();
+    repo
 }
 
 #[test]
 fn a_folder_in_the_place_of_the_branch_is_moved_away() {
-    let garden = run(
+    let repo = run(
         "h=$(git rev-parse HEAD); rm -f .git/refs/heads/main; mkdir -p .git/refs/heads/main/x; echo $h > .git/refs/heads/main/x/y",
     );
-    assert!(garden.path(".git/replaced.1/x/y").exists());
+    assert!(repo.path(".git/replaced.1/x/y").exists());
 }
 
 #[test]
 fn a_line_that_git_cannot_read_is_taken_out_of_the_packed_refs() {
-    let garden = run("echo zzz bad line >> .git/packed-refs");
-    assert!(!garden.read(".git/packed-refs").contains("zzz"));
-    assert!(garden.read(".git/replaced.1").contains("zzz"));
+    let repo = run("echo zzz bad line >> .git/packed-refs");
+    assert!(!repo.read(".git/packed-refs").contains("zzz"));
+    assert!(repo.read(".git/replaced.1").contains("zzz"));
 }
 
 #[test]
 fn packed_refs_that_are_out_of_order_or_gone_are_put_back() {
-    let garden = run("echo \"$(git rev-parse HEAD) refs/heads/aaa\" >> .git/packed-refs");
-    garden.git(["rev-parse", "--verify", "refs/heads/aaa"]).succeeds();
+    let repo = run("echo \"$(git rev-parse HEAD) refs/heads/aaa\" >> .git/packed-refs");
+    repo.git(["rev-parse", "--verify", "refs/heads/aaa"]).succeeds();
     run("h=$(git rev-parse HEAD); echo $h > .git/refs/heads/main; rm .git/packed-refs");
 }
 
@@ -58,7 +58,7 @@ fn a_branch_that_leads_nowhere_is_put_back_where_an_older_value_is_packed() {
 
 #[test]
 fn a_git_that_waits_at_a_named_pipe_in_the_place_of_an_object_is_started_again() {
-    let orchard = Orchard::grown(&["T1"]);
+    let queue_repo = QueueRepo::with_finished(&["T1"]);
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     let script = r#"#!/bin/sh
@@ -73,14 +73,14 @@ mkfifo "$root/queue"; mv "$file" "$root/true"; mv "$root/queue" "$file"
 mv "$root/true" "$file"; touch "$root/waited" ) > /dev/null 2>&1 &
 exec "$git" "$@"
 "#;
-    let root = orchard.root().display().to_string();
-    orchard.plant("git", &script.replace("GIT'", &format!("{}'", git.display())).replace("ROOT", &root));
+    let root = queue_repo.root().display().to_string();
+    queue_repo.plant("git", &script.replace("GIT'", &format!("{}'", git.display())).replace("ROOT", &root));
     if !std::path::Path::new("/proc/self/wchan").exists() {
         eprintln!("skipped: the system does not tell what a process waits for");
         return;
     }
-    let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+    let mut command = queue_repo.command("git-arborist-merge", &queue_repo.path(""));
     Run::of(command.args(["T1", "--scope", "main"]), b"").succeeds();
-    assert!(fs::exists(orchard.root().join("waited")).unwrap());
-    assert!(orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("T1.txt"));
+    assert!(fs::exists(queue_repo.root().join("waited")).unwrap());
+    assert!(queue_repo.git(["ls-tree", "--name-only", "main"]).answer().contains("T1.txt"));
 }

@@ -2,38 +2,38 @@
 
 use std::fs;
 
-use crate::compost::{Compost, find};
+use crate::cleanup_repo::{CleanupRepo, find};
 
 const NOW: &[&str] = &["--older-than", "0"];
 const WEEK: i64 = 8 * 86_400;
 
 #[test]
 fn a_landed_branch_goes_and_what_is_nowhere_else_stays() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.branch("T2", "t2.txt", "2");
-    compost.land("T1");
-    let said = compost.cleanup(NOW).succeeds();
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.branch("T2", "t2.txt", "2");
+    repo.land("T1");
+    let said = repo.cleanup(NOW).succeeds();
     let said = said.shows();
     let said = said.shows();
     assert!(said.stdout().starts_with("Removed:\n"), "{}", said.stdout());
-    assert!(!compost.has("T1") && compost.has("T2"));
-    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
+    assert!(!repo.has("T1") && repo.has("T2"));
+    assert_eq!(repo.refs("refs/arborist/saved"), [""; 0]);
 }
 
 #[test]
 fn a_plan_is_shown_and_nothing_is_done() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.land("T1");
-    let path = compost.worktree("T2");
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    let path = repo.worktree("T2");
     fs::write(path.join("new"), "new").unwrap();
-    let before = compost.everything();
-    let said = compost.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
+    let before = repo.everything();
+    let said = repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
     said.shows();
-    assert_eq!(compost.everything(), before);
-    let planned = compost.report(&["--older-than", "0", "--dry-run"]);
-    let done = compost.report(NOW);
+    assert_eq!(repo.everything(), before);
+    let planned = repo.report(&["--older-than", "0", "--dry-run"]);
+    let done = repo.report(NOW);
     let strip = |report: &serde_json::Value| -> Vec<String> {
         let items = report["items"].as_array().unwrap().iter();
         items
@@ -47,53 +47,51 @@ fn a_plan_is_shown_and_nothing_is_done() {
 
 #[test]
 fn what_is_younger_than_the_age_stays() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.land("T1");
-    assert_eq!(compost.verdict(&[], "branch", "main/T1"), ("keep".into(), "younger than 7d".into()));
-    compost.age(WEEK);
-    assert_eq!(compost.verdict(&["--older-than", "2w"], "branch", "main/T1").1, "younger than 2w");
-    assert_eq!(compost.verdict(&["--older-than", "12h"], "branch", "main/T1").0, "remove");
-    compost.cleanup(&[]).succeeds().shows();
-    assert!(!compost.has("T1"));
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    assert_eq!(repo.verdict(&[], "branch", "main/T1"), ("keep".into(), "younger than 7d".into()));
+    repo.age(WEEK);
+    assert_eq!(repo.verdict(&["--older-than", "2w"], "branch", "main/T1").1, "younger than 2w");
+    assert_eq!(repo.verdict(&["--older-than", "12h"], "branch", "main/T1").0, "remove");
+    repo.cleanup(&[]).succeeds().shows();
+    assert!(!repo.has("T1"));
 }
 
 #[test]
 fn an_age_that_nobody_understands_is_an_error() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for age in ["7", "soon", "", "-1d"] {
-        let said = compost.cleanup(&[&format!("--older-than={age}")]).exits(129);
+        let said = repo.cleanup(&[&format!("--older-than={age}")]).exits(129);
         said.shows();
     }
-    compost.cleanup(&["--only", "everything"]).exits(129).shows();
-    compost.cleanup(&["T9"]).exits(1).shows();
+    repo.cleanup(&["--only", "everything"]).exits(129).shows();
+    repo.cleanup(&["T9"]).exits(1).shows();
 }
 
 #[test]
 fn it_works_from_a_subfolder_with_a_detached_head_with_git_dir_and_in_a_bare_repository() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.land("T1");
-    compost.git(["checkout", "-q", "--detach"]).succeeds();
-    fs::create_dir_all(compost.path("sub/folder")).unwrap();
-    let bare = compost.root().join("bare.git");
-    compost
-        .git(["clone", "-q", "--mirror", compost.path("").to_str().unwrap(), bare.to_str().unwrap()])
-        .succeeds();
-    compost.arborist_in(&compost.path("sub/folder"), ["cleanup", "--older-than", "0"]).succeeds().shows();
-    assert!(!compost.has("T1"));
-    let mut command = compost.command("git", compost.root());
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    repo.git(["checkout", "-q", "--detach"]).succeeds();
+    fs::create_dir_all(repo.path("sub/folder")).unwrap();
+    let bare = repo.root().join("bare.git");
+    repo.git(["clone", "-q", "--mirror", repo.path("").to_str().unwrap(), bare.to_str().unwrap()]).succeeds();
+    repo.arborist_in(&repo.path("sub/folder"), ["cleanup", "--older-than", "0"]).succeeds().shows();
+    assert!(!repo.has("T1"));
+    let mut command = repo.command("git", repo.root());
     command.env("GIT_DIR", &bare).args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
     arborist_testkit::Run::of(&mut command, b"").succeeds().shows();
-    compost.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().shows();
-    assert_eq!(compost.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer(), "refs/heads/main");
-    compost.arborist_in(&bare, ["cleanup"]).succeeds().shows();
+    repo.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().shows();
+    assert_eq!(repo.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer(), "refs/heads/main");
+    repo.arborist_in(&bare, ["cleanup"]).succeeds().shows();
 }
 
 #[test]
 fn what_others_wrote_is_no_command_to_the_terminal() {
-    let compost = Compost::new();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T1");
     fs::write(path.join("a\u{1b}[2Jb"), "x").unwrap();
-    compost.cleanup(NOW).succeeds().never("\u{1b}[2J").shows();
+    repo.cleanup(NOW).succeeds().never("\u{1b}[2J").shows();
 }

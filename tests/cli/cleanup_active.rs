@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command},
 };
 
-use crate::compost::Compost;
+use crate::cleanup_repo::CleanupRepo;
 use arborist_testkit::TaskCommit;
 
 const ALL: &[&str] = &["--older-than", "0", "--force"];
@@ -29,31 +29,31 @@ impl Drop for Sleeper {
 }
 
 /// A landed task with a worktree that is clean: without more, both would go.
-fn done(task: &str) -> Compost {
-    let compost = Compost::new();
-    compost.branch(task, "t.txt", "t");
-    compost.land(task);
-    compost.worktree(task);
-    compost
+fn done(task: &str) -> CleanupRepo {
+    let repo = CleanupRepo::new();
+    repo.branch(task, "t.txt", "t");
+    repo.land(task);
+    repo.worktree(task);
+    repo
 }
 
 /// That neither goes, for this reason, and that both do without it.
-fn both_stay(compost: &Compost, reason: &str) {
+fn both_stay(repo: &CleanupRepo, reason: &str) {
     for (kind, name) in [("worktree", "T1"), ("branch", "main/T1")] {
-        let (verdict, why) = compost.verdict(ALL, kind, name);
+        let (verdict, why) = repo.verdict(ALL, kind, name);
         assert!(verdict == "keep" && why.contains(reason), "{kind}: {verdict}, {why}");
     }
-    compost.cleanup(ALL).succeeds();
-    assert!(compost.has("T1") && compost.root().join("repo.arborist/T1/a.txt").exists());
+    repo.cleanup(ALL).succeeds();
+    assert!(repo.has("T1") && repo.root().join("repo.arborist/T1/a.txt").exists());
 }
 
-fn both_go(compost: &Compost) {
-    compost.cleanup(ALL).succeeds();
-    assert!(!compost.has("T1") && !compost.root().join("repo.arborist/T1").exists());
+fn both_go(repo: &CleanupRepo) {
+    repo.cleanup(ALL).succeeds();
+    assert!(!repo.has("T1") && !repo.root().join("repo.arborist/T1").exists());
 }
 
-fn locked(compost: &Compost, name: &str) -> fs::File {
-    let path = compost.path(".git/arborist/locks").join(name);
+fn locked(repo: &CleanupRepo, name: &str) -> fs::File {
+    let path = repo.path(".git/arborist/locks").join(name);
     let file = fs::File::options().create(true).append(true).open(path).unwrap();
     file.lock().unwrap();
     file
@@ -61,224 +61,224 @@ fn locked(compost: &Compost, name: &str) -> fs::File {
 
 #[test]
 fn what_a_run_holds_the_lock_of_stays() {
-    let compost = done("T1");
-    let lock = locked(&compost, "run-main");
-    both_stay(&compost, "a run of 'main' is under way");
+    let repo = done("T1");
+    let lock = locked(&repo, "run-main");
+    both_stay(&repo, "a run of 'main' is under way");
     drop(lock);
-    let lock = locked(&compost, "landing-main");
-    both_stay(&compost, "a run of 'main' is under way");
+    let lock = locked(&repo, "landing-main");
+    both_stay(&repo, "a run of 'main' is under way");
     drop(lock);
-    both_go(&compost);
+    both_go(&repo);
 }
 
 #[test]
 fn what_somebody_works_on_stays() {
-    let compost = done("T1");
-    let mut command = compost.command("git-arborist-worktree", &compost.path(""));
+    let repo = done("T1");
+    let mut command = repo.command("git-arborist-worktree", &repo.path(""));
     let mut child =
         command.args(["run", "T1", "--", "sh", "-c", "touch ../../on; sleep 60"]).spawn().unwrap();
-    while !compost.root().join("on").exists() {
+    while !repo.root().join("on").exists() {
         std::thread::yield_now();
     }
-    both_stay(&compost, "");
+    both_stay(&repo, "");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[test]
 fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
-    let compost = done("T1");
+    let repo = done("T1");
     let claim = r#"{"into":"main","holder":{"pid":1,"host":"elsewhere","started":"1","boot":"another"},"since":1739716222,"until":1739716822}"#;
-    let tree = compost.git(["rev-parse", "main^{tree}"]).answer();
-    let commit = compost.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
-    compost.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
-    both_stay(&compost, "its task is claimed");
-    assert_eq!(compost.verdict(ALL, "claim", "main").1, "its task is claimed");
-    compost.wait(601);
-    both_go(&compost);
-    assert_eq!(compost.refs("refs/arborist/claims"), [""; 0]);
+    let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
+    let commit = repo.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
+    repo.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
+    both_stay(&repo, "its task is claimed");
+    assert_eq!(repo.verdict(ALL, "claim", "main").1, "its task is claimed");
+    repo.wait(601);
+    both_go(&repo);
+    assert_eq!(repo.refs("refs/arborist/claims"), [""; 0]);
 }
 
 #[test]
 fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
-    let compost = done("T1");
-    let path = compost.root().join("repo.arborist/T1");
+    let repo = done("T1");
+    let path = repo.root().join("repo.arborist/T1");
     fs::create_dir(path.join("sub")).unwrap();
     let sleeper = Sleeper::in_folder(&path.join("sub"));
-    let (_, why) = compost.verdict(ALL, "worktree", "T1");
+    let (_, why) = repo.verdict(ALL, "worktree", "T1");
     assert_eq!(why, format!("process {} is in it", sleeper.0.id()));
-    compost.cleanup(ALL).succeeds();
-    assert!(path.exists() && compost.has("T1"), "a branch goes only with its worktree");
+    repo.cleanup(ALL).succeeds();
+    assert!(path.exists() && repo.has("T1"), "a branch goes only with its worktree");
     drop(sleeper);
-    let said = compost.arborist_in(&path.join("sub"), ["cleanup", "--older-than", "0"]).succeeds();
+    let said = repo.arborist_in(&path.join("sub"), ["cleanup", "--older-than", "0"]).succeeds();
     said.out("you are in it").out("checked out at T1");
-    assert!(path.exists() && compost.has("T1"));
-    both_go(&compost);
+    assert!(path.exists() && repo.has("T1"));
+    both_go(&repo);
 }
 
 #[test]
 fn a_queued_branch_is_never_deleted() {
-    let compost = done("T1");
-    compost.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
-    compost.git(["update-ref", "refs/arborist/queue/tickets/main/T1", "main"]).succeeds();
-    both_stay(&compost, "it is queued and has not landed");
-    compost.git(["update-ref", "-d", "refs/arborist/queue/tickets/main/T1"]).succeeds();
-    both_go(&compost);
+    let repo = done("T1");
+    repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
+    repo.git(["update-ref", "refs/arborist/queue/tickets/main/T1", "main"]).succeeds();
+    both_stay(&repo, "it is queued and has not landed");
+    repo.git(["update-ref", "-d", "refs/arborist/queue/tickets/main/T1"]).succeeds();
+    both_go(&repo);
 }
 
 #[test]
 fn a_worktree_that_somebody_else_locked_or_made_stays() {
-    let compost = done("T1");
-    let path = compost.root().join("repo.arborist/T1");
+    let repo = done("T1");
+    let path = repo.root().join("repo.arborist/T1");
     let path = path.to_str().unwrap();
-    compost.git(["worktree", "unlock", path]).succeeds();
-    assert_eq!(compost.verdict(ALL, "worktree", "T1").1, "git arborist did not make it");
-    compost.git(["worktree", "lock", "--reason", "a disk of mine", path]).succeeds();
-    assert_eq!(compost.verdict(ALL, "worktree", "T1").1, "somebody else locked it: a disk of mine");
-    compost.cleanup(ALL).succeeds();
-    assert!(Path::new(path).exists() && compost.has("T1"));
+    repo.git(["worktree", "unlock", path]).succeeds();
+    assert_eq!(repo.verdict(ALL, "worktree", "T1").1, "git arborist did not make it");
+    repo.git(["worktree", "lock", "--reason", "a disk of mine", path]).succeeds();
+    assert_eq!(repo.verdict(ALL, "worktree", "T1").1, "somebody else locked it: a disk of mine");
+    repo.cleanup(ALL).succeeds();
+    assert!(Path::new(path).exists() && repo.has("T1"));
 }
 
 #[test]
 fn a_branch_that_is_checked_out_anywhere_stays() {
-    let compost = Compost::new();
-    compost.branch("T1", "t.txt", "t");
-    compost.land("T1");
-    let elsewhere = compost.root().join("mine");
-    compost.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
-    let (verdict, why) = compost.verdict(ALL, "branch", "main/T1");
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t.txt", "t");
+    repo.land("T1");
+    let elsewhere = repo.root().join("mine");
+    repo.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
+    let (verdict, why) = repo.verdict(ALL, "branch", "main/T1");
     assert!(verdict == "keep" && why.starts_with("checked out at ") && why.ends_with("mine"), "{why}");
-    compost.git(["worktree", "remove", elsewhere.to_str().unwrap()]).succeeds();
-    compost.git(["checkout", "-q", "arborist/task/main/T1"]).succeeds();
-    assert_eq!(compost.verdict(ALL, "branch", "main/T1").0, "keep");
-    compost.cleanup(ALL).succeeds();
-    assert!(compost.has("T1"));
+    repo.git(["worktree", "remove", elsewhere.to_str().unwrap()]).succeeds();
+    repo.git(["checkout", "-q", "arborist/task/main/T1"]).succeeds();
+    assert_eq!(repo.verdict(ALL, "branch", "main/T1").0, "keep");
+    repo.cleanup(ALL).succeeds();
+    assert!(repo.has("T1"));
 }
 
 #[test]
 fn a_branch_in_mid_rebase_or_bisect_stays() {
-    let compost = Compost::new();
-    compost.branch("T1", "a.txt", "theirs");
-    compost.write("a.txt", "ours");
-    compost.commit("ours\n");
-    let elsewhere = compost.root().join("mine");
-    compost.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
-    compost.git_in(&elsewhere, ["rebase", "-q", "main"]).exits(1);
-    assert_eq!(compost.verdict(ALL, "branch", "main/T1").1, "in the middle of a rebase");
-    compost.cleanup(ALL).succeeds();
-    assert!(compost.has("T1"));
-    compost.git_in(&elsewhere, ["rebase", "--abort"]).succeeds();
-    compost.git_in(&elsewhere, ["bisect", "start", "HEAD", "HEAD~1"]).succeeds();
-    compost.git_in(&elsewhere, ["checkout", "-q", "--detach"]).succeeds();
-    assert_eq!(compost.verdict(ALL, "branch", "main/T1").1, "in the middle of a bisect");
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "a.txt", "theirs");
+    repo.write("a.txt", "ours");
+    repo.commit("ours\n");
+    let elsewhere = repo.root().join("mine");
+    repo.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
+    repo.git_in(&elsewhere, ["rebase", "-q", "main"]).exits(1);
+    assert_eq!(repo.verdict(ALL, "branch", "main/T1").1, "in the middle of a rebase");
+    repo.cleanup(ALL).succeeds();
+    assert!(repo.has("T1"));
+    repo.git_in(&elsewhere, ["rebase", "--abort"]).succeeds();
+    repo.git_in(&elsewhere, ["bisect", "start", "HEAD", "HEAD~1"]).succeeds();
+    repo.git_in(&elsewhere, ["checkout", "-q", "--detach"]).succeeds();
+    assert_eq!(repo.verdict(ALL, "branch", "main/T1").1, "in the middle of a bisect");
 }
 
 #[test]
 fn a_branch_whose_remote_lacks_something_stays() {
-    let compost = Compost::new();
-    let remote = compost.root().join("remote.git");
-    compost.git(["init", "-q", "--bare", remote.to_str().unwrap()]).succeeds();
-    compost.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
-    compost.branch("T1", "t.txt", "t");
-    compost.git(["push", "-q", "-u", "origin", "arborist/task/main/T1"]).succeeds();
-    let tip = compost.commit_on("arborist/task/main/T1", "u.txt", "u", "more\n");
-    compost.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
-    compost.land("T1");
-    let (verdict, why) = compost.verdict(ALL, "branch", "main/T1");
+    let repo = CleanupRepo::new();
+    let remote = repo.root().join("remote.git");
+    repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]).succeeds();
+    repo.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
+    repo.branch("T1", "t.txt", "t");
+    repo.git(["push", "-q", "-u", "origin", "arborist/task/main/T1"]).succeeds();
+    let tip = repo.commit_on("arborist/task/main/T1", "u.txt", "u", "more\n");
+    repo.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
+    repo.land("T1");
+    let (verdict, why) = repo.verdict(ALL, "branch", "main/T1");
     assert_eq!(
         (verdict.as_str(), why.as_str()),
         ("keep", "not all of it is pushed to origin/arborist/task/main/T1")
     );
-    compost.git(["push", "-q", "origin", "arborist/task/main/T1"]).succeeds();
-    compost.cleanup(ALL).succeeds();
-    assert!(!compost.has("T1"));
+    repo.git(["push", "-q", "origin", "arborist/task/main/T1"]).succeeds();
+    repo.cleanup(ALL).succeeds();
+    assert!(!repo.has("T1"));
     assert!(
-        !compost.read(".git/config").contains("branch \"arborist/task/main/T1\""),
+        !repo.read(".git/config").contains("branch \"arborist/task/main/T1\""),
         "nor what was configured for it"
     );
 }
 
 #[test]
 fn what_belongs_to_a_session_that_rests_stays() {
-    let compost = done("T1");
-    compost.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
-    both_stay(&compost, "its session is paused");
-    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    both_go(&compost);
+    let repo = done("T1");
+    repo.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
+    both_stay(&repo, "its session is paused");
+    repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    both_go(&repo);
 }
 
 #[test]
 fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
-    let compost = Compost::new();
-    let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
-    compost.session_branch("arborist/gardener/s7", &tip);
-    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"pause","why":"lunch""#);
-    assert_eq!(compost.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
-    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
-    assert_eq!(compost.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
-    let path = compost.root().join("repo.arborist/session-s7");
+    let repo = CleanupRepo::new();
+    let tip = repo.commit_on("main", "s.txt", "s", "work of a session\n");
+    repo.session_branch("arborist/gardener/s7", &tip);
+    repo.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"pause","why":"lunch""#);
+    assert_eq!(repo.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
+    repo.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
+    assert_eq!(repo.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
+    let path = repo.root().join("repo.arborist/session-s7");
     let place = path.to_str().unwrap();
     let add =
         ["worktree", "add", "-q", "--lock", "--reason", "arborist session", place, "arborist/gardener/s7"];
-    compost.git(add).succeeds();
+    repo.git(add).succeeds();
     fs::write(path.join("new"), "new").unwrap();
-    compost.age(8 * 86_400);
-    let said = compost.cleanup(&["s7"]).succeeds();
+    repo.age(8 * 86_400);
+    let said = repo.cleanup(&["s7"]).succeeds();
     said.out("not committed: new")
         .out("checked out at session-s7")
         .out("the branch of its session is still there");
     fs::remove_file(path.join("new")).unwrap();
-    compost.cleanup(&["s7"]).succeeds().out("is saved first");
+    repo.cleanup(&["s7"]).succeeds().out("is saved first");
     assert!(!path.exists());
-    assert_eq!(compost.refs("refs/heads/arborist"), [""; 0]);
-    assert_eq!(compost.refs("refs/arborist/sessions").len(), 1, "its records have a limit of their own");
-    compost.cleanup(&["restore", "arborist%2Fgardener%2Fs7"]).succeeds();
-    assert_eq!(compost.git(["rev-parse", "arborist/gardener/s7"]).answer(), tip);
-    compost.git(["update-ref", "-d", "refs/heads/arborist/gardener/s7"]).succeeds();
-    compost.git(["config", "arborist.cleanup.keep-records", "1w"]).succeeds();
-    compost.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
-    assert_eq!(compost.refs("refs/arborist/sessions"), [""; 0]);
-    compost.cleanup(&["restore", "sessions/s7"]).succeeds().out("'refs/arborist/sessions/s7' is at");
+    assert_eq!(repo.refs("refs/heads/arborist"), [""; 0]);
+    assert_eq!(repo.refs("refs/arborist/sessions").len(), 1, "its records have a limit of their own");
+    repo.cleanup(&["restore", "arborist%2Fgardener%2Fs7"]).succeeds();
+    assert_eq!(repo.git(["rev-parse", "arborist/gardener/s7"]).answer(), tip);
+    repo.git(["update-ref", "-d", "refs/heads/arborist/gardener/s7"]).succeeds();
+    repo.git(["config", "arborist.cleanup.keep-records", "1w"]).succeeds();
+    repo.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
+    assert_eq!(repo.refs("refs/arborist/sessions"), [""; 0]);
+    repo.cleanup(&["restore", "sessions/s7"]).succeeds().out("'refs/arborist/sessions/s7' is at");
 }
 
 #[test]
 fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
-    let compost = Compost::new();
-    let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
-    compost.git(["config", "arborist.workspace.repos.repo.path", "."]).succeeds();
-    compost.git(["config", "arborist.workspace.repos.repo.branch-prefix", "bots/"]).succeeds();
+    let repo = CleanupRepo::new();
+    let tip = repo.commit_on("main", "s.txt", "s", "work of a session\n");
+    repo.git(["config", "arborist.workspace.repos.repo.path", "."]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.repo.branch-prefix", "bots/"]).succeeds();
     let resumed = format!(r#""kind":"resume","turn":null,"commit":"{tip}""#);
     for (session, driver) in [("s8", "run"), ("s9", "other")] {
         let branch = format!("bots/gardener/{session}");
-        let tip = compost.commit_on("main", session, session, "work of a session\n");
-        compost.session_branch(&branch, &tip);
-        compost.git(["update-ref", &format!("refs/remotes/origin/{branch}"), &tip]).succeeds();
-        compost.session(session, (&branch, driver), &resumed);
+        let tip = repo.commit_on("main", session, session, "work of a session\n");
+        repo.session_branch(&branch, &tip);
+        repo.git(["update-ref", &format!("refs/remotes/origin/{branch}"), &tip]).succeeds();
+        repo.session(session, (&branch, driver), &resumed);
     }
-    let (verdict, why) = compost.verdict(ALL, "session", "bots/gardener/s8");
+    let (verdict, why) = repo.verdict(ALL, "session", "bots/gardener/s8");
     assert_eq!(
         (verdict.as_str(), why.as_str()),
         ("save", "is saved first"),
         "whatever its prefix is, and though it was pushed"
     );
-    compost.cleanup(ALL).succeeds();
-    assert_eq!(compost.refs("refs/heads/bots"), ["refs/heads/bots/gardener/s9"]);
-    assert_eq!(compost.refs("refs/arborist/saved").len(), 1);
+    repo.cleanup(ALL).succeeds();
+    assert_eq!(repo.refs("refs/heads/bots"), ["refs/heads/bots/gardener/s9"]);
+    assert_eq!(repo.refs("refs/arborist/saved").len(), 1);
 }
 
 #[test]
 fn the_branch_that_a_session_works_on_is_not_the_branch_of_a_session() {
-    let compost = Compost::new();
-    compost.git(["checkout", "-q", "-b", "feature"]).succeeds();
-    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    compost.cleanup(ALL).succeeds();
-    assert_eq!(compost.refs("refs/heads"), ["refs/heads/feature", "refs/heads/main"]);
+    let repo = CleanupRepo::new();
+    repo.git(["checkout", "-q", "-b", "feature"]).succeeds();
+    repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    repo.cleanup(ALL).succeeds();
+    assert_eq!(repo.refs("refs/heads"), ["refs/heads/feature", "refs/heads/main"]);
 }
 
 #[test]
 fn what_cannot_be_found_out_counts_as_in_use() {
-    let compost = done("T1");
-    let locks = compost.path(".git/arborist/locks");
+    let repo = done("T1");
+    let locks = repo.path(".git/arborist/locks");
     let lock = fs::read_dir(&locks)
         .unwrap()
         .flatten()
@@ -287,57 +287,56 @@ fn what_cannot_be_found_out_counts_as_in_use() {
     fs::remove_file(&lock).unwrap();
     symlink(&lock, &lock).unwrap();
     assert!(
-        compost
-            .verdict(ALL, "worktree", "T1")
+        repo.verdict(ALL, "worktree", "T1")
             .1
             .starts_with("cannot be told: whether somebody is at work in it")
     );
     fs::remove_file(&lock).unwrap();
-    let index = compost.path(".git/worktrees/T1/index");
+    let index = repo.path(".git/worktrees/T1/index");
     let known = fs::read(&index).unwrap();
     fs::write(&index, "garbage").unwrap();
-    assert!(compost.verdict(ALL, "worktree", "T1").1.starts_with("cannot be told: what lies in it"));
-    compost.cleanup(ALL).succeeds();
+    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("cannot be told: what lies in it"));
+    repo.cleanup(ALL).succeeds();
     fs::write(&index, known).unwrap();
     symlink("run-main", locks.join("run-main"))
         .or_else(|_| {
             fs::remove_file(locks.join("run-main")).and_then(|()| symlink("run-main", locks.join("run-main")))
         })
         .unwrap();
-    both_stay(&compost, "cannot be told: whether 'main' is under way");
+    both_stay(&repo, "cannot be told: whether 'main' is under way");
     fs::remove_file(locks.join("run-main")).unwrap();
-    both_go(&compost);
+    both_go(&repo);
 }
 
 #[test]
 fn only_what_git_arborist_made_is_touched() {
-    let compost = done("T1");
-    compost.git(["branch", "feature/x"]).succeeds();
-    compost.git(["branch", "arborist/mine"]).succeeds();
-    compost.git(["branch", "arborist/task/nobody/T1"]).succeeds();
-    compost.git(["branch", "arborist/task/main/sub/T1"]).succeeds();
-    compost.git(["update-ref", "refs/other/x", "HEAD"]).succeeds();
-    compost.write("a.txt", "stashed");
-    compost.git(["stash", "-q"]).succeeds();
-    let mine = compost.root().join("repo.arborist/my notes");
+    let repo = done("T1");
+    repo.git(["branch", "feature/x"]).succeeds();
+    repo.git(["branch", "arborist/mine"]).succeeds();
+    repo.git(["branch", "arborist/task/nobody/T1"]).succeeds();
+    repo.git(["branch", "arborist/task/main/sub/T1"]).succeeds();
+    repo.git(["update-ref", "refs/other/x", "HEAD"]).succeeds();
+    repo.write("a.txt", "stashed");
+    repo.git(["stash", "-q"]).succeeds();
+    let mine = repo.root().join("repo.arborist/my notes");
     fs::create_dir_all(&mine).unwrap();
     fs::write(mine.join("n"), "n").unwrap();
-    let loose = compost.git(["hash-object", "-w", "--stdin"]).answer();
-    assert_eq!(compost.verdict(ALL, "branch", "nobody/T1").1, "nothing proves that git arborist made it");
-    let before = compost.git(["for-each-ref"]).answer();
-    compost.cleanup(ALL).succeeds();
+    let loose = repo.git(["hash-object", "-w", "--stdin"]).answer();
+    assert_eq!(repo.verdict(ALL, "branch", "nobody/T1").1, "nothing proves that git arborist made it");
+    let before = repo.git(["for-each-ref"]).answer();
+    repo.cleanup(ALL).succeeds();
     let gone = "refs/heads/arborist/task/main/T1";
     let kept: Vec<&str> = before.lines().filter(|line| !line.ends_with(gone)).collect();
-    assert_eq!(compost.git(["for-each-ref"]).answer().lines().collect::<Vec<_>>(), kept);
+    assert_eq!(repo.git(["for-each-ref"]).answer().lines().collect::<Vec<_>>(), kept);
     assert!(mine.join("n").exists());
-    compost.git(["cat-file", "-e", &loose]).succeeds();
+    repo.git(["cat-file", "-e", &loose]).succeeds();
 }
 
 #[test]
 fn a_worktree_of_ours_that_stands_elsewhere_stays() {
-    let compost = done("T1");
-    compost.git(["config", "arborist.worktree.base", "../elsewhere"]).succeeds();
-    assert!(compost.verdict(ALL, "worktree", "T1").1.starts_with("it is not in "));
-    compost.cleanup(ALL).succeeds();
-    assert!(compost.root().join("repo.arborist/T1").exists() && compost.has("T1"));
+    let repo = done("T1");
+    repo.git(["config", "arborist.worktree.base", "../elsewhere"]).succeeds();
+    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("it is not in "));
+    repo.cleanup(ALL).succeeds();
+    assert!(repo.root().join("repo.arborist/T1").exists() && repo.has("T1"));
 }

@@ -2,122 +2,122 @@
 
 use std::{fs, path::Path};
 
-use crate::compost::{Compost, find};
+use crate::cleanup_repo::{CleanupRepo, find};
 use arborist_testkit::Terminal;
 
 const NOW: &[&str] = &["--older-than", "0"];
 const FORCE: &[&str] = &["--older-than", "0", "--force"];
 
 /// A repository of its own with a commit that is nowhere else.
-fn begin_inner(compost: &Compost, path: &Path) {
+fn begin_inner(repo: &CleanupRepo, path: &Path) {
     fs::create_dir_all(path).unwrap();
-    compost.git_in(path, ["init", "-q"]).succeeds();
-    compost.git_in(path, ["commit", "-q", "--allow-empty", "-m", "only here"]).succeeds();
+    repo.git_in(path, ["init", "-q"]).succeeds();
+    repo.git_in(path, ["commit", "-q", "--allow-empty", "-m", "only here"]).succeeds();
 }
 
 #[test]
 fn a_repository_among_ignored_files_keeps_its_worktree_even_with_force() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for (task, inner) in [("T1", "target"), ("T2", "src/target/a/b"), ("T3", "new/deep/er")] {
-        let path = compost.worktree(task);
-        begin_inner(&compost, &path.join(inner));
+        let path = repo.worktree(task);
+        begin_inner(&repo, &path.join(inner));
         for args in [NOW, FORCE] {
             let reason = format!("a repository with work in it: {inner}");
-            assert_eq!(compost.verdict(args, "worktree", task), ("keep".into(), reason));
-            compost.cleanup(args).succeeds();
-            let log = compost.git_in(&path.join(inner), ["log", "--format=%s"]);
+            assert_eq!(repo.verdict(args, "worktree", task), ("keep".into(), reason));
+            repo.cleanup(args).succeeds();
+            let log = repo.git_in(&path.join(inner), ["log", "--format=%s"]);
             assert_eq!(log.answer(), "only here");
         }
         for args in [&["worktree", "remove", task][..], &["worktree", "remove", "--force", task]] {
-            assert_ne!(compost.arborist(args).code(), 0);
+            assert_ne!(repo.arborist(args).code(), 0);
             assert!(path.join(inner).join(".git").exists());
         }
     }
-    let bare = compost.worktree("T4");
-    compost.git_in(&bare, ["init", "-q", "--bare", "target/x.git"]).succeeds();
-    assert_eq!(compost.verdict(FORCE, "worktree", "T4").0, "keep");
+    let bare = repo.worktree("T4");
+    repo.git_in(&bare, ["init", "-q", "--bare", "target/x.git"]).succeeds();
+    assert_eq!(repo.verdict(FORCE, "worktree", "T4").0, "keep");
     fs::remove_dir_all(bare.join("target")).unwrap();
-    std::os::unix::fs::symlink(compost.path(""), bare.join("target")).unwrap();
-    compost.cleanup(FORCE).succeeds();
-    assert!(compost.path(".git").exists(), "a link is not followed");
+    std::os::unix::fs::symlink(repo.path(""), bare.join("target")).unwrap();
+    repo.cleanup(FORCE).succeeds();
+    assert!(repo.path(".git").exists(), "a link is not followed");
 }
 
 #[test]
 fn saved_work_goes_before_its_time_only_with_force_and_by_name() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     let tips: Vec<String> =
-        ["T1", "T2", "T3", "T4", "T5"].iter().map(|task| compost.branch(task, task, task)).collect();
-    compost.cleanup(FORCE).succeeds();
-    let saved = compost.refs("refs/arborist/saved");
+        ["T1", "T2", "T3", "T4", "T5"].iter().map(|task| repo.branch(task, task, task)).collect();
+    repo.cleanup(FORCE).succeeds();
+    let saved = repo.refs("refs/arborist/saved");
     assert_eq!(saved.len(), 5);
     let only = ["--only", "saved", "--older-than", "0", "--force"];
-    compost.cleanup(&only[..4]).succeeds().shows();
-    assert_eq!(compost.refs("refs/arborist/saved"), saved);
-    let would = compost.cleanup(&[&only[..], &["--dry-run"]].concat()).succeeds();
-    let gone = compost.cleanup(&only).succeeds().shows();
+    repo.cleanup(&only[..4]).succeeds().shows();
+    assert_eq!(repo.refs("refs/arborist/saved"), saved);
+    let would = repo.cleanup(&[&only[..], &["--dry-run"]].concat()).succeeds();
+    let gone = repo.cleanup(&only).succeeds().shows();
     for (name, tip) in saved.iter().zip(&tips) {
         for shown in [would.stdout(), gone.stdout()] {
             assert!(shown.contains(&format!("{name} at {tip}")), "{shown}");
         }
     }
-    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
-    compost.git(["update-ref", &saved[0], &tips[0]]).succeeds();
-    compost.cleanup(&["restore", "T1"]).succeeds();
+    assert_eq!(repo.refs("refs/arborist/saved"), [""; 0]);
+    repo.git(["update-ref", &saved[0], &tips[0]]).succeeds();
+    repo.cleanup(&["restore", "T1"]).succeeds();
 }
 
 #[test]
 fn a_worktree_whose_folder_was_moved_is_in_use_and_one_that_is_gone_says_so() {
-    let compost = Compost::new();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T1");
     fs::write(path.join("new"), "new").unwrap();
     let moved = path.with_file_name("moved");
     fs::rename(&path, &moved).unwrap();
-    let gone = compost.worktree("T2");
+    let gone = repo.worktree("T2");
     fs::remove_dir_all(gone).unwrap();
     let reason = format!("its folder was moved to {}", moved.display());
-    assert_eq!(compost.verdict(FORCE, "worktree", "T1"), ("keep".into(), reason));
-    assert_eq!(compost.verdict(NOW, "worktree", "T2"), ("remove".into(), "its folder is not there".into()));
-    compost.arborist(["worktree", "prune"]).succeeds();
-    compost.cleanup(NOW).succeeds().shows();
-    assert!(compost.has("T1") && moved.join("new").exists());
-    compost.arborist(["worktree", "repair"]).succeeds();
-    assert_eq!(compost.git_in(&moved, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
-    assert_eq!(compost.verdict(NOW, "worktree", "moved").1, "not committed: new");
+    assert_eq!(repo.verdict(FORCE, "worktree", "T1"), ("keep".into(), reason));
+    assert_eq!(repo.verdict(NOW, "worktree", "T2"), ("remove".into(), "its folder is not there".into()));
+    repo.arborist(["worktree", "prune"]).succeeds();
+    repo.cleanup(NOW).succeeds().shows();
+    assert!(repo.has("T1") && moved.join("new").exists());
+    repo.arborist(["worktree", "repair"]).succeeds();
+    assert_eq!(repo.git_in(&moved, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
+    assert_eq!(repo.verdict(NOW, "worktree", "moved").1, "not committed: new");
 }
 
 #[test]
 fn ignored_files_that_go_with_a_worktree_are_told() {
-    let compost = Compost::new();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T1");
     fs::write(path.join(".env"), "x").unwrap();
     fs::create_dir_all(path.join("target")).unwrap();
     fs::write(path.join("target/x"), "x").unwrap();
     let told = "and 2 ignored files: .env, target/";
-    compost.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().out(told);
+    repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().out(told);
     assert_eq!(
-        find(&compost.report(&["--dry-run", "--older-than", "0"]), "worktree", "T1")["ignored"][0],
+        find(&repo.report(&["--dry-run", "--older-than", "0"]), "worktree", "T1")["ignored"][0],
         ".env"
     );
-    compost.cleanup(NOW).succeeds().out(told);
+    repo.cleanup(NOW).succeeds().out(told);
     assert!(!path.exists());
 }
 
 #[test]
 fn what_was_asked_for_and_is_too_young_comes_with_the_way_out() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.cleanup(&["--force", "T1"]).succeeds().shows();
-    compost.cleanup(&["saved"]).succeeds().shows();
-    compost.cleanup(&["restor", "T1"]).exits(1).shows();
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.cleanup(&["--force", "T1"]).succeeds().shows();
+    repo.cleanup(&["saved"]).succeeds().shows();
+    repo.cleanup(&["restor", "T1"]).exits(1).shows();
 }
 
 #[test]
 fn names_that_differ_at_their_ends_look_different_in_a_narrow_terminal() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for task in ["a-rather-long-name-of-a-task-1", "a-rather-long-name-of-a-task-2"] {
-        compost.branch(task, task, task);
+        repo.branch(task, task, task);
     }
-    let mut command = compost.command("git", &compost.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "cleanup", "--older-than", "0"]);
     let (_, _, shown) = Terminal::start(command, 60).ends();
     assert!(shown.contains("task-1") && shown.contains("task-2"), "{shown}");

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::compost::Compost;
+use crate::cleanup_repo::CleanupRepo;
 use arborist_testkit::Run;
 
 /// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
@@ -26,55 +26,55 @@ exit 1
 "#;
 
 /// Tasks that have landed, that were squashed, and that are nowhere else; some with work in their worktrees.
-fn full() -> (Compost, PathBuf) {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.land("T1");
-    compost.grow("T2", "main", &[("t2.txt", "2"), ("t2.txt", "two")]);
-    compost.squash("T2");
-    compost.branch("T3", "t3.txt", "3");
-    let path = compost.worktree("T3");
+fn full() -> (CleanupRepo, PathBuf) {
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    repo.grow("T2", "main", &[("t2.txt", "2"), ("t2.txt", "two")]);
+    repo.squash("T2");
+    repo.branch("T3", "t3.txt", "3");
+    let path = repo.worktree("T3");
     fs::write(path.join("new"), "new").unwrap();
     fs::write(path.join("t3.txt"), "changed").unwrap();
-    let lane = compost.lane("T4");
-    compost.arborist(["worktree", "recycle", "T4"]).succeeds();
-    compost.git_in(&lane, ["commit", "-q", "--allow-empty", "-m", "on no branch"]).succeeds();
-    compost.write("spec/logs/T1_test_20250216T143022.log", "x");
-    let root = compost.root().display().to_string();
-    compost.plant("git", &KILLER.replace("$ROOT", &root));
-    (compost, path)
+    let lane = repo.lane("T4");
+    repo.arborist(["worktree", "recycle", "T4"]).succeeds();
+    repo.git_in(&lane, ["commit", "-q", "--allow-empty", "-m", "on no branch"]).succeeds();
+    repo.write("spec/logs/T1_test_20250216T143022.log", "x");
+    let root = repo.root().display().to_string();
+    repo.plant("git", &KILLER.replace("$ROOT", &root));
+    (repo, path)
 }
 
-fn cleanup(compost: &Compost, args: &[&str]) -> Run {
-    Run::of(compost.command("git-arborist-cleanup", &compost.path("")).args(args), b"")
+fn cleanup(repo: &CleanupRepo, args: &[&str]) -> Run {
+    Run::of(repo.command("git-arborist-cleanup", &repo.path("")).args(args), b"")
 }
 
-fn is_clean(compost: &Compost, tip: &str, head: &str) {
-    assert_eq!(compost.refs("refs/heads/arborist"), [""; 0]);
-    assert_eq!(compost.git(["worktree", "list"]).answer().lines().count(), 1);
-    let base = compost.root().join("repo.arborist");
+fn is_clean(repo: &CleanupRepo, tip: &str, head: &str) {
+    assert_eq!(repo.refs("refs/heads/arborist"), [""; 0]);
+    assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
+    let base = repo.root().join("repo.arborist");
     let left =
         fs::read_dir(base).unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let left: Vec<String> = left.filter(|name| !name.starts_with(".removed-")).collect();
     assert_eq!(left, [""; 0]);
-    let saved = compost.refs("refs/arborist/saved");
+    let saved = repo.refs("refs/arborist/saved");
     let of = |kind: &str| {
         saved.iter().find(|name| name.contains(kind)).unwrap_or_else(|| panic!("{kind} in {saved:?}"))
     };
-    assert_eq!(compost.git(["rev-parse", of("T3/branch-")]).answer(), tip);
-    assert_eq!(compost.git(["rev-parse", of("lane-1/head-")]).answer(), head);
-    assert_eq!(compost.git(["show", &format!("{}:new", of("T3/worktree-"))]).answer(), "new");
-    assert_eq!(compost.git(["show", &format!("{}:t3.txt", of("T3/worktree-"))]).answer(), "changed");
+    assert_eq!(repo.git(["rev-parse", of("T3/branch-")]).answer(), tip);
+    assert_eq!(repo.git(["rev-parse", of("lane-1/head-")]).answer(), head);
+    assert_eq!(repo.git(["show", &format!("{}:new", of("T3/worktree-"))]).answer(), "new");
+    assert_eq!(repo.git(["show", &format!("{}:t3.txt", of("T3/worktree-"))]).answer(), "changed");
     assert_eq!(saved.len(), 4, "once each: {saved:?}");
-    compost.git(["fsck", "--strict"]).succeeds();
+    repo.git(["fsck", "--strict"]).succeeds();
 }
 
 /// A git that outlives the killed command for a moment still uses its worktree, which is kept until it has ended.
-fn clean_up_again(compost: &Compost, args: &[&str]) {
+fn clean_up_again(repo: &CleanupRepo, args: &[&str]) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        cleanup(compost, args).succeeds();
-        let worktrees = compost.git(["worktree", "list"]).answer().lines().count();
+        cleanup(repo, args).succeeds();
+        let worktrees = repo.git(["worktree", "list"]).answer().lines().count();
         if worktrees == 1 || Instant::now() > deadline {
             return;
         }
@@ -87,20 +87,19 @@ fn kill_everywhere(how: &str) {
     const ARGS: [&str; 3] = ["--older-than", "0", "--force"];
     let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
     for n in (1..80).step_by(asked.unwrap_or(4)) {
-        let (compost, path) = full();
-        let tip = compost.git(["rev-parse", "arborist/task/main/T3"]).answer();
-        let head =
-            compost.git_in(&compost.root().join("repo.arborist/lane-1"), ["rev-parse", "HEAD"]).answer();
-        fs::write(compost.root().join("kill"), format!("{n} {how}\n")).unwrap();
-        let killed = cleanup(&compost, &ARGS);
-        fs::remove_file(compost.root().join("kill")).unwrap();
+        let (repo, path) = full();
+        let tip = repo.git(["rev-parse", "arborist/task/main/T3"]).answer();
+        let head = repo.git_in(&repo.root().join("repo.arborist/lane-1"), ["rev-parse", "HEAD"]).answer();
+        fs::write(repo.root().join("kill"), format!("{n} {how}\n")).unwrap();
+        let killed = cleanup(&repo, &ARGS);
+        fs::remove_file(repo.root().join("kill")).unwrap();
         let was_killed = killed.code() == 137;
         assert!(was_killed || killed.code() == 0, "{}", killed.report());
-        clean_up_again(&compost, &ARGS);
-        is_clean(&compost, &tip, &head);
+        clean_up_again(&repo, &ARGS);
+        is_clean(&repo, &tip, &head);
         if !was_killed {
             assert!(n > 15, "hardly anything was killed");
-            cleanup(&compost, &["restore", "T3"]).succeeds();
+            cleanup(&repo, &["restore", "T3"]).succeeds();
             assert_eq!(fs::read_to_string(path.join("new")).unwrap(), "new");
             return;
         }
@@ -120,12 +119,12 @@ fn and_after_every_call_of_git() {
 
 #[test]
 fn of_two_at_once_one_waits_or_is_told() {
-    let (compost, _) = full();
-    compost.write(".git/arborist/locks/cleanup", "");
-    let lock = fs::File::open(compost.path(".git/arborist/locks/cleanup")).unwrap();
+    let (repo, _) = full();
+    repo.write(".git/arborist/locks/cleanup", "");
+    let lock = fs::File::open(repo.path(".git/arborist/locks/cleanup")).unwrap();
     lock.lock().unwrap();
-    cleanup(&compost, &["--older-than", "0"]).exits(3).shows();
-    cleanup(&compost, &["--older-than", "0", "--dry-run"]).succeeds();
+    cleanup(&repo, &["--older-than", "0"]).exits(3).shows();
+    cleanup(&repo, &["--older-than", "0", "--dry-run"]).succeeds();
 }
 
 /// A git that moves a branch when refs are about to be deleted.
@@ -139,45 +138,45 @@ exec git "$@"
 
 #[test]
 fn a_branch_that_is_moved_at_the_last_moment_stays_alone() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for task in ["T1", "T2", "T3", "T4", "T5"] {
-        compost.branch(task, task, task);
-        compost.land(task);
+        repo.branch(task, task, task);
+        repo.land(task);
     }
-    compost.plant("git", &MOVER.replace("$ROOT", &compost.root().display().to_string()));
-    let said = cleanup(&compost, &["--older-than", "0"]).succeeds().shows();
+    repo.plant("git", &MOVER.replace("$ROOT", &repo.root().display().to_string()));
+    let said = cleanup(&repo, &["--older-than", "0"]).succeeds().shows();
     said.shows();
-    assert!(compost.has("T1") && !compost.has("T2") && !compost.has("T5"));
+    assert!(repo.has("T1") && !repo.has("T2") && !repo.has("T5"));
 }
 
 #[test]
 fn a_lock_that_a_killed_git_left_is_no_lasting_obstacle() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for task in ["T1", "T2"] {
-        compost.branch(task, task, task);
-        compost.land(task);
+        repo.branch(task, task, task);
+        repo.land(task);
     }
-    compost.write(".git/refs/heads/arborist/task/main/T1.lock", "");
-    cleanup(&compost, &["--older-than", "0"]).succeeds();
-    assert!(!compost.has("T1") && !compost.has("T2"));
+    repo.write(".git/refs/heads/arborist/task/main/T1.lock", "");
+    cleanup(&repo, &["--older-than", "0"]).succeeds();
+    assert!(!repo.has("T1") && !repo.has("T2"));
 }
 
 #[test]
 fn what_a_crashed_run_left_is_cleaned_up_and_the_run_goes_on() {
-    let compost = Compost::new();
-    compost.write("tasks.md", "- [ ] T1 one\n- [ ] T2 two\n");
-    compost.commit("plan\n");
-    compost.agent(
+    let repo = CleanupRepo::new();
+    repo.write("tasks.md", "- [ ] T1 one\n- [ ] T2 two\n");
+    repo.commit("plan\n");
+    repo.agent(
         "case $PWD in *lane*) kill -9 $(ps -o ppid= -p $PPID) $PPID 2>/dev/null;; esac; echo x > x.txt",
     );
-    let run = compost.arborist(["gardener", "--new-run", "--isolate", "--jobs", "2"]);
+    let run = repo.arborist(["gardener", "--new-run", "--isolate", "--jobs", "2"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    compost.agent("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"; echo APPROVED");
-    let cleaned = cleanup(&compost, &["--older-than", "0", "--force"]);
+    repo.agent("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"; echo APPROVED");
+    let cleaned = cleanup(&repo, &["--older-than", "0", "--force"]);
     assert_eq!(cleaned.code(), 0, "{}", cleaned.report());
-    compost.arborist(["gardener", "--isolate", "--jobs", "2"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--jobs", "2"]).succeeds();
     assert!(
-        compost.git(["show", "main:T1.txt"]).answer() == "T1"
-            && compost.git(["show", "main:T2.txt"]).answer() == "T2"
+        repo.git(["show", "main:T1.txt"]).answer() == "T1"
+            && repo.git(["show", "main:T2.txt"]).answer() == "T2"
     );
 }

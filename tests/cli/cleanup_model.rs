@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::compost::Compost;
+use crate::cleanup_repo::CleanupRepo;
 
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
@@ -26,7 +26,7 @@ impl Dice {
 }
 
 struct Story {
-    compost: Compost,
+    repo: CleanupRepo,
     dice: Dice,
     count: usize,
     log: Vec<String>,
@@ -34,7 +34,7 @@ struct Story {
 
 impl Story {
     fn new(seed: u64) -> Self {
-        Self { compost: Compost::new(), dice: Dice(seed), count: 0, log: Vec::new() }
+        Self { repo: CleanupRepo::new(), dice: Dice(seed), count: 0, log: Vec::new() }
     }
 
     fn next(&mut self) -> usize {
@@ -43,12 +43,12 @@ impl Story {
     }
 
     fn tasks(&self) -> Vec<String> {
-        let names = self.compost.refs("refs/heads/arborist/task/main");
+        let names = self.repo.refs("refs/heads/arborist/task/main");
         names.iter().map(|name| name.rsplit('/').next().unwrap().to_owned()).collect()
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.compost.root().join("repo.arborist")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.repo.root().join("repo.arborist")).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         found.retain(|path| path.join(".git").exists() && !path.to_string_lossy().contains(".removed-"));
         found.sort();
@@ -65,25 +65,25 @@ impl Story {
                     .map(|m| (format!("f{}.txt", (n + m) % 7), format!("{n} {m}\n")))
                     .collect();
                 let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-                self.compost.grow(&format!("B{n}"), "main", &files);
+                self.repo.grow(&format!("B{n}"), "main", &files);
             }
             2 => self.bring("--no-ff"),
             3 => self.bring("--squash"),
             4 => self.pick(),
-            5 => drop(self.compost.arborist(["worktree", "add", "--allow-dirty", &format!("W{n}")])),
+            5 => drop(self.repo.arborist(["worktree", "add", "--allow-dirty", &format!("W{n}")])),
             6 => {
                 let task = format!("L{n}");
-                drop(self.compost.arborist(["worktree", "add", "--allow-dirty", "--lane", &task]));
+                drop(self.repo.arborist(["worktree", "add", "--allow-dirty", "--lane", &task]));
                 if self.dice.roll(2) == 0 {
-                    drop(self.compost.arborist(["worktree", "recycle", &task]));
+                    drop(self.repo.arborist(["worktree", "recycle", &task]));
                 }
             }
             7 | 8 => self.work(n),
             9 => self.break_something(),
             10 => {
                 let file = format!("f{}.txt", self.dice.roll(7));
-                self.compost.write(&file, format!("main {n}\n"));
-                self.compost.commit("main goes on\n");
+                self.repo.write(&file, format!("main {n}\n"));
+                self.repo.commit("main goes on\n");
             }
             _ => self.clean(),
         }
@@ -93,10 +93,10 @@ impl Story {
         let tasks = self.tasks();
         let Some(task) = self.dice.pick(&tasks) else { return };
         let branch = format!("arborist/task/main/{task}");
-        let merged = self.compost.git(["merge", "-q", how, "-m", "land", "-X", "theirs", &branch]);
+        let merged = self.repo.git(["merge", "-q", how, "-m", "land", "-X", "theirs", &branch]);
         if merged.code() != 0 || how == "--squash" {
-            drop(self.compost.git(["commit", "-q", "-m", "squash"]));
-            self.compost.git(["reset", "-q", "--hard"]).succeeds();
+            drop(self.repo.git(["commit", "-q", "-m", "squash"]));
+            self.repo.git(["reset", "-q", "--hard"]).succeeds();
         }
     }
 
@@ -104,9 +104,9 @@ impl Story {
         let tasks = self.tasks();
         let Some(task) = self.dice.pick(&tasks) else { return };
         let range = format!("main..arborist/task/main/{task}");
-        if self.compost.git(["cherry-pick", "-x", &range]).code() != 0 {
-            drop(self.compost.git(["cherry-pick", "--abort"]));
-            self.compost.git(["reset", "-q", "--hard"]).succeeds();
+        if self.repo.git(["cherry-pick", "-x", &range]).code() != 0 {
+            drop(self.repo.git(["cherry-pick", "--abort"]));
+            self.repo.git(["reset", "-q", "--hard"]).succeeds();
         }
     }
 
@@ -114,7 +114,7 @@ impl Story {
     fn work(&mut self, n: usize) {
         let places = self.places();
         let Some(place) = self.dice.pick(&places).cloned() else { return };
-        let git = |args: &[&str]| drop(self.compost.git_in(&place, args));
+        let git = |args: &[&str]| drop(self.repo.git_in(&place, args));
         let file = ["a.txt", "new.txt", "sub/deep é.txt", "target/cache"][n % 4];
         fs::create_dir_all(place.join(file).parent().unwrap()).unwrap();
         fs::write(place.join(file), format!("work {n}\n")).unwrap();
@@ -135,13 +135,14 @@ impl Story {
     fn break_something(&mut self) {
         let places = self.places();
         let Some(place) = self.dice.pick(&places).cloned() else { return };
-        let home = self.compost.path(".git/worktrees").join(place.file_name().unwrap());
+        let home = self.repo.path(".git/worktrees").join(place.file_name().unwrap());
         match self.dice.roll(4) {
             0 => fs::remove_dir_all(&place).unwrap(),
             1 => fs::write(place.join(".git"), "gitdir: /nowhere\n").unwrap(),
             2 if home.exists() => fs::remove_dir_all(&home).unwrap(),
-            _ => fs::write(self.compost.path(".git/arborist/locks").join("worktrees.making"), "/nowhere")
-                .unwrap(),
+            _ => {
+                fs::write(self.repo.path(".git/arborist/locks").join("worktrees.making"), "/nowhere").unwrap()
+            }
         }
     }
 
@@ -161,16 +162,16 @@ impl Story {
         );
         let tasks = self.tasks();
         let lock = (self.dice.roll(5) == 0).then(|| {
-            let path = self.compost.path(".git/arborist/locks/run-main");
+            let path = self.repo.path(".git/arborist/locks/run-main");
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let file = fs::File::options().create(true).append(true).open(path).unwrap();
             file.lock().unwrap();
             file
         });
-        let before = everything(&self.compost, &self.places());
-        let run = self.compost.cleanup(&args);
+        let before = everything(&self.repo, &self.places());
+        let run = self.repo.cleanup(&args);
         assert!([0, 1].contains(&run.code()), "{:?}\n{}", self.log, run.report());
-        let after = everything(&self.compost, &self.places());
+        let after = everything(&self.repo, &self.places());
         let lost: Vec<&String> = before.difference(&after).collect();
         assert!(lost.is_empty(), "lost {lost:?}\n{:?}\n{}", self.log, run.report());
         if lock.is_some() {
@@ -180,38 +181,38 @@ impl Story {
 
     /// Everything that was saved comes back, each to a place of its own.
     fn restore_all(&mut self) {
-        let saved = self.compost.cleanup(&["saved", "--json"]).answer();
+        let saved = self.repo.cleanup(&["saved", "--json"]).answer();
         let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
         for one in saved["saved"].as_array().unwrap() {
             let n = self.next();
-            let (branch, place) = (format!("again/{n}"), self.compost.root().join(format!("again-{n}")));
+            let (branch, place) = (format!("again/{n}"), self.repo.root().join(format!("again-{n}")));
             let name = one["name"].as_str().unwrap();
             let args = ["restore", name, "--branch", &branch, "--to", place.to_str().unwrap()];
-            self.compost.cleanup(&args).succeeds();
+            self.repo.cleanup(&args).succeeds();
             let commit = one["commit"].as_str().unwrap();
             if place.exists() {
-                let index = self.compost.root().join("again-index");
-                let mut command = self.compost.command("git", &place);
+                let index = self.repo.root().join("again-index");
+                let mut command = self.repo.command("git", &place);
                 command.env("GIT_INDEX_FILE", &index).args(["add", "-A"]);
                 arborist_testkit::Run::of(&mut command, b"").succeeds();
-                let mut command = self.compost.command("git", &place);
+                let mut command = self.repo.command("git", &place);
                 command.env("GIT_INDEX_FILE", &index).args(["write-tree"]);
                 let tree = arborist_testkit::Run::of(&mut command, b"").answer();
                 fs::remove_file(&index).unwrap();
                 assert_eq!(
                     tree,
-                    self.compost.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer(),
+                    self.repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer(),
                     "{name}"
                 );
             } else {
-                assert_eq!(self.compost.git(["rev-parse", &branch]).answer(), commit, "{name}");
+                assert_eq!(self.repo.git(["rev-parse", &branch]).answer(), commit, "{name}");
             }
         }
     }
 }
 
 /// Every commit, tree and blob that a ref, a worktree's `HEAD`, an index or a file leads to, ignored files aside.
-fn everything(compost: &Compost, places: &[PathBuf]) -> BTreeSet<String> {
+fn everything(repo: &CleanupRepo, places: &[PathBuf]) -> BTreeSet<String> {
     let words = |text: String| {
         text.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect::<Vec<_>>()
     };
@@ -221,7 +222,7 @@ fn everything(compost: &Compost, places: &[PathBuf]) -> BTreeSet<String> {
         "--no-object-names".to_owned(),
         "--all".to_owned(),
     ];
-    let homes = fs::read_dir(compost.path(".git/worktrees")).into_iter().flatten().flatten();
+    let homes = fs::read_dir(repo.path(".git/worktrees")).into_iter().flatten().flatten();
     let mut found = BTreeSet::new();
     for home in homes.map(|home| home.path()) {
         let head = fs::read_to_string(home.join("HEAD")).unwrap_or_default();
@@ -229,15 +230,15 @@ fn everything(compost: &Compost, places: &[PathBuf]) -> BTreeSet<String> {
             tips.push(head.trim().to_owned());
         }
         if home.join("index").exists() {
-            let mut command = compost.command("git", &compost.path(""));
+            let mut command = repo.command("git", &repo.path(""));
             command.env("GIT_INDEX_FILE", home.join("index")).args(["ls-files", "-s"]);
             let listed = arborist_testkit::Run::of(&mut command, b"").stdout();
             found.extend(listed.lines().filter_map(|line| Some(line.split(' ').nth(1)?.to_owned())));
         }
     }
-    found.extend(words(compost.git(&tips).answer()));
+    found.extend(words(repo.git(&tips).answer()));
     for file in places.iter().flat_map(|place| files(place)) {
-        let id = compost.git(["hash-object".as_ref(), "--no-filters".as_ref(), file.as_os_str()]);
+        let id = repo.git(["hash-object".as_ref(), "--no-filters".as_ref(), file.as_os_str()]);
         found.insert(id.answer());
     }
     found
@@ -265,7 +266,7 @@ fn tell(seed: u64) {
     }
     story.clean();
     story.restore_all();
-    story.compost.git(["fsck", "--strict", "--no-dangling"]).succeeds();
+    story.repo.git(["fsck", "--strict", "--no-dangling"]).succeeds();
 }
 
 #[test]

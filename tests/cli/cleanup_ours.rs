@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command, thread, time::Duration};
 
-use crate::compost::{Compost, find};
+use crate::cleanup_repo::{CleanupRepo, find};
 use arborist_testkit::TaskCommit;
 
 const NOW: &[&str] = &["--older-than", "0"];
@@ -11,92 +11,89 @@ const UNPROVED: &str = "nothing proves that git arborist made it";
 
 #[test]
 fn a_branch_that_somebody_made_by_hand_stays_whatever_its_name_is() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     let names = ["arborist/task/mine", "arborist/task/main/T1", "arborist/task/main/T2", "arborist/mine"];
     for name in names {
-        compost.git(["branch", name]).succeeds();
+        repo.git(["branch", name]).succeeds();
     }
-    let tip = compost.commit_on("main", "mine.txt", "mine", "mine\n");
-    compost.git(["update-ref", "refs/heads/arborist/task/main/T2", &tip]).succeeds();
-    let before = compost.git(["for-each-ref"]).answer();
+    let tip = repo.commit_on("main", "mine.txt", "mine", "mine\n");
+    repo.git(["update-ref", "refs/heads/arborist/task/main/T2", &tip]).succeeds();
+    let before = repo.git(["for-each-ref"]).answer();
     for args in [NOW, ALL] {
-        let report = compost.report(args);
+        let report = repo.report(args);
         for name in ["arborist/task/mine", "main/T1", "main/T2", "arborist/mine"] {
             let item = find(&report, "branch", name);
             assert_eq!((&item["outcome"], &item["reason"]), (&"kept".into(), &UNPROVED.into()), "{name}");
         }
-        compost.cleanup(args).succeeds().out("arborist/task/mine").out(UNPROVED);
+        repo.cleanup(args).succeeds().out("arborist/task/mine").out(UNPROVED);
     }
-    assert_eq!(compost.git(["for-each-ref"]).answer(), before);
+    assert_eq!(repo.git(["for-each-ref"]).answer(), before);
 }
 
 #[test]
 fn a_commit_of_the_task_anywhere_on_its_branch_proves_it_also_when_it_has_landed() {
-    let compost = Compost::new();
-    let ours = compost.grow("T1", "main", &[("t.txt", "t")]);
-    let tip = compost.commit_on(&ours, "u.txt", "u", "by hand\n");
-    compost.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
-    assert_eq!(compost.verdict(NOW, "branch", "main/T1").1, "2 commits are nowhere else");
-    compost.land("T1");
-    compost.write("on.txt", "on");
-    compost.commit("main goes on\n");
-    assert_eq!(compost.verdict(NOW, "branch", "main/T1"), ("remove".into(), "all of it is elsewhere".into()));
+    let repo = CleanupRepo::new();
+    let ours = repo.grow("T1", "main", &[("t.txt", "t")]);
+    let tip = repo.commit_on(&ours, "u.txt", "u", "by hand\n");
+    repo.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
+    assert_eq!(repo.verdict(NOW, "branch", "main/T1").1, "2 commits are nowhere else");
+    repo.land("T1");
+    repo.write("on.txt", "on");
+    repo.commit("main goes on\n");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T1"), ("remove".into(), "all of it is elsewhere".into()));
     let other = TaskCommit::new("T9", "complete").to_string();
-    let tip = compost.commit_on("main", "v.txt", "v", &other);
-    let tip = compost.commit_on(&tip, "w.txt", "w", "by hand\n");
-    compost.git(["update-ref", "refs/heads/arborist/task/main/T2", &tip]).succeeds();
-    assert_eq!(compost.verdict(ALL, "branch", "main/T2").1, UNPROVED, "it is another task's");
+    let tip = repo.commit_on("main", "v.txt", "v", &other);
+    let tip = repo.commit_on(&tip, "w.txt", "w", "by hand\n");
+    repo.git(["update-ref", "refs/heads/arborist/task/main/T2", &tip]).succeeds();
+    assert_eq!(repo.verdict(ALL, "branch", "main/T2").1, UNPROVED, "it is another task's");
 }
 
 #[test]
 fn a_log_a_worktree_a_ticket_or_a_mark_proves_a_branch_too() {
     for options in [&[][..], &["--ref-format=reftable"]] {
-        let compost = Compost::on(options);
-        compost.worktree("T1");
-        assert_eq!(compost.verdict(NOW, "branch", "main/T1").0, "remove", "{options:?}");
-        compost.cleanup(&["--older-than", "0", "--only", "worktrees"]).succeeds();
-        assert_eq!(compost.verdict(NOW, "branch", "main/T1").0, "remove", "its log tells: {options:?}");
+        let repo = CleanupRepo::on(options);
+        repo.worktree("T1");
+        assert_eq!(repo.verdict(NOW, "branch", "main/T1").0, "remove", "{options:?}");
+        repo.cleanup(&["--older-than", "0", "--only", "worktrees"]).succeeds();
+        assert_eq!(repo.verdict(NOW, "branch", "main/T1").0, "remove", "its log tells: {options:?}");
     }
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for task in ["T2", "T3"] {
-        compost.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
+        repo.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
     }
-    compost.git(["update-ref", "refs/arborist/wip/main/T2/0", "main"]).succeeds();
-    compost.git(["update-ref", "refs/arborist/queue/tickets/main/T3", "main"]).succeeds();
-    assert_eq!(compost.verdict(NOW, "branch", "main/T2").0, "remove");
-    assert_eq!(compost.verdict(NOW, "branch", "main/T3").1, "it is queued and has not landed");
+    repo.git(["update-ref", "refs/arborist/wip/main/T2/0", "main"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/queue/tickets/main/T3", "main"]).succeeds();
+    assert_eq!(repo.verdict(NOW, "branch", "main/T2").0, "remove");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T3").1, "it is queued and has not landed");
 }
 
 #[test]
 fn unfinished_work_is_called_what_it_is() {
-    let compost = Compost::new();
-    let tip = compost.commit_on("main", "x", "x", "worktree before a turn\n");
+    let repo = CleanupRepo::new();
+    let tip = repo.commit_on("main", "x", "x", "worktree before a turn\n");
     for name in ["main/T001/0", "feature%2Fx/T001/tree", "main/@session/s1", "main/@staging/turn-1"] {
-        compost.git(["update-ref", &format!("refs/arborist/wip/{name}"), &tip]).succeeds();
+        repo.git(["update-ref", &format!("refs/arborist/wip/{name}"), &tip]).succeeds();
     }
-    compost.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
-    let said = compost.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds();
+    repo.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
+    let said = repo.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds();
     let said = said.shows();
     let said = said.shows();
     said.shows();
-    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    assert_eq!(
-        compost.verdict(NOW, "unfinished", "turn of session s1 on main").1,
-        "1 commit is nowhere else"
-    );
-    compost.cleanup(ALL).succeeds();
+    repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    assert_eq!(repo.verdict(NOW, "unfinished", "turn of session s1 on main").1, "1 commit is nowhere else");
+    repo.cleanup(ALL).succeeds();
     let kept = ["refs/arborist/wip/main/@staging/turn-1", "refs/arborist/wip/main/T001/0"];
-    assert_eq!(compost.refs("refs/arborist/wip"), kept);
+    assert_eq!(repo.refs("refs/arborist/wip"), kept);
 }
 
 /// An agent that outlives the run that started it, which it kills.
 struct Orphan(String);
 
 impl Orphan {
-    fn of_a_run_in(compost: &Compost, dir: &Path) -> Self {
-        let pid = compost.root().join("pid");
-        compost.agent(&format!("echo begun; echo $$ > '{}'; kill -9 $PPID; exec sleep 600", pid.display()));
-        let run = compost.arborist_in(dir, ["garden", "-m", "do it"]);
+    fn of_a_run_in(repo: &CleanupRepo, dir: &Path) -> Self {
+        let pid = repo.root().join("pid");
+        repo.agent(&format!("echo begun; echo $$ > '{}'; kill -9 $PPID; exec sleep 600", pid.display()));
+        let run = repo.arborist_in(dir, ["garden", "-m", "do it"]);
         assert_ne!(run.code(), 0, "{}", run.report());
         Self(fs::read_to_string(pid).unwrap().trim().to_owned())
     }
@@ -121,44 +118,44 @@ impl Drop for Orphan {
 
 #[test]
 fn what_an_agent_writes_that_outlived_its_run_stays() {
-    let compost = Compost::new();
-    let orphan = Orphan::of_a_run_in(&compost, &compost.path(""));
-    let logs = || fs::read_dir(compost.path("spec/logs")).unwrap().count();
+    let repo = CleanupRepo::new();
+    let orphan = Orphan::of_a_run_in(&repo, &repo.path(""));
+    let logs = || fs::read_dir(repo.path("spec/logs")).unwrap().count();
     let before = logs();
     assert_ne!(before, 0);
     let why = "what a run of 'main' started is still alive";
-    compost.cleanup(&["--older-than", "0", "--force", "--only", "logs"]).succeeds().out(why);
+    repo.cleanup(&["--older-than", "0", "--force", "--only", "logs"]).succeeds().out(why);
     assert_eq!(logs(), before);
-    compost.branch("T1", "t.txt", "t");
-    compost.land("T1");
-    assert_eq!(compost.verdict(ALL, "branch", "main/T1").1, why);
+    repo.branch("T1", "t.txt", "t");
+    repo.land("T1");
+    assert_eq!(repo.verdict(ALL, "branch", "main/T1").1, why);
     orphan.end();
-    compost.cleanup(&["--older-than", "0", "--only", "logs,branches"]).succeeds();
-    assert!(logs() == 0 && !compost.has("T1"));
+    repo.cleanup(&["--older-than", "0", "--only", "logs,branches"]).succeeds();
+    assert!(logs() == 0 && !repo.has("T1"));
 }
 
 #[test]
 fn a_run_does_not_end_the_agents_of_one_with_a_similar_name() {
-    let compost = Compost::new();
-    compost.git(["checkout", "-q", "-b", "release/1.2"]).succeeds();
-    let orphan = Orphan::of_a_run_in(&compost, &compost.path(""));
-    let other = compost.root().join("other");
-    compost.git(["worktree", "add", "-q", "-b", "release/1.3", other.to_str().unwrap(), "main"]).succeeds();
-    compost.agent("echo done > done.txt; echo APPROVED");
-    compost.arborist_in(&other, ["garden", "-m", "do it"]).succeeds();
+    let repo = CleanupRepo::new();
+    repo.git(["checkout", "-q", "-b", "release/1.2"]).succeeds();
+    let orphan = Orphan::of_a_run_in(&repo, &repo.path(""));
+    let other = repo.root().join("other");
+    repo.git(["worktree", "add", "-q", "-b", "release/1.3", other.to_str().unwrap(), "main"]).succeeds();
+    repo.agent("echo done > done.txt; echo APPROVED");
+    repo.arborist_in(&other, ["garden", "-m", "do it"]).succeeds();
     assert!(orphan.lives());
     orphan.end();
 }
 
 #[test]
 fn a_branch_that_is_called_like_a_lane_is_protected_by_its_own_agent() {
-    let compost = Compost::new();
-    compost.git(["checkout", "-q", "-b", "x.lane-2"]).succeeds();
-    let orphan = Orphan::of_a_run_in(&compost, &compost.path(""));
+    let repo = CleanupRepo::new();
+    repo.git(["checkout", "-q", "-b", "x.lane-2"]).succeeds();
+    let orphan = Orphan::of_a_run_in(&repo, &repo.path(""));
     let done = TaskCommit::new("T1", "complete").branch("x.lane-2").to_string();
-    let tip = compost.commit_on("x.lane-2", "t.txt", "t", &done);
-    compost.git(["update-ref", "refs/heads/arborist/task/x.lane-2/T1", &tip]).succeeds();
+    let tip = repo.commit_on("x.lane-2", "t.txt", "t", &done);
+    repo.git(["update-ref", "refs/heads/arborist/task/x.lane-2/T1", &tip]).succeeds();
     let why = "what a run of 'x.lane-2' started is still alive";
-    assert_eq!(compost.verdict(ALL, "branch", "x.lane-2/T1").1, why);
+    assert_eq!(repo.verdict(ALL, "branch", "x.lane-2/T1").1, why);
     orphan.end();
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::compost::{Compost, find};
+use crate::cleanup_repo::{CleanupRepo, find};
 use arborist_testkit::Terminal;
 
 const NOW: &[&str] = &["--older-than", "0"];
@@ -15,114 +15,114 @@ const WEEK: i64 = 8 * 86_400;
 
 #[test]
 fn old_logs_and_reports_of_ours_go_and_no_others() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     let ours = ["spec/logs/T1_test_20250216T143022.log", "spec/reports/T1_run_20250216T143022.json"];
     let others = ["spec/logs/notes.log", "spec/reports/mine.json", "spec/logs/T1_test_20250101T000000.log"];
     for path in ours.iter().chain(&others) {
-        compost.write(path, "x".repeat(1500));
+        repo.write(path, "x".repeat(1500));
     }
-    compost.git(["add", "-f", others[2]]).succeeds();
-    compost.git(["commit", "-q", "-m", "tracked"]).succeeds();
-    compost.write(".git/arborist/logs/plan-1-2", "p");
-    assert_eq!(compost.verdict(&[], "log", "T1_test_20250216T143022.log").1, "younger than 7d");
-    compost.age(WEEK);
-    compost.write("spec/logs/T2_test_20250216T143022.log", "young");
-    compost.write(".git/arborist/locks/run-main", "");
-    let lock = fs::File::open(compost.path(".git/arborist/locks/run-main")).unwrap();
+    repo.git(["add", "-f", others[2]]).succeeds();
+    repo.git(["commit", "-q", "-m", "tracked"]).succeeds();
+    repo.write(".git/arborist/logs/plan-1-2", "p");
+    assert_eq!(repo.verdict(&[], "log", "T1_test_20250216T143022.log").1, "younger than 7d");
+    repo.age(WEEK);
+    repo.write("spec/logs/T2_test_20250216T143022.log", "young");
+    repo.write(".git/arborist/locks/run-main", "");
+    let lock = fs::File::open(repo.path(".git/arborist/locks/run-main")).unwrap();
     lock.lock().unwrap();
-    assert_eq!(compost.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is under way");
+    assert_eq!(repo.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is under way");
     drop(lock);
-    compost.cleanup(&["--only", "logs"]).succeeds().shows();
+    repo.cleanup(&["--only", "logs"]).succeeds().shows();
     for path in ours {
-        assert!(!compost.path(path).exists(), "{path}");
+        assert!(!repo.path(path).exists(), "{path}");
     }
-    assert!(others.iter().all(|path| compost.path(path).exists()));
-    assert!(compost.path("spec/logs/T2_test_20250216T143022.log").exists());
-    assert!(!compost.path(".git/arborist/logs/plan-1-2").exists());
+    assert!(others.iter().all(|path| repo.path(path).exists()));
+    assert!(repo.path("spec/logs/T2_test_20250216T143022.log").exists());
+    assert!(!repo.path(".git/arborist/logs/plan-1-2").exists());
 }
 
 #[test]
 fn the_folder_of_logs_is_the_configured_one() {
-    let compost = Compost::new();
-    compost.write("out/T1_test_20250216T143022.log", "x");
-    compost.write("out/T1_run_20250216T143022.json", "x");
-    let report = compost.report(NOW);
+    let repo = CleanupRepo::new();
+    repo.write("out/T1_test_20250216T143022.log", "x");
+    repo.write("out/T1_run_20250216T143022.json", "x");
+    let report = repo.report(NOW);
     assert_eq!(report["items"].as_array().unwrap().len(), 0, "{report:#}");
-    compost.git(["config", "arborist.log-dir", "out"]).succeeds();
-    compost.git(["config", "arborist.report-dir", "out"]).succeeds();
-    compost.cleanup(NOW).succeeds().shows();
-    assert!(!compost.path("out/T1_test_20250216T143022.log").exists());
+    repo.git(["config", "arborist.log-dir", "out"]).succeeds();
+    repo.git(["config", "arborist.report-dir", "out"]).succeeds();
+    repo.cleanup(NOW).succeeds().shows();
+    assert!(!repo.path("out/T1_test_20250216T143022.log").exists());
 }
 
 #[test]
 fn many_files_are_one_row_for_people_and_many_items_for_programs() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for second in 10..20 {
-        compost.write(&format!("spec/logs/T1_test_20250216T1430{second}.log"), "x".repeat(100));
+        repo.write(&format!("spec/logs/T1_test_20250216T1430{second}.log"), "x".repeat(100));
     }
-    compost.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
-    assert_eq!(compost.report(&["--older-than", "0", "--dry-run"])["items"].as_array().unwrap().len(), 10);
+    repo.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().shows();
+    assert_eq!(repo.report(&["--older-than", "0", "--dry-run"])["items"].as_array().unwrap().len(), 10);
 }
 
 #[test]
 fn caches_and_what_gates_said_go_when_they_are_old() {
-    let compost = Compost::new();
-    compost.arborist(["state"]).succeeds();
-    compost.git(["update-ref", "refs/arborist/gates/g/t", "HEAD"]).succeeds();
-    compost.write(".git/arborist/cache/v1/x", "cache");
-    compost.age(WEEK);
-    compost.cleanup(&["--only", "caches"]).succeeds().shows();
-    assert_eq!(compost.refs("refs/arborist/gates"), [""; 0]);
-    assert!(!compost.path(".git/arborist/cache/v1/x").exists());
-    compost.arborist(["state"]).succeeds();
+    let repo = CleanupRepo::new();
+    repo.arborist(["state"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/gates/g/t", "HEAD"]).succeeds();
+    repo.write(".git/arborist/cache/v1/x", "cache");
+    repo.age(WEEK);
+    repo.cleanup(&["--only", "caches"]).succeeds().shows();
+    assert_eq!(repo.refs("refs/arborist/gates"), [""; 0]);
+    assert!(!repo.path(".git/arborist/cache/v1/x").exists());
+    repo.arborist(["state"]).succeeds();
 }
 
 #[test]
 fn saved_work_has_a_limit_of_its_own() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
-    let saved = compost.refs("refs/arborist/saved");
-    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
-    assert_eq!(compost.refs("refs/arborist/saved"), saved, "what was just saved does not go");
-    compost.wait(89 * 86_400);
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    let saved = repo.refs("refs/arborist/saved");
+    repo.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    assert_eq!(repo.refs("refs/arborist/saved"), saved, "what was just saved does not go");
+    repo.wait(89 * 86_400);
     let name = saved[0].trim_start_matches("refs/arborist/saved/").to_owned();
-    assert_eq!(compost.verdict(NOW, "saved", &name).1, "younger than 90d");
+    assert_eq!(repo.verdict(NOW, "saved", &name).1, "younger than 90d");
     let only = ["--only", "saved", "--older-than", "2w", "--force"];
-    assert_eq!(compost.verdict(&only[..4], "saved", &name).1, "younger than 90d");
-    assert_eq!(compost.verdict(&only, "saved", &name).0, "remove");
-    compost.git(["config", "arborist.cleanup.keep-saved", "4w"]).succeeds();
-    compost.cleanup(&[]).succeeds();
-    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
+    assert_eq!(repo.verdict(&only[..4], "saved", &name).1, "younger than 90d");
+    assert_eq!(repo.verdict(&only, "saved", &name).0, "remove");
+    repo.git(["config", "arborist.cleanup.keep-saved", "4w"]).succeeds();
+    repo.cleanup(&[]).succeeds();
+    assert_eq!(repo.refs("refs/arborist/saved"), [""; 0]);
 }
 
 #[test]
 fn saved_work_is_as_old_as_its_saving() {
-    let compost = Compost::new();
-    let tip = compost.branch("T1", "t1.txt", "1");
-    compost.wait(200 * 86_400);
-    compost.cleanup(&["--force"]).succeeds();
-    let saved = compost.refs("refs/arborist/saved");
-    compost.cleanup(&["--force"]).succeeds();
-    assert_eq!(compost.refs("refs/arborist/saved"), saved);
-    assert_eq!(compost.git(["rev-parse", &saved[0]]).answer(), tip);
-    fs::remove_dir_all(compost.path(".git/logs/refs/arborist")).unwrap();
-    compost.cleanup(&[]).succeeds();
-    assert_eq!(compost.refs("refs/arborist/saved"), saved, "the day in its name tells too");
+    let repo = CleanupRepo::new();
+    let tip = repo.branch("T1", "t1.txt", "1");
+    repo.wait(200 * 86_400);
+    repo.cleanup(&["--force"]).succeeds();
+    let saved = repo.refs("refs/arborist/saved");
+    repo.cleanup(&["--force"]).succeeds();
+    assert_eq!(repo.refs("refs/arborist/saved"), saved);
+    assert_eq!(repo.git(["rev-parse", &saved[0]]).answer(), tip);
+    fs::remove_dir_all(repo.path(".git/logs/refs/arborist")).unwrap();
+    repo.cleanup(&[]).succeeds();
+    assert_eq!(repo.refs("refs/arborist/saved"), saved, "the day in its name tells too");
 }
 
 #[test]
 fn trash_is_deleted_whoever_left_it() {
-    let compost = Compost::new();
-    compost.worktree("T1");
-    let trash = compost.root().join("repo.arborist/.removed-x-0");
+    let repo = CleanupRepo::new();
+    repo.worktree("T1");
+    let trash = repo.root().join("repo.arborist/.removed-x-0");
     fs::create_dir_all(trash.join("deep/er")).unwrap();
     fs::write(trash.join("deep/er/f"), "x".repeat(2000)).unwrap();
     let mut stubborn = fs::metadata(trash.join("deep/er")).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut stubborn, 0o500);
     fs::set_permissions(trash.join("deep/er"), stubborn).unwrap();
-    compost.cleanup(&["--dry-run"]).succeeds().shows();
-    compost.cleanup(&[]).succeeds();
+    repo.cleanup(&["--dry-run"]).succeeds().shows();
+    repo.cleanup(&[]).succeeds();
     let folder = trash.clone();
     wait_until(move || !folder.exists());
 }
@@ -138,65 +138,62 @@ fn wait_until(is_done: impl Fn() -> bool) {
 
 #[test]
 fn scratch_worktrees_go_with_whatever_tests_left_there_but_not_a_persons() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for name in ["gate-1", "resolve-T1"] {
-        let path = compost.root().join("repo.arborist").join(name);
+        let path = repo.root().join("repo.arborist").join(name);
         let place = path.to_str().unwrap();
         let reason = "arborist scratch";
-        compost
-            .git(["worktree", "add", "-q", "--detach", "--lock", "--reason", reason, place, "HEAD"])
+        repo.git(["worktree", "add", "-q", "--detach", "--lock", "--reason", reason, place, "HEAD"])
             .succeeds();
         fs::write(path.join("left"), "left").unwrap();
     }
-    compost.cleanup(NOW).succeeds().shows();
-    assert!(!compost.root().join("repo.arborist/gate-1").exists());
-    assert!(compost.root().join("repo.arborist/resolve-T1/left").exists());
+    repo.cleanup(NOW).succeeds().shows();
+    assert!(!repo.root().join("repo.arborist/gate-1").exists());
+    assert!(repo.root().join("repo.arborist/resolve-T1/left").exists());
 }
 
 #[test]
 fn landings_that_are_done_and_marks_of_runs_that_are_gone_go() {
-    let compost = Compost::new();
-    compost.git(["update-ref", "refs/arborist/landing/main", "HEAD"]).succeeds();
-    compost.git(["update-ref", "refs/arborist/wip/main/T1/0", "HEAD"]).succeeds();
-    compost.git(["update-ref", "refs/arborist/wip/old%2Frun/T1/0", "HEAD"]).succeeds();
-    let tip = compost.commit_on("HEAD", "parked.txt", "p", "parked\n");
-    compost.git(["update-ref", "refs/arborist/landing/other", &tip]).succeeds();
-    compost.cleanup(NOW).succeeds().shows();
+    let repo = CleanupRepo::new();
+    repo.git(["update-ref", "refs/arborist/landing/main", "HEAD"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/wip/main/T1/0", "HEAD"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/wip/old%2Frun/T1/0", "HEAD"]).succeeds();
+    let tip = repo.commit_on("HEAD", "parked.txt", "p", "parked\n");
+    repo.git(["update-ref", "refs/arborist/landing/other", &tip]).succeeds();
+    repo.cleanup(NOW).succeeds().shows();
     let kept = ["refs/arborist/landing/other", "refs/arborist/wip/main/T1/0"];
-    assert_eq!(compost.refs("refs/arborist"), kept);
+    assert_eq!(repo.refs("refs/arborist"), kept);
 }
 
 /// A clone of a repository that others push to.
-fn with_remote() -> Compost {
-    let compost = Compost::new();
-    let remote = compost.root().join("remote.git");
-    compost.git(["init", "-q", "--bare", "-b", "main", remote.to_str().unwrap()]).succeeds();
-    compost.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
+fn with_remote() -> CleanupRepo {
+    let repo = CleanupRepo::new();
+    let remote = repo.root().join("remote.git");
+    repo.git(["init", "-q", "--bare", "-b", "main", remote.to_str().unwrap()]).succeeds();
+    repo.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
     for task in ["T1", "T2", "T3", "T4"] {
-        compost.branch(task, &format!("{task}.txt"), task);
+        repo.branch(task, &format!("{task}.txt"), task);
     }
-    compost.land("T1");
-    compost.land("T4");
-    compost
-        .git(["push", "-q", "origin", "main", "arborist/task/main/T1", "arborist/task/main/T2"])
-        .succeeds();
-    compost.git(["push", "-q", "origin", "arborist/task/main/T3", "arborist/task/main/T4"]).succeeds();
-    compost
+    repo.land("T1");
+    repo.land("T4");
+    repo.git(["push", "-q", "origin", "main", "arborist/task/main/T1", "arborist/task/main/T2"]).succeeds();
+    repo.git(["push", "-q", "origin", "arborist/task/main/T3", "arborist/task/main/T4"]).succeeds();
+    repo
 }
 
-fn there(compost: &Compost) -> Vec<String> {
-    let listed = compost.git(["ls-remote", "--heads", "origin"]).answer();
+fn there(repo: &CleanupRepo) -> Vec<String> {
+    let listed = repo.git(["ls-remote", "--heads", "origin"]).answer();
     listed.lines().map(|line| line.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
-    let compost = with_remote();
-    compost.land("T3");
-    compost.git(["update-ref", "refs/arborist/queue/tickets/main/T4", "main"]).succeeds();
-    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
-    assert_eq!(there(&compost), ["T1", "T2", "T3", "T4", "main"], "not without --remote");
-    let report = compost.report(&["--older-than", "0", "--remote", "--force"]);
+    let repo = with_remote();
+    repo.land("T3");
+    repo.git(["update-ref", "refs/arborist/queue/tickets/main/T4", "main"]).succeeds();
+    repo.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    assert_eq!(there(&repo), ["T1", "T2", "T3", "T4", "main"], "not without --remote");
+    let report = repo.report(&["--older-than", "0", "--remote", "--force"]);
     assert_eq!(find(&report, "remote", "origin/main/T1")["outcome"], "removed");
     assert_eq!(
         find(&report, "remote", "origin/main/T2")["reason"],
@@ -209,43 +206,43 @@ fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
         "it has landed here and not there"
     );
     assert_eq!(find(&report, "remote", "origin/main/T4")["reason"], "it is queued and has not landed");
-    assert_eq!(there(&compost), ["T2", "T3", "T4", "main"]);
+    assert_eq!(there(&repo), ["T2", "T3", "T4", "main"]);
 }
 
 #[test]
 fn a_branch_that_was_moved_at_the_remote_stays_and_a_remote_that_is_gone_is_a_failure() {
-    let compost = with_remote();
-    let other = compost.root().join("other");
-    let remote = compost.root().join("remote.git");
-    compost.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
-    compost.git_in(&other, ["checkout", "-q", "arborist/task/main/T1"]).succeeds();
-    compost.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
-    compost.git_in(&other, ["push", "-q"]).succeeds();
-    let report = compost.report(&["--older-than", "0", "--remote"]);
+    let repo = with_remote();
+    let other = repo.root().join("other");
+    let remote = repo.root().join("remote.git");
+    repo.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
+    repo.git_in(&other, ["checkout", "-q", "arborist/task/main/T1"]).succeeds();
+    repo.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+    repo.git_in(&other, ["push", "-q"]).succeeds();
+    let report = repo.report(&["--older-than", "0", "--remote"]);
     assert_eq!(find(&report, "remote", "origin/main/T1")["why"], "it was moved there: fetch first");
-    assert_eq!(there(&compost), ["T1", "T2", "T3", "main"]);
+    assert_eq!(there(&repo), ["T1", "T2", "T3", "main"]);
     fs::remove_dir_all(&remote).unwrap();
-    let tip = compost.branch("T9", "t9.txt", "9");
-    compost.land("T9");
-    compost.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
-    compost.git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", &tip]).succeeds();
-    let said = compost.cleanup(&["--older-than", "0", "--remote"]).exits(1);
+    let tip = repo.branch("T9", "t9.txt", "9");
+    repo.land("T9");
+    repo.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
+    repo.git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", &tip]).succeeds();
+    let said = repo.cleanup(&["--older-than", "0", "--remote"]).exits(1);
     said.shows();
 }
 
 #[test]
 fn a_squash_at_the_forge_counts_as_landed_there() {
-    let compost = with_remote();
-    let other = compost.root().join("other");
-    let remote = compost.root().join("remote.git");
-    compost.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
-    compost.git_in(&other, ["merge", "-q", "--squash", "origin/arborist/task/main/T2"]).succeeds();
-    compost.git_in(&other, ["commit", "-q", "-m", "T2 (#7)"]).succeeds();
-    compost.git_in(&other, ["push", "-q"]).succeeds();
-    compost.git(["fetch", "-q"]).succeeds();
-    let report = compost.report(&["--older-than", "0", "--remote", "--only", "branches", "T2"]);
+    let repo = with_remote();
+    let other = repo.root().join("other");
+    let remote = repo.root().join("remote.git");
+    repo.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
+    repo.git_in(&other, ["merge", "-q", "--squash", "origin/arborist/task/main/T2"]).succeeds();
+    repo.git_in(&other, ["commit", "-q", "-m", "T2 (#7)"]).succeeds();
+    repo.git_in(&other, ["push", "-q"]).succeeds();
+    repo.git(["fetch", "-q"]).succeeds();
+    let report = repo.report(&["--older-than", "0", "--remote", "--only", "branches", "T2"]);
     assert_eq!(find(&report, "remote", "origin/main/T2")["outcome"], "removed", "{report:#}");
-    assert!(!there(&compost).contains(&"T2".to_owned()));
+    assert!(!there(&repo).contains(&"T2".to_owned()));
 }
 
 fn fill(path: &Path) {
@@ -258,11 +255,10 @@ fn fill(path: &Path) {
 }
 
 /// What is thrown away is deleted in the background.
-fn until_trash_is_gone(compost: &Compost) {
+fn until_trash_is_gone(repo: &CleanupRepo) {
     let begun = Instant::now();
     let is_trash = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".removed-");
-    while fs::read_dir(compost.root().join("repo.arborist")).unwrap().flatten().any(|entry| is_trash(&entry))
-    {
+    while fs::read_dir(repo.root().join("repo.arborist")).unwrap().flatten().any(|entry| is_trash(&entry)) {
         assert!(begun.elapsed() < Duration::from_secs(60), "trash stays");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -270,96 +266,96 @@ fn until_trash_is_gone(compost: &Compost) {
 
 #[test]
 fn reclaim_frees_ignored_output_in_worktrees_that_stay_and_touches_no_work() {
-    let compost = Compost::new();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T1");
     fill(&path);
-    compost.git_in(&path, ["add", "-f", "src/target/y"]).succeeds();
+    repo.git_in(&path, ["add", "-f", "src/target/y"]).succeeds();
     fs::create_dir_all(path.join("lib/target")).unwrap();
-    compost.git_in(&path, ["init", "-q", "lib/target/inner"]).succeeds();
-    fs::create_dir_all(compost.path("target")).unwrap();
-    fs::write(compost.path("target/mine"), "mine").unwrap();
-    let before = compost.everything();
-    compost.cleanup(&["--reclaim", "--dry-run"]).succeeds().shows();
-    assert_eq!(compost.everything(), before);
-    compost.cleanup(&["--reclaim"]).succeeds().shows();
+    repo.git_in(&path, ["init", "-q", "lib/target/inner"]).succeeds();
+    fs::create_dir_all(repo.path("target")).unwrap();
+    fs::write(repo.path("target/mine"), "mine").unwrap();
+    let before = repo.everything();
+    repo.cleanup(&["--reclaim", "--dry-run"]).succeeds().shows();
+    assert_eq!(repo.everything(), before);
+    repo.cleanup(&["--reclaim"]).succeeds().shows();
     assert!(!path.join("target").exists() && !path.join("web/node_modules").exists());
     for kept in ["src/target/y", ".env", "work.txt", "lib/target/inner/.git"] {
         assert!(path.join(kept).exists(), "{kept}");
     }
-    assert!(compost.path("target/mine").exists(), "the checkout is the user's");
-    until_trash_is_gone(&compost);
-    compost.cleanup(&["--reclaim"]).succeeds().shows();
+    assert!(repo.path("target/mine").exists(), "the checkout is the user's");
+    until_trash_is_gone(&repo);
+    repo.cleanup(&["--reclaim"]).succeeds().shows();
 }
 
 #[test]
 fn what_is_reclaimed_is_configured_and_the_set_up_is_done_again() {
-    let compost = Compost::new();
-    compost.git(["config", "arborist.worktree.setup", "echo again >> ../set-up"]).succeeds();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    repo.git(["config", "arborist.worktree.setup", "echo again >> ../set-up"]).succeeds();
+    let path = repo.worktree("T1");
     fill(&path);
-    compost.git(["config", "arborist.cleanup.reclaim", ".env"]).succeeds();
-    compost.cleanup(&["--reclaim"]).succeeds().never(".env");
-    compost.git(["config", "arborist.cleanup.reclaim", "node_modules/"]).succeeds();
-    compost.cleanup(&["--reclaim"]).succeeds().shows();
+    repo.git(["config", "arborist.cleanup.reclaim", ".env"]).succeeds();
+    repo.cleanup(&["--reclaim"]).succeeds().never(".env");
+    repo.git(["config", "arborist.cleanup.reclaim", "node_modules/"]).succeeds();
+    repo.cleanup(&["--reclaim"]).succeeds().shows();
     assert!(path.join("target").exists() && !path.join("web/node_modules").exists());
     assert!(path.join(".env").exists(), "a file is not what a build makes again");
-    compost.worktree("T1");
-    assert_eq!(fs::read_to_string(compost.root().join("repo.arborist/set-up")).unwrap(), "again\nagain\n");
+    repo.worktree("T1");
+    assert_eq!(fs::read_to_string(repo.root().join("repo.arborist/set-up")).unwrap(), "again\nagain\n");
 }
 
 #[test]
 fn only_what_was_asked_for_is_cleaned_up() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for task in ["T1", "T2"] {
-        compost.branch(task, task, task);
-        compost.land(task);
+        repo.branch(task, task, task);
+        repo.land(task);
     }
-    let path = compost.worktree("T1");
-    compost.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().shows();
-    assert!(path.exists() && compost.has("T1") && !compost.has("T2"));
-    compost.branch("T2", "T2", "again");
-    compost.land("T2");
-    compost.cleanup(&["--older-than", "0", "--only", "worktrees,logs"]).succeeds();
-    assert!(!path.exists() && compost.has("T1") && compost.has("T2"));
-    compost.cleanup(&["--older-than", "0", "T2"]).succeeds().never("T1");
-    assert!(compost.has("T1") && !compost.has("T2"));
+    let path = repo.worktree("T1");
+    repo.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().shows();
+    assert!(path.exists() && repo.has("T1") && !repo.has("T2"));
+    repo.branch("T2", "T2", "again");
+    repo.land("T2");
+    repo.cleanup(&["--older-than", "0", "--only", "worktrees,logs"]).succeeds();
+    assert!(!path.exists() && repo.has("T1") && repo.has("T2"));
+    repo.cleanup(&["--older-than", "0", "T2"]).succeeds().never("T1");
+    assert!(repo.has("T1") && !repo.has("T2"));
 }
 
 #[test]
 fn the_age_can_be_configured_and_a_wrong_one_is_named() {
-    let compost = Compost::new();
-    compost.branch("T1", "t1.txt", "1");
-    compost.land("T1");
-    compost.write(".arborist/config.toml", "[cleanup]\nolder-than = \"0\"\n");
-    assert_eq!(compost.verdict(&[], "branch", "main/T1").0, "remove");
-    compost.write(".arborist/config.toml", "[cleanup]\nolder-than = \"soon\"\n");
-    compost.cleanup(&[]).exits(128).shows();
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    repo.write(".arborist/config.toml", "[cleanup]\nolder-than = \"0\"\n");
+    assert_eq!(repo.verdict(&[], "branch", "main/T1").0, "remove");
+    repo.write(".arborist/config.toml", "[cleanup]\nolder-than = \"soon\"\n");
+    repo.cleanup(&[]).exits(128).shows();
 }
 
 #[test]
 fn worktree_and_gardener_speak_of_it_when_it_gets_crowded() {
-    let compost = Compost::new();
-    compost.agent("echo done > done.txt");
-    compost.worktree("T1");
-    compost.arborist(["worktree", "list"]).succeeds().never("git arborist cleanup");
-    compost.git(["config", "arborist.cleanup.warn-worktrees", "1"]).succeeds();
-    let said = compost.arborist(["worktree", "list"]).succeeds().shows();
+    let repo = CleanupRepo::new();
+    repo.agent("echo done > done.txt");
+    repo.worktree("T1");
+    repo.arborist(["worktree", "list"]).succeeds().never("git arborist cleanup");
+    repo.git(["config", "arborist.cleanup.warn-worktrees", "1"]).succeeds();
+    let said = repo.arborist(["worktree", "list"]).succeeds().shows();
     said.shows();
-    compost.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().shows();
-    let said = compost.arborist(["garden", "-m", "do it"]);
+    repo.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().shows();
+    let said = repo.arborist(["garden", "-m", "do it"]);
     assert!(said.stderr().contains("there are 2 worktrees in "), "{}", said.report());
-    compost.git(["config", "arborist.cleanup.warn-worktrees", "0"]).succeeds();
-    compost.git(["config", "arborist.cleanup.warn-free", "999999999"]).succeeds();
-    compost.arborist(["worktree", "list"]).succeeds().shows().never("worktrees in");
+    repo.git(["config", "arborist.cleanup.warn-worktrees", "0"]).succeeds();
+    repo.git(["config", "arborist.cleanup.warn-free", "999999999"]).succeeds();
+    repo.arborist(["worktree", "list"]).succeeds().shows().never("worktrees in");
 }
 
 #[test]
 fn rows_fit_into_eighty_columns() {
-    let compost = Compost::new();
-    compost.grow("a-task-with-a-name-that-is-much-longer-than-any-name-of-a-task", "main", &[("x", "x")]);
-    let path = compost.worktree("T2");
+    let repo = CleanupRepo::new();
+    repo.grow("a-task-with-a-name-that-is-much-longer-than-any-name-of-a-task", "main", &[("x", "x")]);
+    let path = repo.worktree("T2");
     fs::write(path.join("a-file-with-a-name-that-is-much-longer-than-is-good-for-anybody"), "").unwrap();
-    let mut command = compost.command("git", &compost.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
     let (_, _, shown) = Terminal::start(command, 80).ends();
     let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);

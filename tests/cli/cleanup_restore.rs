@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::compost::Compost;
+use crate::cleanup_repo::CleanupRepo;
 
 const FORCE: &[&str] = &["--older-than", "0", "--force"];
 
@@ -12,78 +12,78 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn where_only_commits_were_saved_a_worktree_of_them_is_made_if_a_place_is_named() {
-    let compost = Compost::new();
-    let tip = compost.branch("T1", "t.txt", "t");
-    compost.cleanup(FORCE).succeeds();
-    compost.cleanup(&["restore", "T1"]).succeeds().shows().never("files");
-    let place = compost.root().join("here");
-    let said = compost.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).succeeds();
+    let repo = CleanupRepo::new();
+    let tip = repo.branch("T1", "t.txt", "t");
+    repo.cleanup(FORCE).succeeds();
+    repo.cleanup(&["restore", "T1"]).succeeds().shows().never("files");
+    let place = repo.root().join("here");
+    let said = repo.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).succeeds();
     let said = said.shows();
     said.shows();
     assert_eq!(read(&place.join("t.txt")), "t");
-    assert_eq!(compost.git_in(&place, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
-    assert_eq!(compost.git_in(&place, ["status", "--porcelain"]).answer(), "");
-    let second = compost.root().join("second");
-    let said = compost.cleanup(&["restore", "T1", "--to", second.to_str().unwrap()]).succeeds();
+    assert_eq!(repo.git_in(&place, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
+    assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
+    let second = repo.root().join("second");
+    let said = repo.cleanup(&["restore", "T1", "--to", second.to_str().unwrap()]).succeeds();
     said.shows();
-    assert_eq!(compost.git_in(&second, ["rev-parse", "HEAD"]).answer(), tip);
-    compost.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).exits(2).shows();
+    assert_eq!(repo.git_in(&second, ["rev-parse", "HEAD"]).answer(), tip);
+    repo.cleanup(&["restore", "T1", "--to", place.to_str().unwrap()]).exits(2).shows();
 }
 
 #[test]
 fn a_branch_that_is_made_for_files_is_told() {
-    let compost = Compost::new();
-    let path = compost.worktree("T1");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T1");
     fs::write(path.join("new"), "new").unwrap();
-    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
-    let said = compost.cleanup(&["restore", "T1"]).succeeds();
+    repo.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    let said = repo.cleanup(&["restore", "T1"]).succeeds();
     said.shows();
     assert_eq!(read(&path.join("new")), "new");
 }
 
 #[test]
 fn what_is_no_branch_has_no_worktree() {
-    let compost = Compost::new();
-    compost.session("s7", ("main", "run"), r#""kind":"end","result":"complete""#);
-    compost.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
-    compost.cleanup(&["--older-than", "0", "--only", "sessions"]).succeeds().shows();
-    let place = compost.root().join("here");
+    let repo = CleanupRepo::new();
+    repo.session("s7", ("main", "run"), r#""kind":"end","result":"complete""#);
+    repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
+    repo.cleanup(&["--older-than", "0", "--only", "sessions"]).succeeds().shows();
+    let place = repo.root().join("here");
     let wish = ["restore", "sessions/s7", "--to", place.to_str().unwrap()];
-    compost.cleanup(&wish).exits(129).shows();
+    repo.cleanup(&wish).exits(129).shows();
     assert!(!place.exists());
-    assert_eq!(compost.refs("refs/arborist/sessions"), [""; 0]);
+    assert_eq!(repo.refs("refs/arborist/sessions"), [""; 0]);
 }
 
 #[test]
 fn names_that_mean_several_are_listed_with_their_ages() {
-    let compost = Compost::new();
+    let repo = CleanupRepo::new();
     for text in ["1", "2"] {
-        compost.branch("T1", "t.txt", text);
-        compost.cleanup(FORCE).succeeds();
-        compost.wait(2 * 86_400);
+        repo.branch("T1", "t.txt", text);
+        repo.cleanup(FORCE).succeeds();
+        repo.wait(2 * 86_400);
     }
-    let said = compost.cleanup(&["restore", "T1"]).exits(1);
+    let said = repo.cleanup(&["restore", "T1"]).exits(1);
     let said = said.shows();
     said.shows();
-    compost.branch("T1", "t.txt", "3");
-    compost.cleanup(FORCE).succeeds();
-    compost.branch("T1", "t.txt", "4");
-    compost.cleanup(FORCE).succeeds();
-    let said = compost.cleanup(&["restore", "2025-02-20/main/T1"]).exits(1);
+    repo.branch("T1", "t.txt", "3");
+    repo.cleanup(FORCE).succeeds();
+    repo.branch("T1", "t.txt", "4");
+    repo.cleanup(FORCE).succeeds();
+    let said = repo.cleanup(&["restore", "2025-02-20/main/T1"]).exits(1);
     said.shows();
 }
 
 #[test]
 fn it_goes_by_every_name_that_is_shown_of_it() {
-    let compost = Compost::new();
-    compost.branch("T1", "t.txt", "t");
-    let base = compost.git(["rev-parse", "main"]).answer();
-    let tip = compost.commit_on(&base, "u.txt", "u", "work\n");
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t.txt", "t");
+    let base = repo.git(["rev-parse", "main"]).answer();
+    let tip = repo.commit_on(&base, "u.txt", "u", "work\n");
     let branch = "arborist/tasks/7270a1af";
-    compost.session_branch(branch, &tip);
-    compost.session("7270a1af", (branch, "run"), r#""kind":"end","result":"complete""#);
-    compost.cleanup(FORCE).succeeds().out(branch);
-    let saved = compost.refs("refs/arborist/saved");
+    repo.session_branch(branch, &tip);
+    repo.session("7270a1af", (branch, "run"), r#""kind":"end","result":"complete""#);
+    repo.cleanup(FORCE).succeeds().out(branch);
+    let saved = repo.refs("refs/arborist/saved");
     let name = saved.iter().find(|name| name.contains("7270a1af/branch-")).unwrap();
     let (unit, part) = name.strip_prefix("refs/arborist/saved/").unwrap().rsplit_once('/').unwrap();
     let unescaped = unit.replace("%2F", "/");
@@ -91,24 +91,24 @@ fn it_goes_by_every_name_that_is_shown_of_it() {
     for name in
         names.into_iter().chain([format!("7270a1af/{part}").as_str(), "refs/heads/arborist/tasks/7270a1af"])
     {
-        compost.git(["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
-        let said = compost.cleanup(&["restore", name]).succeeds();
+        repo.git(["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
+        let said = repo.cleanup(&["restore", name]).succeeds();
         said.out(&format!("branch '{branch}' is at")).err(&format!("git worktree add DIR '{branch}'"));
     }
-    compost.cleanup(&["restore", part]).succeeds().shows().never("hint");
-    compost.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().shows();
-    compost.cleanup(&["restore", "270a1af"]).exits(1);
+    repo.cleanup(&["restore", part]).succeeds().shows().never("hint");
+    repo.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().shows();
+    repo.cleanup(&["restore", "270a1af"]).exits(1);
 }
 
 #[test]
 fn a_whole_name_is_meant_although_another_ends_with_it() {
-    let compost = Compost::new();
-    let path = compost.worktree("T2");
+    let repo = CleanupRepo::new();
+    let path = repo.worktree("T2");
     let place = path.display().to_string();
-    compost.git(["-C", &place, "commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
+    repo.git(["-C", &place, "commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
     std::fs::write(path.join("new"), "saved").unwrap();
-    compost.arborist(["worktree", "remove", "--force", "T2"]).succeeds();
-    compost.cleanup(FORCE).succeeds();
-    compost.cleanup(&["restore", "T2"]).exits(1).shows();
-    compost.cleanup(&["restore", "main/T2"]).succeeds();
+    repo.arborist(["worktree", "remove", "--force", "T2"]).succeeds();
+    repo.cleanup(FORCE).succeeds();
+    repo.cleanup(&["restore", "T2"]).exits(1).shows();
+    repo.cleanup(&["restore", "main/T2"]).succeeds();
 }

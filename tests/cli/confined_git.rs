@@ -4,10 +4,10 @@
 use std::{fs, path::Path};
 
 use arborist_core::process::Confinement;
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use tempfile::TempDir;
 
-use crate::orchard::Orchard;
+use crate::queue_repo::QueueRepo;
 
 /// Whether the system can show anything, with a word if it cannot.
 fn is_enforced() -> bool {
@@ -48,55 +48,55 @@ case "$prompt" in
      mkdir -p "d/$task"; echo "$task" > "d/$task/file"; chmod +x "d/$task/file"; rm -f "old/$task" ;;
 esac
 "#;
-    let garden = Garden::sprout();
-    garden.write("tasks.md", plan);
+    let repo = TestRepo::new();
+    repo.write("tasks.md", plan);
     for task in ["T001", "T002", "T003"] {
-        garden.write(&format!("old/{task}"), "old\n");
+        repo.write(&format!("old/{task}"), "old\n");
     }
-    garden.commit("a plan\n");
-    garden.agent(worker);
-    let (outside, seen) = (outside(), garden.path(".git/seen"));
+    repo.commit("a plan\n");
+    repo.agent(worker);
+    let (outside, seen) = (outside(), repo.path(".git/seen"));
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     // A git that was led astray: it writes and removes in another folder before it does what it was asked for.
     let commands = "checkout|checkout-index|clean|merge|read-tree|reset|restore";
-    garden.plant(
+    repo.plant(
         "git",
         &format!(
             "#!/bin/sh\nif test -e '{root}/began' && test -z \"$ARBORIST_TASK\"; then for word; do case \"$word\" in\n\
              {commands}) {{ echo \"$word\" >> '{seen}'\n\
              echo evil > '{out}/'$word; rm -f '{out}/precious'; }} 2>/dev/null; break ;; esac; done; fi\n\
              exec '{git}' \"$@\"\n",
-            root = garden.root().display(),
+            root = repo.root().display(),
             seen = seen.display(),
             out = outside.path().display(),
             git = git.display()
         ),
     );
     // Not by way of git, which puts its own folder first on `PATH`.
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     Run::of(command.args(["--jobs", "2"]), b"").succeeds().out("3 completed");
     let seen = fs::read_to_string(&seen).unwrap();
     assert!(seen.contains("read-tree") && seen.contains("checkout"), "git wrote files: {seen}");
     assert_eq!(names_in(outside.path()), ["precious"], "after {seen}");
-    let files = garden.git(["ls-files", "d", "old"]).answer();
+    let files = repo.git(["ls-files", "d", "old"]).answer();
     assert_eq!(files, "d/T001/file\nd/T002/file\nd/T003/file");
 }
 
-/// An orchard whose task adds files to a folder. They are converted by this program when they are written.
-fn filtered(driver: &str, script: &str) -> Orchard {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
-    orchard.git(["config", &format!("filter.{driver}.clean"), "cat"]).succeeds();
-    orchard.git(["config", &format!("filter.{driver}.smudge"), script]).succeeds();
-    orchard.git(["config", &format!("filter.{driver}.required"), "true"]).succeeds();
-    orchard.on_branch("T1", |orchard| {
-        orchard.write(".gitattributes", format!("d/* filter={driver}\n"));
-        ["d/a", "d/b", "d/c"].iter().for_each(|path| orchard.write(path, "new\n"));
-        orchard.finish("T1");
+/// A repository whose task adds files to a folder. They are converted by this program when they are written.
+fn filtered(driver: &str, script: &str) -> QueueRepo {
+    let queue_repo = QueueRepo::with_finished(&["T1"]);
+    queue_repo.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    queue_repo.git(["config", &format!("filter.{driver}.clean"), "cat"]).succeeds();
+    queue_repo.git(["config", &format!("filter.{driver}.smudge"), script]).succeeds();
+    queue_repo.git(["config", &format!("filter.{driver}.required"), "true"]).succeeds();
+    queue_repo.on_branch("T1", |queue_repo| {
+        queue_repo.write(".gitattributes", format!("d/* filter={driver}\n"));
+        ["d/a", "d/b", "d/c"].iter().for_each(|path| queue_repo.write(path, "new\n"));
+        queue_repo.finish("T1");
     });
-    fs::remove_dir_all(orchard.path("d")).ok();
-    orchard
+    fs::remove_dir_all(queue_repo.path("d")).ok();
+    queue_repo
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
     }
     // In the worktree of a gate, and in the user's own checkout.
     for place in ["*/gate*/", "*/repo/"] {
-        let orchard = filtered("lfs", "sh \"$HOME/swap\"");
+        let queue_repo = filtered("lfs", "sh \"$HOME/swap\"");
         let outside = outside();
         // git has made the folder, and is about to write the first file there.
         let swap = format!(
@@ -114,9 +114,9 @@ fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
              esac",
             outside.path().display()
         );
-        orchard.write("../home/swap", swap);
-        let said = orchard.merge(&["T1"]);
-        assert!(orchard.root().join("swapped").exists(), "{place}: {}", said.report());
+        queue_repo.write("../home/swap", swap);
+        let said = queue_repo.merge(&["T1"]);
+        assert!(queue_repo.root().join("swapped").exists(), "{place}: {}", said.report());
         assert_eq!(names_in(outside.path()), ["precious"], "{place}");
         assert_eq!(fs::read_to_string(outside.path().join("precious")).unwrap(), "precious\n");
     }
@@ -134,13 +134,13 @@ fn filters_of_the_user_work_as_before() {
         ("mine", &elsewhere),
     ] {
         let script = format!("{place}; mkdir -p \"$d\" && cat > \"$d/x\" && cat \"$d/x\"");
-        let orchard = filtered(driver, &script);
-        fs::create_dir_all(orchard.home().join(".cache")).unwrap();
-        orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+        let queue_repo = filtered(driver, &script);
+        fs::create_dir_all(queue_repo.home().join(".cache")).unwrap();
+        queue_repo.merge(&["T1"]).succeeds().out("1 landed (T1)");
         for path in ["d/a", "d/b", "d/c"] {
-            assert_eq!(orchard.read(path), "new\n", "{script}");
+            assert_eq!(queue_repo.read(path), "new\n", "{script}");
         }
-        assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "", "{script}");
+        assert_eq!(queue_repo.git(["status", "--porcelain"]).answer(), "", "{script}");
     }
     assert_eq!(names_in(outside.path()), ["precious", "x"]);
 }

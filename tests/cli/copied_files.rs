@@ -2,66 +2,66 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 one\n";
 /// Red for T001 wherever no helper lies.
 const NEEDS_HELPER: &str = "! test -e T001.txt || test -e helper.cache";
 
-fn garden(plan: &str, deed: &str, review: &str) -> Garden {
+fn repo(plan: &str, deed: &str, review: &str) -> TestRepo {
     let script = format!(
         "case \"$prompt\" in Review*) {review}; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n{deed}"
     );
-    let garden = Garden::planned("tasks.md", plan, &script);
-    garden.write(".gitignore", "*.cache\ncache/\nsettings.local\n");
-    garden.commit("ignore\n");
-    garden
+    let repo = TestRepo::planned("tasks.md", plan, &script);
+    repo.write(".gitignore", "*.cache\ncache/\nsettings.local\n");
+    repo.commit("ignore\n");
+    repo
 }
 
-fn files(garden: &Garden) -> String {
-    garden.git(["ls-tree", "-r", "--name-only", "main"]).answer()
+fn files(repo: &TestRepo) -> String {
+    repo.git(["ls-tree", "-r", "--name-only", "main"]).answer()
 }
 
 #[test]
 fn a_file_that_an_agent_puts_into_the_checkout_reaches_no_gate() {
     let deed =
         "touch helper.cache \"$ROOT/repo/helper.cache\"; echo '*.cache' > \"$ROOT/repo/.worktreeinclude\"";
-    let garden = garden(PLAN, deed, "echo APPROVED");
-    garden.write(".git/info/exclude", ".worktreeinclude\n");
+    let repo = repo(PLAN, deed, "echo APPROVED");
+    repo.write(".git/info/exclude", ".worktreeinclude\n");
     let run = ["gardener", "--isolate", "--max-retries", "1", "--test-command", NEEDS_HELPER];
-    let run = garden.arborist(run);
+    let run = repo.arborist(run);
     assert_ne!(run.code(), 0, "{}", run.report());
     assert!(run.report().contains(".worktreeinclude"), "{}", run.report());
-    assert!(!files(&garden).contains("T001.txt"));
+    assert!(!files(&repo).contains("T001.txt"));
 }
 
 #[test]
 fn a_file_that_an_agent_changes_in_the_checkout_is_left_out_and_named() {
     let deed = "echo evil > dep.cache; echo evil > \"$ROOT/repo/dep.cache\"";
-    let garden = garden(PLAN, deed, "echo APPROVED");
-    garden.write("dep.cache", "good\n");
-    garden.write("same.cache", "same\n");
-    garden.git(["config", "arborist.worktree.copy", "*.cache"]).succeeds();
+    let repo = repo(PLAN, deed, "echo APPROVED");
+    repo.write("dep.cache", "good\n");
+    repo.write("same.cache", "same\n");
+    repo.git(["config", "arborist.worktree.copy", "*.cache"]).succeeds();
     let command = "test -e same.cache && { ! test -e T001.txt || grep -q evil dep.cache; }";
-    let run = garden.arborist(["gardener", "--isolate", "--max-retries", "1", "--test-command", command]);
+    let run = repo.arborist(["gardener", "--isolate", "--max-retries", "1", "--test-command", command]);
     assert_ne!(run.code(), 0, "{}", run.report());
     assert_eq!(run.report().matches("after the run began: dep.cache").count(), 1, "{}", run.report());
     assert!(!run.report().contains("same.cache,"), "{}", run.report());
-    assert!(!files(&garden).contains("T001.txt"));
+    assert!(!files(&repo).contains("T001.txt"));
 }
 
 #[test]
 fn what_is_copied_to_lanes_and_gates_is_what_was_there_when_the_run_began() {
-    let garden = garden(PLAN, "test \"$(cat deps.cache/a)\" = good || exit 3", "echo APPROVED");
-    garden.write("deps.cache/a", "good\n");
-    garden.write("deps.cache/deep/b", "good\n");
-    std::os::unix::fs::symlink("deep/b", garden.path("deps.cache/link")).unwrap();
-    fs::create_dir(garden.path("deps.cache/empty")).unwrap();
-    garden.write(".worktreeinclude", "# what builds need\n*.cache\n");
-    garden.commit("include\n");
+    let repo = repo(PLAN, "test \"$(cat deps.cache/a)\" = good || exit 3", "echo APPROVED");
+    repo.write("deps.cache/a", "good\n");
+    repo.write("deps.cache/deep/b", "good\n");
+    std::os::unix::fs::symlink("deep/b", repo.path("deps.cache/link")).unwrap();
+    fs::create_dir(repo.path("deps.cache/empty")).unwrap();
+    repo.write(".worktreeinclude", "# what builds need\n*.cache\n");
+    repo.commit("include\n");
     let command = "test -d deps.cache/empty && test \"$(cat deps.cache/link)\" = good";
-    garden.arborist(["gardener", "--isolate", "--test-command", command]).succeeds();
-    assert!(files(&garden).contains("T001.txt"));
+    repo.arborist(["gardener", "--isolate", "--test-command", command]).succeeds();
+    assert!(files(&repo).contains("T001.txt"));
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn a_reviewer_gets_no_settings_that_an_agent_wrote() {
                 printf 'settings.local\\n*.cache\\n' > \"$ROOT/repo/.worktreeinclude\"";
     let review = "if [ -e settings.local ]; then . ./settings.local; else echo 'REJECTED: no'; fi";
     for place in [&["--isolate"][..], &[]] {
-        let garden = garden(PLAN, deed, review);
-        garden.write(".git/info/exclude", ".worktreeinclude\n");
-        let run = garden.arborist([&["gardener", "--max-retries=1"], place].concat());
+        let repo = repo(PLAN, deed, review);
+        repo.write(".git/info/exclude", ".worktreeinclude\n");
+        let run = repo.arborist([&["gardener", "--max-retries=1"], place].concat());
         assert_eq!(run.code(), 1, "{}", run.report());
-        let log = garden.git(["log", "--all", "--format=%s"]).answer();
+        let log = repo.git(["log", "--all", "--format=%s"]).answer();
         assert!(log.contains("@T001@review-rejected") && !log.contains("review-approved"), "{log}");
     }
 }
@@ -82,10 +82,10 @@ fn a_reviewer_gets_no_settings_that_an_agent_wrote() {
 #[test]
 fn clean_tests_of_a_run_in_place_get_no_file_that_an_agent_wrote() {
     let deed = "touch helper.cache; echo '*.cache' > .worktreeinclude";
-    let garden = garden(PLAN, deed, "echo APPROVED");
-    garden.git(["config", "arborist.test.clean", "true"]).succeeds();
-    garden.arborist(["gardener", "--max-retries", "1", "--test-command", NEEDS_HELPER]).exits(1);
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let repo = repo(PLAN, deed, "echo APPROVED");
+    repo.git(["config", "arborist.test.clean", "true"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", NEEDS_HELPER]).exits(1);
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(log.contains("@T001@test-fail"), "{log}");
 }
 
@@ -94,10 +94,10 @@ fn only_what_a_gate_left_is_kept_for_the_next_gate() {
     const TWO: &str = "## Phase 1: Work\n\n- [ ] T001 one\n- [ ] T002 two (depends on T001)\n";
     let deed = "if [ $ARBORIST_TASK = T002 ]; then mkdir -p cache; touch cache/helper; \
                 gate=\"$ROOT/repo.arborist/gate-1/cache\"; touch \"$gate/helper\"; mkdir \"$gate/folder\"; echo evil > \"$gate/changed\"; fi";
-    let garden = garden(TWO, deed, "echo APPROVED");
-    garden.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
-    let asked = garden.root().join("asked");
-    garden.write_script(
+    let repo = repo(TWO, deed, "echo APPROVED");
+    repo.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
+    let asked = repo.root().join("asked");
+    repo.write_script(
         "gate.sh",
         &format!(
             "#!/bin/sh\nmkdir -p cache\nls cache | tr '\\n' ' ' >> '{}'\necho >> '{0}'\ntouch cache/kept\n[ -e cache/changed ] || touch cache/changed\n\
@@ -105,11 +105,11 @@ fn only_what_a_gate_left_is_kept_for_the_next_gate() {
             asked.display()
         ),
     );
-    garden.commit("a gate\n");
-    garden.git(["config", "arborist.merge.gates.check.command", "./gate.sh"]).succeeds();
-    let run = garden.arborist(["gardener", "--isolate", "--max-retries", "1"]);
+    repo.commit("a gate\n");
+    repo.git(["config", "arborist.merge.gates.check.command", "./gate.sh"]).succeeds();
+    let run = repo.arborist(["gardener", "--isolate", "--max-retries", "1"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    assert!(files(&garden).contains("T001.txt") && !files(&garden).contains("T002.txt"));
+    assert!(files(&repo).contains("T001.txt") && !files(&repo).contains("T002.txt"));
     let asked = fs::read_to_string(asked).unwrap();
     assert!(asked.lines().nth(1).is_some_and(|kept| kept.trim() == "kept"), "{asked}");
 }
@@ -117,11 +117,11 @@ fn only_what_a_gate_left_is_kept_for_the_next_gate() {
 #[test]
 fn what_an_agent_puts_into_the_worktree_of_a_gate_is_gone_when_the_run_ends() {
     let deed = "mkdir -p \"$ROOT/repo.arborist/gate-1/cache\"; touch \"$ROOT/repo.arborist/gate-1/cache/helper\"; exit 1";
-    let garden = garden(PLAN, deed, "echo APPROVED");
-    garden.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
+    let repo = repo(PLAN, deed, "echo APPROVED");
+    repo.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
     let run =
         ["gardener", "--isolate", "--max-retries", "1", "--test-command", "mkdir -p cache; touch cache/kept"];
-    garden.arborist(run).exits(1);
-    assert!(garden.root().join("repo.arborist/gate-1/cache/kept").exists());
-    assert!(!garden.root().join("repo.arborist/gate-1/cache/helper").exists());
+    repo.arborist(run).exits(1);
+    assert!(repo.root().join("repo.arborist/gate-1/cache/kept").exists());
+    assert!(!repo.root().join("repo.arborist/gate-1/cache/helper").exists());
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 const TREE: &str = r#"{
   "nodes": {"T001": {"id": "T001", "name": "Create one"}, "T002": {"id": "T002", "name": "Create two"}},
@@ -24,7 +24,7 @@ esac
 
 /// A git that numbers the calls that read standard input, and kills who called it before it reads any. A pipe is empty then,
 /// as if its writer had been killed before the first byte: that moment is too short to be met by killing alone.
-fn plant_git(garden: &Garden) {
+fn plant_git(repo: &TestRepo) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     let script = r#"#!/bin/sh
@@ -43,45 +43,45 @@ case " $* " in
 esac
 exec "GIT" "$@"
 "#;
-    let calls = garden.root().join("calls");
+    let calls = repo.root().join("calls");
     fs::create_dir_all(&calls).unwrap();
     let script =
         script.replace("CALLS", calls.to_str().unwrap()).replace("\"GIT\"", &format!("'{}'", git.display()));
-    garden.plant("git", &script.replace("ROOT", garden.root().to_str().unwrap()));
+    repo.plant("git", &script.replace("ROOT", repo.root().to_str().unwrap()));
 }
 
 /// The user has staged one change and made another, in files of their own and in one that an agent writes too.
-fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", TREE);
-    garden.write("mine.txt", "first\n");
-    garden.write("gone.txt", "gone\n");
-    garden.write("shared.txt", "shared\n");
-    garden.commit("files\n");
-    garden.agent(AGENT);
-    garden.write("mine.txt", "first\nstaged\n");
-    garden.write("new.txt", "staged\n");
-    garden.git(["rm", "-q", "gone.txt"]).succeeds();
-    garden.git(["add", "mine.txt", "new.txt"]).succeeds();
-    garden.write("mine.txt", "first\nstaged\nnot staged\n");
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("task-tree.json", TREE);
+    repo.write("mine.txt", "first\n");
+    repo.write("gone.txt", "gone\n");
+    repo.write("shared.txt", "shared\n");
+    repo.commit("files\n");
+    repo.agent(AGENT);
+    repo.write("mine.txt", "first\nstaged\n");
+    repo.write("new.txt", "staged\n");
+    repo.git(["rm", "-q", "gone.txt"]).succeeds();
+    repo.git(["add", "mine.txt", "new.txt"]).succeeds();
+    repo.write("mine.txt", "first\nstaged\nnot staged\n");
+    repo
 }
 
-fn run(garden: &Garden, kill_at: usize) -> Run {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn run(repo: &TestRepo, kill_at: usize) -> Run {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     let command = command.args(["--test-command", "true", "--allow-dirty"]);
     Run::of(command.env("KILL_AT", kill_at.to_string()), b"")
 }
 
 /// What the user has staged and not staged.
-fn work_of_user(garden: &Garden) -> (String, String, bool) {
-    let staged = garden.git(["ls-files", "-s", "--", "mine.txt", "new.txt", "gone.txt"]).answer();
-    (staged, garden.read("mine.txt"), garden.path("gone.txt").exists())
+fn work_of_user(repo: &TestRepo) -> (String, String, bool) {
+    let staged = repo.git(["ls-files", "-s", "--", "mine.txt", "new.txt", "gone.txt"]).answer();
+    (staged, repo.read("mine.txt"), repo.path("gone.txt").exists())
 }
 
-fn await_over(garden: &Garden) {
+fn await_over(repo: &TestRepo) {
     let end = Instant::now() + Duration::from_secs(60);
-    while !garden.root().join("over").exists() {
+    while !repo.root().join("over").exists() {
         assert!(Instant::now() < end, "git never ended");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -89,7 +89,7 @@ fn await_over(garden: &Garden) {
 
 #[test]
 fn a_driver_killed_before_git_reads_its_input_leaves_what_the_user_has_staged() {
-    let whole = garden();
+    let whole = repo();
     plant_git(&whole);
     run(&whole, 0).succeeds();
     let calls = fs::read_dir(whole.root().join("calls")).unwrap().count();
@@ -99,16 +99,16 @@ fn a_driver_killed_before_git_reads_its_input_leaves_what_the_user_has_staged() 
         "no list of paths was ever given"
     );
     for kill_at in 1..=calls {
-        let garden = garden();
-        let before = work_of_user(&garden);
-        plant_git(&garden);
-        let killed = run(&garden, kill_at);
+        let repo = repo();
+        let before = work_of_user(&repo);
+        plant_git(&repo);
+        let killed = run(&repo, kill_at);
         assert_eq!(killed.code(), 137, "{kill_at}: {}", killed.report());
-        await_over(&garden);
-        let call = fs::read_to_string(garden.root().join(format!("calls/{kill_at}"))).unwrap();
-        assert_eq!(work_of_user(&garden), before, "killed at {kill_at}: {call}");
-        run(&garden, 0).succeeds();
-        assert_eq!(work_of_user(&garden), before, "killed at {kill_at}, run again: {call}");
-        assert_eq!(garden.git(["show", "HEAD:two.txt"]).answer(), "two", "{call}");
+        await_over(&repo);
+        let call = fs::read_to_string(repo.root().join(format!("calls/{kill_at}"))).unwrap();
+        assert_eq!(work_of_user(&repo), before, "killed at {kill_at}: {call}");
+        run(&repo, 0).succeeds();
+        assert_eq!(work_of_user(&repo), before, "killed at {kill_at}, run again: {call}");
+        assert_eq!(repo.git(["show", "HEAD:two.txt"]).answer(), "two", "{call}");
     }
 }

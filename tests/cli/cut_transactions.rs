@@ -7,10 +7,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 /// A git that writes down which refs each transaction moves, if it moves several. Of the one that `CUT` names it moves only the first few, in the
 /// order in which git renames: those that are deleted come last. Then it kills who asked for it.
@@ -56,17 +56,17 @@ const PLAIN: &str = r#"
 mkdir -p deep; echo "one $n" > one.txt; echo "two $n" > deep/two.txt; echo done
 "#;
 
-fn plant_git(garden: &Garden) {
+fn plant_git(repo: &TestRepo) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
-    let calls = garden.root().join("calls");
+    let calls = repo.root().join("calls");
     fs::create_dir(&calls).unwrap();
-    garden.plant("git", &GIT.replace("CALLS", calls.to_str().unwrap()).replace("GIT", git.to_str().unwrap()));
+    repo.plant("git", &GIT.replace("CALLS", calls.to_str().unwrap()).replace("GIT", git.to_str().unwrap()));
 }
 
 /// Every cut of every transaction that moved several refs, and among them one that is called so: `NUMBER:MOVED`.
-fn cuts(garden: &Garden, name: &str) -> Vec<String> {
-    let read = |number: usize| fs::read_to_string(garden.root().join(format!("calls/{number}"))).ok();
+fn cuts(repo: &TestRepo, name: &str) -> Vec<String> {
+    let read = |number: usize| fs::read_to_string(repo.root().join(format!("calls/{number}"))).ok();
     let all = (1..).map_while(|number| Some((number, read(number)?)));
     let wanted = all.filter(|(_, moves)| moves.contains(name));
     wanted
@@ -74,16 +74,16 @@ fn cuts(garden: &Garden, name: &str) -> Vec<String> {
         .collect()
 }
 
-fn gardener(garden: &Garden, args: &[&str], cut: &str) -> Run {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn gardener(repo: &TestRepo, args: &[&str], cut: &str) -> Run {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     Run::of(command.args(["--test-command", "true"]).args(args).env("CUT", cut), b"")
 }
 
 /// Every commit that the record of a turn names is on its branch, and what was said in it is kept.
-fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&Path, &str)>) {
+fn records_are_whole(repo: &TestRepo, cut: &str, branch: &str, other: Option<(&Path, &str)>) {
     let read = |kind: &str, format: &str| {
         let from = format!("--glob=refs/arborist/{kind}");
-        garden.git(["log", "--first-parent", format, &from]).answer()
+        repo.git(["log", "--first-parent", format, &from]).answer()
     };
     let transcripts = read("transcripts", "--format=%s");
     let mut turns = Vec::new();
@@ -91,13 +91,13 @@ fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&P
     for line in read("sessions", "--format=%b").lines().filter(|line| line.starts_with('{')) {
         let record: Value = serde_json::from_str(line).unwrap();
         if let Some(commit) = record["commit"].as_str().filter(|_| record["kind"] == "turn") {
-            let asked = garden.git(["merge-base", "--is-ancestor", commit, branch]);
+            let asked = repo.git(["merge-base", "--is-ancestor", commit, branch]);
             assert_eq!(asked.code(), 0, "cut at {cut}: {line}");
         }
         for commit in record["others"].as_array().into_iter().flatten() {
             let (place, branch) = other.unwrap();
             let asked = ["merge-base", "--is-ancestor", commit["commit"].as_str().unwrap(), branch];
-            assert_eq!(garden.git_in(place, asked).code(), 0, "cut at {cut}: {line}");
+            assert_eq!(repo.git_in(place, asked).code(), 0, "cut at {cut}: {line}");
         }
         if let Some(number) = record["number"].as_u64().filter(|_| record["kind"] == "turn") {
             assert!(!turns.contains(&number), "cut at {cut}: {line}");
@@ -108,16 +108,16 @@ fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&P
     assert!(turns.len() >= 2, "cut at {cut}: {turns:?}");
 }
 
-fn complete_once(garden: &Garden, cut: &str, branch: &str) {
-    let log = garden.git(["log", "--format=%s", branch]).answer();
+fn complete_once(repo: &TestRepo, cut: &str, branch: &str) {
+    let log = repo.git(["log", "--format=%s", branch]).answer();
     for step in ["@@run-start)", "@T001@implement-pass)", "@T001@test-pass)", "@T001@complete)"] {
         assert_eq!(log.matches(step).count(), 1, "cut at {cut}:\n{log}");
     }
 }
 
-fn tidy(garden: &Garden, cut: &str, place: &Path) {
-    assert_eq!(garden.git_in(place, ["status", "--porcelain"]).answer(), "", "cut at {cut}");
-    assert_eq!(garden.git_in(place, ["for-each-ref", "refs/arborist/wip"]).answer(), "", "cut at {cut}");
+fn tidy(repo: &TestRepo, cut: &str, place: &Path) {
+    assert_eq!(repo.git_in(place, ["status", "--porcelain"]).answer(), "", "cut at {cut}");
+    assert_eq!(repo.git_in(place, ["for-each-ref", "refs/arborist/wip"]).answer(), "", "cut at {cut}");
 }
 
 /// Tries every third cut, two at a time; `ARBORIST_EVERY_CALL=1` for all of them.
@@ -137,21 +137,21 @@ fn survives_all(cuts: &[String], survives: impl Fn(&str) + Sync) {
     });
 }
 
-fn in_place((events, agent): (&str, &str)) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 the work\n");
+fn in_place((events, agent): (&str, &str)) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 the work\n");
     // The plan is not committed: that is for the run to do.
-    garden.git(["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
-    crate::turning::agent(&garden, events, agent);
-    plant_git(&garden);
-    garden
+    repo.git(["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
+    crate::turn_scripts::agent(&repo, events, agent);
+    plant_git(&repo);
+    repo
 }
 
 /// Kills a run at every n-th cut of all transactions, and runs it again. `ARBORIST_EVERY_CALL=1` for all.
 fn survives_everywhere(
     agent: (&str, &str),
     (args, stride): (&[&str], usize),
-    branch: impl Fn(&Garden) -> String + Sync,
+    branch: impl Fn(&TestRepo) -> String + Sync,
     status: &str,
 ) {
     let undisturbed = in_place(agent);
@@ -160,18 +160,18 @@ fn survives_everywhere(
     let cuts: Vec<String> =
         cuts(&undisturbed, "refs/").into_iter().step_by(asked.unwrap_or(stride)).collect();
     survives_all(&cuts, |cut| {
-        let garden = in_place(agent);
-        let killed = gardener(&garden, args, cut);
+        let repo = in_place(agent);
+        let killed = gardener(&repo, args, cut);
         assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
-        let again = gardener(&garden, args, "");
+        let again = gardener(&repo, args, "");
         assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
-        let branch = branch(&garden);
-        complete_once(&garden, cut, &branch);
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), status, "cut at {cut}");
+        let branch = branch(&repo);
+        complete_once(&repo, cut, &branch);
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), status, "cut at {cut}");
         for refs in ["refs/arborist/wip", "refs/arborist/queue/tickets"] {
-            assert_eq!(garden.git(["for-each-ref", refs]).answer(), "", "cut at {cut}");
+            assert_eq!(repo.git(["for-each-ref", refs]).answer(), "", "cut at {cut}");
         }
-        records_are_whole(&garden, cut, &branch, None);
+        records_are_whole(&repo, cut, &branch, None);
     });
 }
 
@@ -193,17 +193,17 @@ fn a_step_without_turns_that_was_cut_keeps_its_record() {
 
 #[test]
 fn a_transaction_that_was_cut_on_a_session_branch_goes_on_there() {
-    let branch = |garden: &Garden| {
-        garden.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/tasks"]).answer()
+    let branch = |repo: &TestRepo| {
+        repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/tasks"]).answer()
     };
     survives_everywhere(("claude", AGENT), (&["--session-branch"], 4), branch, "?? tasks.md");
 }
 
-fn two_repositories() -> Town {
-    let town = Town::of(&["backend"], "- [ ] T001 [repo:backend] the work\n");
-    crate::turning::agent(&town, "claude", AGENT);
-    plant_git(&town);
-    town
+fn two_repositories() -> TestWorkspace {
+    let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:backend] the work\n");
+    crate::turn_scripts::agent(&workspace, "claude", AGENT);
+    plant_git(&workspace);
+    workspace
 }
 
 #[test]
@@ -212,35 +212,35 @@ fn a_turn_that_was_cut_in_another_repository_is_finished_there() {
     gardener(&undisturbed, &[], "").succeeds();
     // Only there does a turn move a branch.
     survives_all(&cuts(&undisturbed, "/@staging/turn-"), |cut| {
-        let town = two_repositories();
-        let killed = gardener(&town, &[], cut);
+        let workspace = two_repositories();
+        let killed = gardener(&workspace, &[], cut);
         assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
-        let again = gardener(&town, &[], "");
+        let again = gardener(&workspace, &[], "");
         assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
-        let (backend, branch) = (town.clone_of("backend"), town.session_branch("backend"));
-        complete_once(&town, cut, &town.session_branch("repo"));
-        tidy(&town, cut, &town.path(""));
-        tidy(&town, cut, &backend);
+        let (backend, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
+        complete_once(&workspace, cut, &workspace.session_branch("repo"));
+        tidy(&workspace, cut, &workspace.path(""));
+        tidy(&workspace, cut, &backend);
         let house = backend
             .with_file_name("backend.arborist")
             .join(format!("session-{}", branch.rsplit_once('/').unwrap().1));
-        tidy(&town, cut, &house);
-        records_are_whole(&town, cut, &town.session_branch("repo"), Some((&backend, &branch)));
+        tidy(&workspace, cut, &house);
+        records_are_whole(&workspace, cut, &workspace.session_branch("repo"), Some((&backend, &branch)));
     });
 }
 
 /// A report that git had begun to write: the file is there, and empty.
 #[test]
 fn a_report_that_was_only_begun_is_written_again() {
-    let garden = in_place(("claude", AGENT));
-    gardener(&garden, &[], "").succeeds();
-    let report = garden.git(["ls-files", "spec/reports"]).answer();
-    let before = garden.git(["rev-parse", "main~1"]).answer();
-    fs::write(garden.path(&report), "").unwrap();
-    garden.git(["rm", "-q", "--cached", &report]).succeeds();
+    let repo = in_place(("claude", AGENT));
+    gardener(&repo, &[], "").succeeds();
+    let report = repo.git(["ls-files", "spec/reports"]).answer();
+    let before = repo.git(["rev-parse", "main~1"]).answer();
+    fs::write(repo.path(&report), "").unwrap();
+    repo.git(["rm", "-q", "--cached", &report]).succeeds();
     let mark = format!("refs/arborist/wip/main/@staging/written-{before}");
-    garden.git(["update-ref", &mark, &before]).succeeds();
-    gardener(&garden, &[], "").succeeds();
-    tidy(&garden, "the report", &garden.path(""));
-    assert!(garden.read(&report).contains("\"task_id\": \"T001\""));
+    repo.git(["update-ref", &mark, &before]).succeeds();
+    gardener(&repo, &[], "").succeeds();
+    tidy(&repo, "the report", &repo.path(""));
+    assert!(repo.read(&report).contains("\"task_id\": \"T001\""));
 }

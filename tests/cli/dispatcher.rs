@@ -7,98 +7,98 @@ use std::{
     process::{Command, Stdio},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 #[test]
 fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
-    let garden = Garden::sprout();
-    garden.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
-    let said = garden.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
+    let repo = TestRepo::new();
+    repo.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
+    let said = repo.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
     said.shows();
-    garden.arborist(Vec::<&str>::new()).succeeds().shows();
-    garden.arborist(["--list-cmds"]).succeeds().shows();
+    repo.arborist(Vec::<&str>::new()).succeeds().shows();
+    repo.arborist(["--list-cmds"]).succeeds().shows();
 }
 
 #[test]
 fn a_command_that_ends_by_a_signal_is_passed_on() {
-    let garden = Garden::sprout();
-    garden.plant("git-arborist-prune", "#!/bin/sh\nkill -TERM $$\n");
-    garden.arborist(["prune"]).exits(143).silent();
+    let repo = TestRepo::new();
+    repo.plant("git-arborist-prune", "#!/bin/sh\nkill -TERM $$\n");
+    repo.arborist(["prune"]).exits(143).silent();
 }
 
 #[test]
 fn a_file_that_is_not_executable_is_no_command() {
-    let garden = Garden::sprout();
-    garden.write("../bin/git-arborist-notes", "#!/bin/sh\n");
-    garden.arborist(["notes"]).exits(1).shows();
+    let repo = TestRepo::new();
+    repo.write("../bin/git-arborist-notes", "#!/bin/sh\n");
+    repo.arborist(["notes"]).exits(1).shows();
 }
 
 #[test]
 fn a_command_that_cannot_be_started_is_the_machines_fault() {
-    let garden = Garden::sprout();
-    garden.plant("git-arborist-prune", "#!/no/such/interpreter\n");
-    garden.arborist(["prune"]).exits(128).shows();
+    let repo = TestRepo::new();
+    repo.plant("git-arborist-prune", "#!/no/such/interpreter\n");
+    repo.arborist(["prune"]).exits(128).shows();
 }
 
 #[test]
 fn a_mistyped_command_gets_the_one_that_was_meant() {
-    let garden = Garden::sprout();
-    garden.plant("git-arborist-prune", "#!/bin/sh\n");
-    garden.arborist(["sttae"]).exits(1).shows().silent();
-    garden.arborist(["prunes"]).exits(1).shows();
-    garden.arborist(["quux"]).exits(1).shows();
-    garden.arborist([""]).exits(1).shows();
-    garden.arborist(["--frobnicate"]).exits(129).shows();
+    let repo = TestRepo::new();
+    repo.plant("git-arborist-prune", "#!/bin/sh\n");
+    repo.arborist(["sttae"]).exits(1).shows().silent();
+    repo.arborist(["prunes"]).exits(1).shows();
+    repo.arborist(["quux"]).exits(1).shows();
+    repo.arborist([""]).exits(1).shows();
+    repo.arborist(["--frobnicate"]).exits(129).shows();
 }
 
 #[test]
 fn names_that_no_command_can_have_are_refused_calmly() {
-    let garden = Garden::sprout();
-    garden.plant("evil", "#!/bin/sh\necho ran\n");
+    let repo = TestRepo::new();
+    repo.plant("evil", "#!/bin/sh\necho ran\n");
     for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
-        garden.arborist([name]).exits(1).shows().never("ran");
+        repo.arborist([name]).exits(1).shows().never("ran");
     }
     let odd = OsStr::from_bytes(b"st\xffte\x1b[31m");
-    garden.arborist([odd]).exits(1).shows().never("\u{1b}");
+    repo.arborist([odd]).exits(1).shows().never("\u{1b}");
 }
 
 #[test]
 fn it_runs_where_git_was_sent_to() {
-    let garden = Garden::sprout();
-    garden.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
-    garden.write("a folder/x", "");
-    let run = garden.git_in(garden.root(), ["-C", "repo/a folder", "arborist", "where"]);
+    let repo = TestRepo::new();
+    repo.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
+    repo.write("a folder/x", "");
+    let run = repo.git_in(repo.root(), ["-C", "repo/a folder", "arborist", "where"]);
     run.succeeds().shows();
-    let dir = format!("--git-dir={}", garden.path(".git").display());
-    garden.plant("git-arborist-where", "#!/bin/sh\ngit rev-parse --git-dir\n");
-    garden.git_in(garden.root(), [&dir, "arborist", "where"]).succeeds().shows();
+    let dir = format!("--git-dir={}", repo.path(".git").display());
+    repo.plant("git-arborist-where", "#!/bin/sh\ngit rev-parse --git-dir\n");
+    repo.git_in(repo.root(), [&dir, "arborist", "where"]).succeeds().shows();
 }
 
 #[test]
 fn version_and_usage_are_data() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     for option in ["--version", "-v", "version"] {
-        let said = garden.arborist([option]).succeeds();
+        let said = repo.arborist([option]).succeeds();
         assert_eq!(said.stdout(), format!("git-arborist {}\n", env!("CARGO_PKG_VERSION")));
     }
-    garden.arborist(["-h"]).succeeds().shows();
-    garden.arborist(["help"]).succeeds().shows();
-    garden.git(["--list-cmds=others"]).succeeds().shows();
+    repo.arborist(["-h"]).succeeds().shows();
+    repo.arborist(["help"]).succeeds().shows();
+    repo.git(["--list-cmds=others"]).succeeds().shows();
 }
 
 #[test]
 fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_text_at_length() {
-    let garden = Garden::sprout();
-    let short = garden.arborist(["install-assets", "-h"]).succeeds().shows();
-    let long = garden.arborist(["install-assets", "--help"]).succeeds().shows();
+    let repo = TestRepo::new();
+    let short = repo.arborist(["install-assets", "-h"]).succeeds().shows();
+    let long = repo.arborist(["install-assets", "--help"]).succeeds().shows();
     assert!(long.stdout().len() > short.stdout().len());
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     for args in [&["-h"][..], &["--list-cmds"], &["install-assets", "-h"]] {
-        let mut child = garden.command("git-arborist", &garden.path(""));
+        let mut child = repo.command("git-arborist", &repo.path(""));
         let mut child =
             child.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
         drop(child.stdout.take());
@@ -115,8 +115,8 @@ fn a_full_disk_is_an_error() {
         eprintln!("skipped: there is no /dev/full here");
         return;
     }
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let script = "git arborist -h >/dev/full";
-    let mut shell: Command = garden.command("sh", &garden.path(""));
+    let mut shell: Command = repo.command("sh", &repo.path(""));
     Run::of(shell.args(["-c", script]), b"").exits(128).shows();
 }

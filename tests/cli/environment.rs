@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use arborist_testkit::{Garden, Run, WORKER};
+use arborist_testkit::{Run, TestRepo, WORKER};
 use git_arborist::catalog::VERBS;
 
 /// What each command is given. A command without a row here fails the test.
@@ -39,8 +39,8 @@ const ODD: [(&[u8], &[u8]); 7] = [
     (b"ARBORIST_PROCESS", b"\xff"),
 ];
 
-fn run(garden: &Garden, args: &[&str], is_odd: bool) -> Run {
-    let mut command = garden.command("git", &garden.path(""));
+fn run(repo: &TestRepo, args: &[&str], is_odd: bool) -> Run {
+    let mut command = repo.command("git", &repo.path(""));
     command.arg("arborist").args(args);
     for (name, value) in ODD.iter().filter(|_| is_odd) {
         command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
@@ -48,16 +48,16 @@ fn run(garden: &Garden, args: &[&str], is_odd: bool) -> Run {
     Run::of(&mut command, b"")
 }
 
-fn garden() -> Garden {
+fn repo() -> TestRepo {
     let plan = "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n";
-    Garden::planned("tasks.md", plan, WORKER)
+    TestRepo::planned("tasks.md", plan, WORKER)
 }
 
 #[test]
 fn every_command_runs_with_variables_that_are_not_utf_8() {
     let verbs = VERBS.iter().map(|verb| arguments(verb.name));
     for args in verbs.chain([&["--version"][..], &["help", "--all"], &["plan", "--ai", "tasks.md"]]) {
-        let (usual, odd) = (run(&garden(), args, false), run(&garden(), args, true));
+        let (usual, odd) = (run(&repo(), args, false), run(&repo(), args, true));
         assert_eq!(odd.code(), usual.code(), "{}\nwithout them: {}", odd.report(), usual.report());
         assert!(!odd.stderr().contains("panic") && !odd.stderr().contains("bug"), "{}", odd.report());
     }

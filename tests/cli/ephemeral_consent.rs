@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 const PLAN: &str = "- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n";
 
@@ -40,62 +40,62 @@ fn shows_each_once(said: &str, lines: &[&str]) {
     assert!(!said.contains('\u{1b}') && !said.contains('\r'), "{said:?}");
 }
 
-fn interrupted(town: &Town) {
-    town.agent(WORKER);
-    town.arborist(["gardener", "--yes", "--isolate", "--max-retries", "1"]).exits(1);
-    town.vanish();
-    town.clone_again();
-    fs::write(town.root().join("mended"), "").unwrap();
+fn interrupted(workspace: &TestWorkspace) {
+    workspace.agent(WORKER);
+    workspace.arborist(["gardener", "--yes", "--isolate", "--max-retries", "1"]).exits(1);
+    workspace.vanish();
+    workspace.clone_again();
+    fs::write(workspace.root().join("mended"), "").unwrap();
 }
 
 #[test]
 fn all_of_it_is_shown_before_anything_is_fetched() {
-    let town = Town::of_containers(PLAN, "on_checkpoint", BROUGHT);
-    interrupted(&town);
-    let calls = town.calls();
-    let refused = town.arborist(["session", "resume"]).exits(2).err("--yes");
+    let workspace = TestWorkspace::of_containers(PLAN, "on_checkpoint", BROUGHT);
+    interrupted(&workspace);
+    let calls = workspace.calls();
+    let refused = workspace.arborist(["session", "resume"]).exits(2).err("--yes");
     shows_each_once(&refused.stderr(), &SHOWN);
-    assert_eq!(town.calls(), calls);
-    assert!(!town.clone_of("backend").exists() && !town.root().join("repo.arborist").exists());
-    assert_eq!(town.git(["for-each-ref", "refs/arborist"]).answer(), "");
+    assert_eq!(workspace.calls(), calls);
+    assert!(!workspace.clone_of("backend").exists() && !workspace.root().join("repo.arborist").exists());
+    assert_eq!(workspace.git(["for-each-ref", "refs/arborist"]).answer(), "");
 
-    let resumed = town.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
+    let resumed = workspace.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
     shows_each_once(&resumed.stderr(), &SHOWN);
     // What is approved is not asked for again.
-    town.arborist(["gardener", "--isolate"]).succeeds().never("# a gate").never("# a tool");
+    workspace.arborist(["gardener", "--isolate"]).succeeds().never("# a gate").never("# a tool");
 }
 
 /// The configuration stands in no commit but those of the session.
 #[test]
 fn what_only_the_session_has_is_shown_when_it_was_fetched() {
-    let town = Town::of_containers(PLAN, "on_checkpoint", "");
-    let text = format!("{BROUGHT}{}", town.read(".arborist/config.toml"));
-    town.git(["rm", "-q", ".arborist/config.toml"]).succeeds();
-    town.commit("no configuration\n");
-    town.git(["push", "-q", "origin", "main"]).succeeds();
-    town.write(".arborist/config.toml", text);
-    interrupted(&town);
-    assert!(!town.path(".arborist/config.toml").exists());
+    let workspace = TestWorkspace::of_containers(PLAN, "on_checkpoint", "");
+    let text = format!("{BROUGHT}{}", workspace.read(".arborist/config.toml"));
+    workspace.git(["rm", "-q", ".arborist/config.toml"]).succeeds();
+    workspace.commit("no configuration\n");
+    workspace.git(["push", "-q", "origin", "main"]).succeeds();
+    workspace.write(".arborist/config.toml", text);
+    interrupted(&workspace);
+    assert!(!workspace.path(".arborist/config.toml").exists());
     // A worktree is set up as the checkout says, and that says nothing here; but lanes are as the session has it.
-    let calls = town.calls();
-    let refused = town.arborist(["session", "resume"]).exits(2).err("took over");
+    let calls = workspace.calls();
+    let refused = workspace.arborist(["session", "resume"]).exits(2).err("took over");
     shows_each_once(&refused.stderr(), &SHOWN);
-    assert_eq!(town.calls(), calls);
-    assert!(!town.clone_of("backend").exists() && !town.root().join("repo.arborist").exists());
-    let resumed = town.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
+    assert_eq!(workspace.calls(), calls);
+    assert!(!workspace.clone_of("backend").exists() && !workspace.root().join("repo.arborist").exists());
+    let resumed = workspace.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
     shows_each_once(&resumed.stderr(), &SHOWN);
 }
 
 #[test]
 fn a_new_run_shows_what_it_approves_too() {
-    let town = Town::of_containers(PLAN, "on_checkpoint", BROUGHT);
-    town.agent(WORKER);
-    fs::write(town.root().join("mended"), "").unwrap();
-    let run = town.arborist(["gardener", "--yes", "--quiet", "--isolate"]).succeeds();
+    let workspace = TestWorkspace::of_containers(PLAN, "on_checkpoint", BROUGHT);
+    workspace.agent(WORKER);
+    fs::write(workspace.root().join("mended"), "").unwrap();
+    let run = workspace.arborist(["gardener", "--yes", "--quiet", "--isolate"]).succeeds();
     shows_each_once(&run.stderr(), &SHOWN);
-    town.vanish();
-    town.clone_again();
-    let synced = town.arborist(["workspace", "sync", "--yes"]).succeeds();
+    workspace.vanish();
+    workspace.clone_again();
+    let synced = workspace.arborist(["workspace", "sync", "--yes"]).succeeds();
     shows_each_once(&synced.stderr(), &SHOWN[..2]);
-    town.arborist(["workspace", "sync", "--yes"]).succeeds().never("workspace.repos.");
+    workspace.arborist(["workspace", "sync", "--yes"]).succeeds().never("workspace.repos.");
 }

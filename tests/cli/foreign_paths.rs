@@ -2,24 +2,24 @@
 
 use std::{fs, path::PathBuf};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// A repository whose folder would set the title of a terminal.
-fn with_escape(garden: &Garden) -> PathBuf {
-    let dir = garden.root().join("esc\u{1b}]0;title\u{7}");
+fn with_escape(repo: &TestRepo) -> PathBuf {
+    let dir = repo.root().join("esc\u{1b}]0;title\u{7}");
     fs::create_dir(&dir).unwrap();
-    garden.git_in(&dir, ["init", "-q", "-b", "main"]).succeeds();
+    repo.git_in(&dir, ["init", "-q", "-b", "main"]).succeeds();
     fs::write(dir.join("tasks.md"), "- [ ] T001 a\n").unwrap();
-    garden.git_in(&dir, ["add", "-A"]).succeeds();
-    garden.git_in(&dir, ["commit", "-q", "-m", "a plan"]).succeeds();
+    repo.git_in(&dir, ["add", "-A"]).succeeds();
+    repo.git_in(&dir, ["commit", "-q", "-m", "a plan"]).succeeds();
     dir
 }
 
 #[test]
 fn hooks_and_the_summary_of_a_run_show_what_cannot_be_obeyed() {
-    let garden = Garden::sprout();
-    let dir = with_escape(&garden);
-    garden.agent("echo x > x.txt; echo APPROVED");
+    let repo = TestRepo::new();
+    let dir = with_escape(&repo);
+    repo.agent("echo x > x.txt; echo APPROVED");
     for args in [
         &["hooks", "status"][..],
         &["hooks", "install"],
@@ -30,7 +30,7 @@ fn hooks_and_the_summary_of_a_run_show_what_cannot_be_obeyed() {
         &["cleanup", "--older-than", "0", "--dry-run"],
         &["hooks", "uninstall"],
     ] {
-        let run = garden.arborist_in(&dir, args);
+        let run = repo.arborist_in(&dir, args);
         assert_eq!(run.code(), 0, "{}", run.report());
         assert!(!run.stdout().contains(['\u{1b}', '\u{7}']), "{args:?}: {:?}", run.stdout());
         assert!(!run.stderr().contains(['\u{1b}', '\u{7}']), "{args:?}: {:?}", run.stderr());

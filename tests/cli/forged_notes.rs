@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const ONE: &str = "- [ ] T001 one\n- [ ] T002 two\n";
 const LANES: &str = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n";
@@ -21,30 +21,30 @@ tree=$( { git ls-tree main | grep -v both.txt; printf '100644 blob %s\tboth.txt\
 to=$(git commit-tree $tree -p main -m to)
 "#;
 
-/// A garden with files of the user's that are in no commit. The agent does `deed` once.
-fn garden(plan: &str, deed: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("both.txt", "base\n");
-    garden.write("tasks.md", plan);
-    garden.commit("a plan\n");
-    garden.write("both.txt", "base\nuser\n");
-    garden.write("mine.txt", "precious\n");
-    garden.agent(&format!(
+/// A repository with files of the user's that are in no commit. The agent does `deed` once.
+fn repo(plan: &str, deed: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("both.txt", "base\n");
+    repo.write("tasks.md", plan);
+    repo.commit("a plan\n");
+    repo.write("both.txt", "base\nuser\n");
+    repo.write("mine.txt", "precious\n");
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo x > \"$ARBORIST_TASK.txt\"
 if [ ! -e \"$ROOT/once\" ]; then touch \"$ROOT/once\"\n{deed}\nfi
 echo done"
     ));
-    garden
+    repo
 }
 
-fn users_files(garden: &Garden) -> (String, String) {
-    let read = |name: &str| fs::read_to_string(garden.path(name)).unwrap_or_default();
+fn users_files(repo: &TestRepo) -> (String, String) {
+    let read = |name: &str| fs::read_to_string(repo.path(name)).unwrap_or_default();
     (read("both.txt"), read("mine.txt"))
 }
 
-fn refs(garden: &Garden, below: &str) -> String {
-    garden.git(["for-each-ref", "--format=%(refname)", below]).answer()
+fn refs(repo: &TestRepo, below: &str) -> String {
+    repo.git(["for-each-ref", "--format=%(refname)", below]).answer()
 }
 
 /// Waits until something holds.
@@ -57,13 +57,13 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A lock file that tells of a driver that died.
-fn dead_driver(garden: &Garden, name: &str) {
+fn dead_driver(repo: &TestRepo, name: &str) {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let process = format!(r#"{{"pid":4194999,"host":"x","started":"1","boot":"{}"}}"#, boot.trim());
     let line = format!(
         r#"{{"pid":4194999,"host":"x","since":"2025-01-01T00:00:00Z","what":"x","process":{process}}}"#
     );
-    garden.write(&format!(".git/arborist/locks/{name}"), line);
+    repo.write(&format!(".git/arborist/locks/{name}"), line);
 }
 
 #[test]
@@ -71,23 +71,23 @@ fn a_note_of_an_update_that_a_child_planted_for_another_branch_is_taken_away() {
     let deed = format!(
         "{UPDATE}\ngit update-ref refs/arborist/wip/main/@checkout/$d $to; echo '{{}}' > \"$ROOT/repo/.git/arborist/locks/landing-main\""
     );
-    let garden = garden(ONE, &deed);
-    garden.arborist(["gardener", "--session-branch"]).succeeds();
-    assert_eq!(refs(&garden, "refs/arborist/wip"), "");
-    assert!(refs(&garden, "refs/arborist/saved/moved").contains("@checkout"), "it is kept");
-    dead_driver(&garden, "run-main");
-    garden.arborist(["gardener", "--allow-dirty", "--new-run"]).succeeds();
-    assert_eq!(users_files(&garden), ("base\nuser\n".into(), "precious\n".into()));
+    let repo = repo(ONE, &deed);
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    assert_eq!(refs(&repo, "refs/arborist/wip"), "");
+    assert!(refs(&repo, "refs/arborist/saved/moved").contains("@checkout"), "it is kept");
+    dead_driver(&repo, "run-main");
+    repo.arborist(["gardener", "--allow-dirty", "--new-run"]).succeeds();
+    assert_eq!(users_files(&repo), ("base\nuser\n".into(), "precious\n".into()));
 }
 
 #[test]
 fn a_mark_of_an_attempt_that_a_child_planted_for_another_branch_commits_nothing_of_the_users() {
-    let garden = garden(ONE, "git update-ref refs/arborist/wip/main/T001/0 main");
-    garden.arborist(["gardener", "--session-branch"]).succeeds();
-    assert_eq!(refs(&garden, "refs/arborist/wip"), "");
-    garden.arborist(["gardener", "--allow-dirty", "--new-run"]).succeeds();
-    assert_eq!(users_files(&garden), ("base\nuser\n".into(), "precious\n".into()));
-    assert!(!garden.git(["ls-tree", "--name-only", "main"]).answer().contains("mine.txt"));
+    let repo = repo(ONE, "git update-ref refs/arborist/wip/main/T001/0 main");
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    assert_eq!(refs(&repo, "refs/arborist/wip"), "");
+    repo.arborist(["gardener", "--allow-dirty", "--new-run"]).succeeds();
+    assert_eq!(users_files(&repo), ("base\nuser\n".into(), "precious\n".into()));
+    assert!(!repo.git(["ls-tree", "--name-only", "main"]).answer().contains("mine.txt"));
 }
 
 #[test]
@@ -98,49 +98,49 @@ until git log -1 --format=%s arborist/task/main/T001 2>/dev/null | grep -q compl
 {UPDATE}\ngit update-ref refs/arborist/wip/main/@checkout/$d $to || :
 n=0; until [ $n = 500 ] || git ls-tree --name-only main | grep -q T001.txt; do n=$((n+1)); sleep 0.02; done; fi"
     );
-    let garden = garden(LANES, &deed);
-    garden.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
-    assert_eq!(users_files(&garden), ("base\nuser\n".into(), "precious\n".into()));
+    let repo = repo(LANES, &deed);
+    repo.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
+    assert_eq!(users_files(&repo), ("base\nuser\n".into(), "precious\n".into()));
 }
 
 #[test]
 fn files_that_the_undoing_of_an_update_removes_are_saved_and_named() {
-    let garden = garden(ONE, "");
+    let repo = repo(ONE, "");
     let script = format!(
         "ROOT='{}'\n{UPDATE}\ngit update-ref refs/arborist/wip/main/@checkout/$d $to",
-        garden.root().display()
+        repo.root().display()
     );
-    garden.write_script("../plant.sh", &script);
-    arborist_testkit::Run::of(garden.command("sh", &garden.path("")).arg("../plant.sh"), b"").succeeds();
-    dead_driver(&garden, "run-main");
-    let said = garden.arborist(["gardener", "--allow-dirty"]).succeeds();
-    assert_eq!(users_files(&garden), ("base\n".into(), String::new()), "it is undone as after a crash");
-    let saved = refs(&garden, "refs/arborist/saved/landing");
+    repo.write_script("../plant.sh", &script);
+    arborist_testkit::Run::of(repo.command("sh", &repo.path("")).arg("../plant.sh"), b"").succeeds();
+    dead_driver(&repo, "run-main");
+    let said = repo.arborist(["gardener", "--allow-dirty"]).succeeds();
+    assert_eq!(users_files(&repo), ("base\n".into(), String::new()), "it is undone as after a crash");
+    let saved = refs(&repo, "refs/arborist/saved/landing");
     assert!(!saved.is_empty() && said.stderr().contains(&saved), "{}", said.stderr());
     for (name, text) in [("both.txt", "base\nuser"), ("mine.txt", "precious")] {
-        assert_eq!(garden.git(["show", &format!("{saved}:{name}")]).answer(), text);
+        assert_eq!(repo.git(["show", &format!("{saved}:{name}")]).answer(), text);
     }
 }
 
 #[test]
 fn a_note_of_a_worktree_that_is_being_made_destroys_no_other_worktree() {
     let deed = "printf %s \"$ROOT/mine\" > \"$ROOT/repo/.git/arborist/locks/worktrees.making\"";
-    let garden = garden(
+    let repo = repo(
         "- [ ] T001 one\n- [ ] T002 [P] two (depends on T001)\n- [ ] T003 [P] three (depends on T001)\n",
         deed,
     );
-    let mine = garden.root().join("mine");
-    garden.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap()]).succeeds();
+    let mine = repo.root().join("mine");
+    repo.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap()]).succeeds();
     fs::write(mine.join("staged.txt"), "staged\n").unwrap();
-    garden.git_in(&mine, ["add", "staged.txt"]).succeeds();
+    repo.git_in(&mine, ["add", "staged.txt"]).succeeds();
     // One of the user's that lies where ours are made.
-    let beside = garden.root().join("repo.arborist/beside");
-    garden.git(["worktree", "add", "-q", "--detach", beside.to_str().unwrap()]).succeeds();
-    garden.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
-    assert_eq!(garden.git_in(&mine, ["diff", "--cached", "--name-only"]).answer(), "staged.txt");
-    garden.write(".git/arborist/locks/worktrees.making", beside.to_str().unwrap());
-    let _ = garden.arborist(["worktree", "add", "T009"]);
-    assert_eq!(garden.git_in(&beside, ["status", "--porcelain"]).answer(), "");
+    let beside = repo.root().join("repo.arborist/beside");
+    repo.git(["worktree", "add", "-q", "--detach", beside.to_str().unwrap()]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
+    assert_eq!(repo.git_in(&mine, ["diff", "--cached", "--name-only"]).answer(), "staged.txt");
+    repo.write(".git/arborist/locks/worktrees.making", beside.to_str().unwrap());
+    let _ = repo.arborist(["worktree", "add", "T009"]);
+    assert_eq!(repo.git_in(&beside, ["status", "--porcelain"]).answer(), "");
 }
 
 /// The start of a process, as the system has it.
@@ -154,48 +154,48 @@ fn start_of(pid: u32) -> String {
 #[test]
 fn a_forged_lock_of_an_attempt_ends_no_process_of_the_users() {
     use std::os::unix::process::CommandExt;
-    let garden = garden(LANES, "");
+    let repo = repo(LANES, "");
     let us = std::process::id();
     let mark = format!("{us}.{}.7", start_of(us));
-    let mut victim = garden.command("sleep", garden.root());
+    let mut victim = repo.command("sleep", repo.root());
     let mut victim = victim.arg("600").env("ARBORIST_PROCESS", &mark).process_group(0).spawn().unwrap();
     let pid = victim.id();
     let leader = format!(r#"{{"pid":{pid},"started":"{}"}}"#, start_of(pid));
     let line = format!(r#"{{"pid":1,"host":"x","since":"x","what":"x","mark":"{mark}","leader":{leader}}}"#);
     for lane in ["", "~lane-1", "~lane-2"] {
-        garden.write(&format!(".git/arborist/locks/run-main{lane}~attendance"), &line);
+        repo.write(&format!(".git/arborist/locks/run-main{lane}~attendance"), &line);
     }
-    garden.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty", "--jobs", "2"]).succeeds();
     let lives = victim.try_wait().unwrap().is_none();
     victim.kill().unwrap();
     victim.wait().unwrap();
     assert!(lives);
 }
 
-fn start(garden: &Garden, dir: &Path) -> Child {
-    let mut command = garden.command("git-arborist-gardener", dir);
+fn start(repo: &TestRepo, dir: &Path) -> Child {
+    let mut command = repo.command("git-arborist-gardener", dir);
     let command = command.arg("--allow-dirty").stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null()).spawn().unwrap()
 }
 
 #[test]
 fn the_mark_of_a_run_that_was_killed_beside_another_stays() {
-    let garden = garden(ONE, "");
-    garden.agent(
+    let repo = repo(ONE, "");
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 until [ -e \"$ROOT/go\" ]; do sleep 0.05; done; echo x > \"$ARBORIST_TASK.txt\"",
     );
-    let other = garden.root().join("other");
-    garden.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
-    let mut first = start(&garden, &other);
-    until("the first run works", || !refs(&garden, "refs/arborist/wip/other").is_empty());
-    let second = start(&garden, &garden.path(""));
-    until("the second run works", || !refs(&garden, "refs/arborist/wip/main").is_empty());
+    let other = repo.root().join("other");
+    repo.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
+    let mut first = start(&repo, &other);
+    until("the first run works", || !refs(&repo, "refs/arborist/wip/other").is_empty());
+    let second = start(&repo, &repo.path(""));
+    until("the second run works", || !refs(&repo, "refs/arborist/wip/main").is_empty());
     first.kill().unwrap();
     first.wait().unwrap();
-    fs::write(garden.root().join("go"), "").unwrap();
+    fs::write(repo.root().join("go"), "").unwrap();
     assert!(second.wait_with_output().unwrap().status.success());
-    assert_ne!(refs(&garden, "refs/arborist/wip/other"), "");
-    garden.arborist_in(&other, ["gardener"]).succeeds();
-    assert_eq!(refs(&garden, "refs/arborist/wip"), "");
+    assert_ne!(refs(&repo, "refs/arborist/wip/other"), "");
+    repo.arborist_in(&other, ["gardener"]).succeeds();
+    assert_eq!(refs(&repo, "refs/arborist/wip"), "");
 }

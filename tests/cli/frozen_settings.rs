@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
-use crate::turning;
+use crate::turn_scripts;
 
 // Every git that the driver starts has ARBORIST_DRIVER in its environment. Agents run git, too, and theirs obeys their filter.
 
@@ -25,18 +25,18 @@ canary() {
 }
 "#;
 
-fn ran(garden: &Garden) -> bool {
-    garden.root().join("ran").exists()
+fn ran(repo: &TestRepo) -> bool {
+    repo.root().join("ran").exists()
 }
 
 #[test]
 fn what_is_saved_while_an_agent_works_passes_no_filter_of_the_agents() {
     for place in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", "- [ ] T001 write\n");
-        garden.commit("a plan\n");
-        garden.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
-        garden.agent(&format!(
+        let repo = TestRepo::new();
+        repo.write("tasks.md", "- [ ] T001 write\n");
+        repo.commit("a plan\n");
+        repo.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
+        repo.agent(&format!(
             r#"{CANARY}
 saved() {{ git show refs/arborist/wip/main/T001/tree:T001.txt > "$ROOT/saved" 2>/dev/null; }}
 waits() {{ tries=0; while ! saved && [ $tries -lt 600 ]; do sleep 0.05; tries=$((tries+1)); done; }}
@@ -45,9 +45,9 @@ echo half > T001.txt
 canary waits
 echo whole > T001.txt"#
         ));
-        drop(garden.arborist(place));
-        assert_eq!(fs::read_to_string(garden.root().join("saved")).unwrap(), "half\n", "{place:?}");
-        assert!(!ran(&garden), "{place:?}");
+        drop(repo.arborist(place));
+        assert_eq!(fs::read_to_string(repo.root().join("saved")).unwrap(), "half\n", "{place:?}");
+        assert!(!ran(&repo), "{place:?}");
     }
 }
 
@@ -55,7 +55,7 @@ echo whole > T001.txt"#
 fn the_commits_of_turns_pass_no_filter_that_was_set_meanwhile() {
     // It is set as soon as the turn has ended, and again and again: what is put back when the turn is looked at is there
     // again when git takes in the files.
-    let garden = turning::garden(
+    let repo = turn_scripts::repo(
         "claude",
         &format!(
             r#"{CANARY}
@@ -71,19 +71,19 @@ done
 ends done"#
         ),
     );
-    garden.git(["config", "arborist.max-retries", "1"]).succeeds();
-    garden.arborist(["gardener"]).exits(1);
-    assert!(!ran(&garden));
-    assert_eq!(garden.git(["config", "filter.evil.clean"]).code(), 1, "it is gone");
+    repo.git(["config", "arborist.max-retries", "1"]).succeeds();
+    repo.arborist(["gardener"]).exits(1);
+    assert!(!ran(&repo));
+    assert_eq!(repo.git(["config", "filter.evil.clean"]).code(), 1, "it is gone");
 }
 
 #[test]
 fn landings_and_other_lanes_pass_no_filter_that_an_agent_sets_meanwhile() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
-    garden.write(".gitattributes", "*.txt filter=evil\n");
-    garden.commit("a plan\n");
-    garden.agent(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+    repo.write(".gitattributes", "*.txt filter=evil\n");
+    repo.commit("a plan\n");
+    repo.agent(
         r#"
 case "$prompt" in Review*) echo APPROVED; exit ;; esac
 common=$(git rev-parse --path-format=absolute --git-common-dir)
@@ -100,64 +100,64 @@ cat "$ROOT/evil" > "$common/config"; touch "$ROOT/set"
 tries=0; while ! landed && [ $tries -lt 300 ]; do cat "$ROOT/evil" > "$common/config"; tries=$((tries+1)); done
 echo b > T002.txt"#,
     );
-    garden.git(["config", "arborist.max-retries", "1"]).succeeds();
+    repo.git(["config", "arborist.max-retries", "1"]).succeeds();
     // Both were at work while it was changed.
-    garden.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
-    assert!(!ran(&garden));
+    repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    assert!(!ran(&repo));
 }
 
 /// All places that git reads settings from, and values that need quotes.
-fn set_users_filter(garden: &Garden) {
-    let include = garden.home().join("filters.inc");
+fn set_users_filter(repo: &TestRepo) {
+    let include = repo.home().join("filters.inc");
     fs::write(
         &include,
         "[filter \"up \\\"per\"]\n\tclean = \"sed \\\"s/a/\\\\\\\\\\\\\\\\A/; s/#/;/\\\"\" ; a comment\n",
     )
     .unwrap();
-    garden.git(["config", "--global", "include.path", include.to_str().unwrap()]).succeeds();
-    garden.git(["config", "filter.loud.clean", "tr a-z A-Z"]).succeeds();
-    garden.git(["config", "filter.loud.smudge", "cat"]).succeeds();
-    garden.git(["config", "filter.loud.required", "true"]).succeeds();
-    garden.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
-    garden.git(["config", "--worktree", "filter.own.clean", "rev"]).succeeds();
+    repo.git(["config", "--global", "include.path", include.to_str().unwrap()]).succeeds();
+    repo.git(["config", "filter.loud.clean", "tr a-z A-Z"]).succeeds();
+    repo.git(["config", "filter.loud.smudge", "cat"]).succeeds();
+    repo.git(["config", "filter.loud.required", "true"]).succeeds();
+    repo.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
+    repo.git(["config", "--worktree", "filter.own.clean", "rev"]).succeeds();
 }
 
 #[test]
 fn the_users_own_filters_and_ignored_files_hold_as_before() {
-    let garden = Garden::sprout();
-    set_users_filter(&garden);
-    fs::create_dir_all(garden.home().join(".config/git")).unwrap();
-    fs::write(garden.home().join(".config/git/ignore"), "*.swp\n").unwrap();
-    fs::write(garden.home().join(".config/git/attributes"), "*.loud filter=loud\n").unwrap();
-    garden.write(".gitattributes", "*.own filter=own\n");
-    garden.write("tasks.md", "- [ ] T001 write\n");
-    garden.commit("a plan\n");
-    fs::write(garden.path(".git/info/exclude"), "secret\n").unwrap();
-    garden.agent(
+    let repo = TestRepo::new();
+    set_users_filter(&repo);
+    fs::create_dir_all(repo.home().join(".config/git")).unwrap();
+    fs::write(repo.home().join(".config/git/ignore"), "*.swp\n").unwrap();
+    fs::write(repo.home().join(".config/git/attributes"), "*.loud filter=loud\n").unwrap();
+    repo.write(".gitattributes", "*.own filter=own\n");
+    repo.write("tasks.md", "- [ ] T001 write\n");
+    repo.commit("a plan\n");
+    fs::write(repo.path(".git/info/exclude"), "secret\n").unwrap();
+    repo.agent(
         r#"
 case "$prompt" in Review*) echo APPROVED; exit ;; esac
 for name in a.loud a.own a.swp secret a.txt; do echo 'abc#' > $name; done"#,
     );
-    garden.arborist(["gardener"]).succeeds();
-    let files = garden.git(["ls-tree", "--name-only", "main"]).answer();
+    repo.arborist(["gardener"]).succeeds();
+    let files = repo.git(["ls-tree", "--name-only", "main"]).answer();
     assert_eq!(files, ".gitattributes\na.loud\na.own\na.txt\nspec\ntasks.md");
-    let at = |path: &str| garden.git(["cat-file", "blob", &format!("main:{path}")]).answer();
+    let at = |path: &str| repo.git(["cat-file", "blob", &format!("main:{path}")]).answer();
     assert_eq!((at("a.loud"), at("a.own"), at("a.txt")), ("ABC#".into(), "#cba".into(), "abc#".into()));
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn no_copy_of_the_settings_is_left_behind() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 write\n");
-    garden.commit("a plan\n");
-    let copies = garden.home().join(".local/state/git-arborist/settings");
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 write\n");
+    repo.commit("a plan\n");
+    let copies = repo.home().join(".local/state/git-arborist/settings");
     // What a killed process left; no process has this number.
     fs::create_dir_all(copies.join("4194305-0/info")).unwrap();
-    garden.agent("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho a > a.txt; ls \"$HOME/.local/state/git-arborist/settings\" > \"$ROOT/during\"");
-    garden.arborist(["gardener"]).succeeds();
+    repo.agent("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho a > a.txt; ls \"$HOME/.local/state/git-arborist/settings\" > \"$ROOT/during\"");
+    repo.arborist(["gardener"]).succeeds();
     assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
-    let during = fs::read_to_string(garden.root().join("during")).unwrap();
+    let during = fs::read_to_string(repo.root().join("during")).unwrap();
     assert!(!during.trim().is_empty() && !during.contains("4194305"), "{during}");
 }
 
@@ -176,26 +176,26 @@ mv "$root/config" "$GIT_COMMON_DIR/config"; exit $code
 
 #[test]
 fn what_git_did_while_the_copy_of_the_settings_was_another_is_not_used() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 write\n");
-    garden.write(".gitattributes", "*.txt filter=x\n");
-    garden.commit("a plan\n");
-    garden.agent(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 write\n");
+    repo.write(".gitattributes", "*.txt filter=x\n");
+    repo.commit("a plan\n");
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho good > a.txt; touch \"$ROOT/worked\"; echo done",
     );
-    garden.plant("git", MISLED);
+    repo.plant("git", MISLED);
     let run = || {
-        let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+        let mut command = repo.command("git-arborist-gardener", &repo.path(""));
         Run::of(command.args(["--test-command", "true"]), b"")
     };
     let first = run();
-    assert!(garden.root().join("once").exists(), "{}", first.report());
+    assert!(repo.root().join("once").exists(), "{}", first.report());
     first.exits(128);
-    let all = garden.git(["log", "--all", "--format=%H"]).answer();
+    let all = repo.git(["log", "--all", "--format=%H"]).answer();
     for commit in all.lines() {
-        let files = garden.git(["grep", "-l", "evil", commit]);
+        let files = repo.git(["grep", "-l", "evil", commit]);
         assert_eq!(files.code(), 1, "{}", files.report());
     }
     run().succeeds();
-    assert_eq!(garden.git(["show", "main:a.txt"]).answer(), "good");
+    assert_eq!(repo.git(["show", "main:a.txt"]).answer(), "good");
 }

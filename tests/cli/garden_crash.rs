@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 const TREE: &str = r#"{
   "nodes": {
@@ -116,22 +116,22 @@ const TWO_JOBS: Case = Case {
 };
 
 /// The plan is not committed: that is for the run to do.
-fn garden(case: &Case) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", case.tree);
+fn repo(case: &Case) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("task-tree.json", case.tree);
     match case.worker {
-        Worker::Plain => garden.agent(WORKER),
-        Worker::Turning => crate::turning::agent(&garden, "claude", TURNER),
+        Worker::Plain => repo.agent(WORKER),
+        Worker::Turning => crate::turn_scripts::agent(&repo, "claude", TURNER),
     }
-    garden
+    repo
 }
 
 /// A git that numbers its calls, and kills who called it instead of answering the one that is named. One that stays and is
 /// told of one object after the other is called as often as it is told.
-fn plant_git(garden: &Garden) {
+fn plant_git(repo: &TestRepo) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
-    let calls = garden.root().join("calls");
+    let calls = repo.root().join("calls");
     fs::create_dir(&calls).unwrap();
     let number = "n=1; until { true > \"$CALLS/$n\"; } 2>/dev/null; do n=$((n+1)); done";
     let kill = "if [ $n -eq \"$KILL_AT\" ]; then kill -9 $PPID; exit 1; fi";
@@ -142,18 +142,18 @@ fn plant_git(garden: &Garden) {
         calls.display(),
         git.display()
     );
-    garden.plant("git", &script);
+    repo.plant("git", &script);
 }
 
-fn run(garden: &Garden, case: &Case, kill_at: usize) -> Run {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn run(repo: &TestRepo, case: &Case, kill_at: usize) -> Run {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     Run::of(command.args(["--test-command", "true"]).args(case.args).env("KILL_AT", kill_at.to_string()), b"")
 }
 
 /// The branch that was worked on. However often it is run, there is one.
-fn tip(garden: &Garden, case: &Case) -> String {
+fn tip(repo: &TestRepo, case: &Case) -> String {
     let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/task-tree"];
-    let branches = garden.git(list).answer();
+    let branches = repo.git(list).answer();
     match case.place {
         Place::Checkout => assert_eq!(branches, ""),
         Place::SessionBranch => assert_eq!(branches.lines().count(), 1, "{branches}"),
@@ -162,8 +162,8 @@ fn tip(garden: &Garden, case: &Case) -> String {
 }
 
 /// What the work came to: every file but the reports, which name commits.
-fn work(garden: &Garden, case: &Case) -> String {
-    let tree = garden.git(["ls-tree", "-r", &tip(garden, case)]).answer();
+fn work(repo: &TestRepo, case: &Case) -> String {
+    let tree = repo.git(["ls-tree", "-r", &tip(repo, case)]).answer();
     tree.lines().filter(|line| !line.contains("\tspec/reports/")).collect::<Vec<_>>().join("\n")
 }
 
@@ -182,11 +182,11 @@ fn locks(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Processes that work in the garden, where the system lists them.
-fn alive(garden: &Garden) -> Vec<String> {
+/// Processes that work in the repository, where the system lists them.
+fn alive(repo: &TestRepo) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let here = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(garden.root()))
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(repo.root()))
     };
     processes.flatten().filter(here).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
@@ -196,10 +196,10 @@ fn count(log: &str, part: &str) -> usize {
 }
 
 /// How often the agent was called for each step of a task, by the first line of what it was told.
-fn calls(garden: &Garden) -> BTreeMap<String, usize> {
+fn calls(repo: &TestRepo) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
-    for call in 0..garden.calls() {
-        let step = garden.prompt(call).lines().next().unwrap_or_default().to_owned();
+    for call in 0..repo.calls() {
+        let step = repo.prompt(call).lines().next().unwrap_or_default().to_owned();
         *calls.entry(step).or_default() += 1;
     }
     calls
@@ -207,49 +207,45 @@ fn calls(garden: &Garden) -> BTreeMap<String, usize> {
 
 /// Kills a run at a call, and runs it again: it must end as `expected`.
 fn survives(case: &Case, kill_at: usize, expected: &str) {
-    let garden = garden(case);
-    plant_git(&garden);
-    let killed = run(&garden, case, kill_at);
+    let repo = repo(case);
+    plant_git(&repo);
+    let killed = run(&repo, case, kill_at);
     // A run may need fewer calls than another, and end before it is killed: where several work at once, and where the clock of
     // the file system lets files be compared without git.
     let is_over = killed.code() == 0;
     assert!(killed.code() == 137 || is_over, "killed at {kill_at}: {}", killed.report());
-    run(&garden, case, 0).succeeds();
-    fs::remove_file(garden.bin().join("git")).unwrap();
-    assert_eq!(work(&garden, case), expected, "killed at {kill_at}");
-    let log = garden.git(["log", "--format=%s", &tip(&garden, case)]).answer();
+    run(&repo, case, 0).succeeds();
+    fs::remove_file(repo.bin().join("git")).unwrap();
+    assert_eq!(work(&repo, case), expected, "killed at {kill_at}");
+    let log = repo.git(["log", "--format=%s", &tip(&repo, case)]).answer();
     for (task, step) in case.tasks.iter().flat_map(|task| case.steps.iter().map(move |step| (task, step))) {
         assert_eq!(count(&log, &format!("@{task}@{step})")), 1, "killed at {kill_at}:\n{log}");
     }
     assert_eq!(count(&log, "@@run-start)"), 1, "killed at {kill_at}:\n{log}");
-    let calls = calls(&garden);
+    let calls = calls(&repo);
     assert!(calls.values().all(|calls| *calls <= 2), "killed at {kill_at}: {calls:?}");
-    assert!(garden.calls() <= 2 * case.tasks.len() + case.jobs, "killed at {kill_at}: {calls:?}");
-    is_tidy(&garden, case, kill_at);
+    assert!(repo.calls() <= 2 * case.tasks.len() + case.jobs, "killed at {kill_at}: {calls:?}");
+    is_tidy(&repo, case, kill_at);
 }
 
 /// Nothing of the crash is left.
-fn is_tidy(garden: &Garden, case: &Case, kill_at: usize) {
+fn is_tidy(repo: &TestRepo, case: &Case, kill_at: usize) {
     // Apart, the user's checkout is as it was, and the plan there is as the user left it.
     let status = if case.place == Place::Checkout { "" } else { "?? task-tree.json" };
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), status, "killed at {kill_at}");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "killed at {kill_at}");
-    assert_eq!(
-        garden.git(["for-each-ref", "refs/arborist/queue/tickets"]).answer(),
-        "",
-        "killed at {kill_at}"
-    );
-    garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
-    assert_eq!(locks(&garden.path(".git")), Vec::<String>::new(), "killed at {kill_at}");
-    assert_eq!(alive(garden), Vec::<String>::new(), "killed at {kill_at}");
-    let lanes = garden.git(["worktree", "list"]).answer();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), status, "killed at {kill_at}");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "killed at {kill_at}");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/queue/tickets"]).answer(), "", "killed at {kill_at}");
+    repo.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+    assert_eq!(locks(&repo.path(".git")), Vec::<String>::new(), "killed at {kill_at}");
+    assert_eq!(alive(repo), Vec::<String>::new(), "killed at {kill_at}");
+    let lanes = repo.git(["worktree", "list"]).answer();
     let in_use = lanes.lines().skip(1).filter(|lane| !lane.contains("(detached HEAD)")).count();
     assert_eq!(in_use, usize::from(case.place == Place::SessionBranch), "killed at {kill_at}: {lanes}");
 }
 
 /// Kills at every n-th call; `ARBORIST_EVERY_CALL=1` for all, `ARBORIST_EVERY_CALL=n` for another n.
 fn survives_all(case: &Case) {
-    let undisturbed = garden(case);
+    let undisturbed = repo(case);
     plant_git(&undisturbed);
     run(&undisturbed, case, 0).succeeds();
     let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();

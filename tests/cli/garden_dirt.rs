@@ -1,7 +1,7 @@
 //! The user's checkout is theirs: what was not committed there stays as it is, and what an agent does to the repository itself
 //! is caught.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "- [ ] T001 create the schema\n- [ ] T002 add the form (depends on T001)\n";
 
@@ -13,21 +13,21 @@ case "$prompt" in
 esac
 "#;
 
-fn garden(agent: &str) -> Garden {
-    Garden::planned("tasks.md", PLAN, agent)
+fn repo(agent: &str) -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, agent)
 }
 
 #[test]
 fn a_dirty_checkout_is_refused_or_left_exactly_as_it_is() {
-    let garden = garden(WORKER);
-    garden.write("begun", "mine");
-    garden.write("staged", "mine too");
-    garden.git(["add", "staged"]).succeeds();
-    garden.arborist(["garden"]).exits(2).shows();
-    assert_eq!(garden.calls(), 0);
-    garden.arborist(["garden", "--allow-dirty"]).succeeds();
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "A  staged\n?? begun");
-    let tracked = garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+    let repo = repo(WORKER);
+    repo.write("begun", "mine");
+    repo.write("staged", "mine too");
+    repo.git(["add", "staged"]).succeeds();
+    repo.arborist(["garden"]).exits(2).shows();
+    assert_eq!(repo.calls(), 0);
+    repo.arborist(["garden", "--allow-dirty"]).succeeds();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "A  staged\n?? begun");
+    let tracked = repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
     assert!(
         tracked.contains("T001.txt") && !tracked.contains("begun") && !tracked.contains("staged"),
         "{tracked}"
@@ -42,65 +42,64 @@ case "$prompt" in
 esac
 "#;
 
-fn with_dirt(agent: &str) -> Garden {
-    let garden = garden(agent);
+fn with_dirt(agent: &str) -> TestRepo {
+    let repo = repo(agent);
     for file in ["begun", "staged", "deleted"] {
-        garden.write(file, "theirs\n");
+        repo.write(file, "theirs\n");
     }
-    garden.commit("files\n");
-    garden.write("begun", "mine\n");
-    garden.write("staged", "mine too\n");
-    garden.git(["add", "staged"]).succeeds();
-    garden.write("staged", "theirs\n");
-    std::fs::remove_file(garden.path("deleted")).unwrap();
-    garden
+    repo.commit("files\n");
+    repo.write("begun", "mine\n");
+    repo.write("staged", "mine too\n");
+    repo.git(["add", "staged"]).succeeds();
+    repo.write("staged", "theirs\n");
+    std::fs::remove_file(repo.path("deleted")).unwrap();
+    repo
 }
 
-fn expect_dirt(garden: &Garden) {
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), " M begun\n D deleted\nMM staged");
-    assert_eq!((garden.read("begun"), garden.read("staged")), ("mine\n".into(), "theirs\n".into()));
-    assert_eq!(garden.git(["show", ":staged"]).answer(), "mine too");
+fn expect_dirt(repo: &TestRepo) {
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), " M begun\n D deleted\nMM staged");
+    assert_eq!((repo.read("begun"), repo.read("staged")), ("mine\n".into(), "theirs\n".into()));
+    assert_eq!(repo.git(["show", ":staged"]).answer(), "mine too");
     assert_eq!(
-        garden.git(["diff", "--name-only", "HEAD~2", "HEAD", "--", "begun", "staged", "deleted"]).answer(),
+        repo.git(["diff", "--name-only", "HEAD~2", "HEAD", "--", "begun", "staged", "deleted"]).answer(),
         ""
     );
 }
 
 #[test]
 fn an_agent_that_touches_what_was_dirty_has_failed_and_nothing_of_it_is_lost() {
-    let garden = with_dirt(MEDDLER);
-    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
-    expect_dirt(&garden);
-    assert_eq!(garden.git(["show", "HEAD:own"]).answer(), "agent", "what is its own is committed");
-    let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
-    assert_eq!(garden.git(["show", &format!("{saved}:begun")]).answer(), "mine\nagent");
-    assert_eq!(garden.git(["show", &format!("{saved}^:begun")]).answer(), "mine");
+    let repo = with_dirt(MEDDLER);
+    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
+    expect_dirt(&repo);
+    assert_eq!(repo.git(["show", "HEAD:own"]).answer(), "agent", "what is its own is committed");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert_eq!(repo.git(["show", &format!("{saved}:begun")]).answer(), "mine\nagent");
+    assert_eq!(repo.git(["show", &format!("{saved}^:begun")]).answer(), "mine");
 }
 
 #[test]
 fn what_was_dirty_outlives_a_killed_run_that_touched_it() {
-    let garden = with_dirt(&MEDDLER.replace("begun staged deleted", "begun"));
-    std::fs::write(garden.root().join("kill"), "").unwrap();
-    let run = garden.arborist(["garden", "--allow-dirty"]);
+    let repo = with_dirt(&MEDDLER.replace("begun staged deleted", "begun"));
+    std::fs::write(repo.root().join("kill"), "").unwrap();
+    let run = repo.arborist(["garden", "--allow-dirty"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
-    expect_dirt(&garden);
-    let told = garden.git(["log", "--format=%b"]).answer();
+    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
+    expect_dirt(&repo);
+    let told = repo.git(["log", "--format=%b"]).answer();
     assert!(told.contains("it changed what was not committed and not its own: begun"), "{told}");
 }
 
 #[test]
 fn an_agents_own_commits_are_folded_and_kept() {
-    let garden =
-        garden(&WORKER.replace("echo \"wrote", "git add -A; git commit -qm 'by the agent'; echo \"wrote"));
-    garden.arborist(["gardener"]).succeeds();
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let repo =
+        repo(&WORKER.replace("echo \"wrote", "git add -A; git commit -qm 'by the agent'; echo \"wrote"));
+    repo.arborist(["gardener"]).succeeds();
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("by the agent"), "{log}");
-    assert_eq!(garden.read("T001.txt"), "T001\n");
-    let saved =
-        garden.git(["for-each-ref", "--format=%(refname) %(subject)", "refs/arborist/saved"]).answer();
+    assert_eq!(repo.read("T001.txt"), "T001\n");
+    let saved = repo.git(["for-each-ref", "--format=%(refname) %(subject)", "refs/arborist/saved"]).answer();
     assert_eq!(saved.lines().filter(|line| line.contains("by the agent")).count(), 2, "{saved}");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 /// Whoever commits while an agent is at work, it cannot be told who it was: so it is said.
@@ -108,17 +107,17 @@ fn an_agents_own_commits_are_folded_and_kept() {
 fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
     for args in [&["gardener"][..], &["gardener", "--isolate"]] {
         let deed = "echo mine > mine.txt; git add mine.txt; git commit -qm 'user commit'; echo \"wrote";
-        let garden = garden(&WORKER.replace("echo \"wrote", deed));
-        let said = garden.arborist(args).succeeds();
+        let repo = repo(&WORKER.replace("echo \"wrote", deed));
+        let said = repo.arborist(args).succeeds();
         let said = said.shows();
         let said = said.stderr();
         let name = said.split("it is kept as ").nth(1).unwrap().lines().next().unwrap();
         assert!(name.starts_with("refs/arborist/saved/"), "{name}");
-        assert_eq!(garden.git(["log", "-1", "--format=%s", name]).answer(), "user commit");
-        let told = garden.git(["log", "--grep=@T001@implement-pass", "--format=%b"]).answer();
+        assert_eq!(repo.git(["log", "-1", "--format=%s", name]).answer(), "user commit");
+        let told = repo.git(["log", "--grep=@T001@implement-pass", "--format=%b"]).answer();
         assert!(told.contains("Folded in:\n> 1 commit made meanwhile ('user commit')"), "{told}");
         assert!(told.contains(name), "{told}");
-        garden.arborist(["trailers", "check", "HEAD"]).succeeds();
+        repo.arborist(["trailers", "check", "HEAD"]).succeeds();
     }
 }
 
@@ -126,13 +125,13 @@ fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
 fn what_a_killed_attempt_left_is_named_and_so_is_what_of_it_was_staged() {
     let kill =
         "[ -e \"$ROOT/killed\" ] || { touch \"$ROOT/killed\"; kill -9 $PPID; sleep 30; }; echo \"wrote";
-    let garden = garden(&WORKER.replace("echo \"wrote", kill));
-    assert_ne!(garden.arborist(["gardener"]).code(), 0);
+    let repo = repo(&WORKER.replace("echo \"wrote", kill));
+    assert_ne!(repo.arborist(["gardener"]).code(), 0);
     for file in ["a", "b", "c", "d", "e", "f"] {
-        garden.write(file, "the user's\n");
+        repo.write(file, "the user's\n");
     }
-    garden.git(["add", "b"]).succeeds();
-    garden.arborist(["gardener"]).succeeds().shows();
+    repo.git(["add", "b"]).succeeds();
+    repo.arborist(["gardener"]).succeeds().shows();
 }
 
 /// A repository in which nothing was committed cannot even be taken into a snapshot.
@@ -149,16 +148,16 @@ fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_
             let once = format!(
                 "[ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; git init -q deep/sub; echo inner > deep/sub/file; {deed}; }}; echo \"wrote"
             );
-            let garden = garden(&WORKER.replace("echo \"wrote", &once));
-            let said = garden.arborist(args).succeeds().shows();
+            let repo = repo(&WORKER.replace("echo \"wrote", &once));
+            let said = repo.arborist(args).succeeds().shows();
             let said = said.shows().stderr();
             let folder = said.split("that is kept in ").nth(1).unwrap().lines().next().unwrap();
             let file = std::path::Path::new(folder).join("deep/sub/file");
             assert_eq!(std::fs::read_to_string(file).unwrap(), "inner\n", "{deed}");
-            assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "{deed}");
-            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed}");
+            let log = repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
-            assert!(!garden.git(["ls-tree", "-r", "HEAD"]).answer().contains("deep"), "{deed}");
+            assert!(!repo.git(["ls-tree", "-r", "HEAD"]).answer().contains("deep"), "{deed}");
         }
     }
 }
@@ -166,22 +165,22 @@ fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_
 #[test]
 fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
     for deed in ["true", "git -C mine -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"] {
-        let garden = garden(&WORKER.replace("APPROVED", "APPROVED; git init -q of-the-reviewer"));
-        garden.git(["config", "arborist.steps.review.place", "checkout"]).succeeds();
-        garden.git(["init", "-q", "mine"]).succeeds();
-        garden.write("mine/file", "mine\n");
+        let repo = repo(&WORKER.replace("APPROVED", "APPROVED; git init -q of-the-reviewer"));
+        repo.git(["config", "arborist.steps.review.place", "checkout"]).succeeds();
+        repo.git(["init", "-q", "mine"]).succeeds();
+        repo.write("mine/file", "mine\n");
         assert!(
             std::process::Command::new("sh")
                 .args(["-c", deed])
-                .current_dir(garden.path(""))
+                .current_dir(repo.path(""))
                 .status()
                 .unwrap()
                 .success()
         );
-        garden.arborist(["garden", "--allow-dirty"]).exits(2).shows();
-        assert_eq!(garden.read("mine/file"), "mine\n", "{deed}");
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "?? mine/", "{deed}");
-        assert_eq!(garden.read("T001.txt"), "T001\n", "nobody has rejected it");
+        repo.arborist(["garden", "--allow-dirty"]).exits(2).shows();
+        assert_eq!(repo.read("mine/file"), "mine\n", "{deed}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "?? mine/", "{deed}");
+        assert_eq!(repo.read("T001.txt"), "T001\n", "nobody has rejected it");
     }
 }
 
@@ -200,25 +199,25 @@ fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
         ),
         ("git checkout -q --detach; git branch -qD main", "it deleted or renamed the branch"),
     ] {
-        let garden = garden(&WORKER.replace("echo \"wrote", &format!("{deed}; echo \"wrote")));
-        let config = garden.read(".git/config");
-        garden.arborist(["garden", "--max-retries", "1"]).exits(1).err(sentence);
-        assert_eq!(garden.read(".git/config"), config);
-        assert!(!garden.path(".git/hooks/pre-commit").exists());
-        assert_eq!(garden.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main", "{deed}");
-        garden.arborist(["state"]).succeeds().shows();
+        let repo = repo(&WORKER.replace("echo \"wrote", &format!("{deed}; echo \"wrote")));
+        let config = repo.read(".git/config");
+        repo.arborist(["garden", "--max-retries", "1"]).exits(1).err(sentence);
+        assert_eq!(repo.read(".git/config"), config);
+        assert!(!repo.path(".git/hooks/pre-commit").exists());
+        assert_eq!(repo.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main", "{deed}");
+        repo.arborist(["state"]).succeeds().shows();
     }
 }
 
 #[test]
 fn a_pre_commit_hook_decides_on_an_agents_work() {
-    let garden = garden(WORKER);
-    garden.write_script(
+    let repo = repo(WORKER);
+    repo.write_script(
         ".git/hooks/pre-commit",
         "#!/bin/sh\ngit diff --cached --name-only HEAD; echo no tabs please; exit 1\n",
     );
-    garden.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
-    let body = garden.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    let body = repo.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
     assert!(body.contains("> T001.txt\n> no tabs please"), "{body}");
-    garden.arborist(["state", "T001"]).succeeds().shows();
+    repo.arborist(["state", "T001"]).succeeds().shows();
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Notes what it finds, and works.
 const AGENT: &str = r#"
@@ -12,40 +12,40 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    let garden = Garden::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", AGENT);
+fn repo() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", AGENT);
     for (key, program) in
         [("test-command", "test"), ("worktree.setup", "setup"), ("merge.gates.g.command", "gate")]
     {
-        let note = format!("env > '{}/{program}.env'", garden.root().display());
-        garden.git(["config", &format!("arborist.{key}"), &note]).succeeds();
+        let note = format!("env > '{}/{program}.env'", repo.root().display());
+        repo.git(["config", &format!("arborist.{key}"), &note]).succeeds();
     }
-    garden
+    repo
 }
 
 /// A variable of a program of the run.
-fn variable(garden: &Garden, program: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(garden.root().join(format!("{program}.env"))).unwrap();
+fn variable(repo: &TestRepo, program: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(repo.root().join(format!("{program}.env"))).unwrap();
     let start = format!("ARBORIST_{name}=");
     text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
 }
 
-fn session(garden: &Garden) -> String {
+fn session(repo: &TestRepo) -> String {
     let trailer = "--format=%(trailers:key=Arborist-Session,valueonly)";
-    garden.git(["log", "-1", "--grep=run started", trailer]).answer().trim().to_owned()
+    repo.git(["log", "-1", "--grep=run started", trailer]).answer().trim().to_owned()
 }
 
 #[test]
 fn in_the_checkout_every_program_is_told_its_place() {
-    let garden = garden();
-    garden.arborist(["gardener"]).succeeds();
-    let top = garden.path("").canonicalize().unwrap().display().to_string();
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let top = repo.path("").canonicalize().unwrap().display().to_string();
     for program in ["agent", "test", "review"] {
-        let told = |name: &str| variable(&garden, program, name).unwrap_or_default();
+        let told = |name: &str| variable(&repo, program, name).unwrap_or_default();
         assert_eq!(told("REPO"), "repo", "{program}");
         assert_eq!(told("BRANCH"), "main", "{program}");
         assert_eq!(told("TASK"), "T001", "{program}");
-        assert_eq!(told("SESSION"), session(&garden), "{program}");
+        assert_eq!(told("SESSION"), session(&repo), "{program}");
         let place = if program == "review" {
             format!("{}.arborist/review-1", top.trim_end_matches('/'))
         } else {
@@ -57,18 +57,18 @@ fn in_the_checkout_every_program_is_told_its_place() {
 
 #[test]
 fn in_a_lane_set_up_and_gates_are_told_too() {
-    let garden = garden();
-    garden.arborist(["gardener", "--isolate"]).succeeds();
-    let lane = garden.root().canonicalize().unwrap().join("repo.arborist/lane-1").display().to_string();
+    let repo = repo();
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    let lane = repo.root().canonicalize().unwrap().join("repo.arborist/lane-1").display().to_string();
     for program in ["agent", "test", "review", "setup", "gate"] {
-        let told = |name: &str| variable(&garden, program, name).unwrap_or_default();
+        let told = |name: &str| variable(&repo, program, name).unwrap_or_default();
         assert_eq!(told("REPO"), "repo", "{program}");
         assert_eq!(told("BRANCH"), "main", "{program}");
-        assert_eq!(told("SESSION"), session(&garden), "{program}");
+        assert_eq!(told("SESSION"), session(&repo), "{program}");
         assert!(!told("WORKTREE").is_empty(), "{program}");
         // A gate looks at what several tasks would come to, and has its worktree set up for that.
         let is_common = ["gate", "setup"].contains(&program);
         assert_eq!(told("TASK"), if is_common { String::new() } else { "T001".into() }, "{program}");
     }
-    assert_eq!(variable(&garden, "agent", "WORKTREE").unwrap(), lane);
+    assert_eq!(variable(&repo, "agent", "WORKTREE").unwrap(), lane);
 }

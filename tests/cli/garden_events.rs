@@ -1,6 +1,6 @@
 //! `garden --json` and `gardener --json`: a run as a program sees it, an object on each line.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const TREE: &str = r#"{
@@ -25,12 +25,12 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    let garden = Garden::planned("task-tree.json", TREE, WORKER);
-    let config = garden.home().join(".config/git-arborist/config.toml");
+fn repo() -> TestRepo {
+    let repo = TestRepo::planned("task-tree.json", TREE, WORKER);
+    let config = repo.home().join(".config/git-arborist/config.toml");
     let text = std::fs::read_to_string(&config).unwrap() + "events = \"claude\"\n";
     std::fs::write(config, text).unwrap();
-    garden
+    repo
 }
 
 fn events(said: &str) -> Vec<Value> {
@@ -56,8 +56,8 @@ fn kinds(events: &[Value]) -> Vec<String> {
 
 #[test]
 fn every_line_of_a_run_is_an_event_of_the_schema() {
-    let garden = garden();
-    let said = garden
+    let repo = repo();
+    let said = repo
         .arborist(["gardener", "--json", "--keep-going", "--max-retries", "1", "--test-command", "true"])
         .exits(1);
     let events = events(&said.stdout());
@@ -96,24 +96,24 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
     assert_eq!(begins["time"], "2025-02-16T14:30:22Z");
     assert_eq!(says["words"], "I write a file", "nothing that a terminal would obey");
     assert_eq!((&recorded["status"], &recorded["spent"]["cost"]), (&"implement-pass".into(), &0.25.into()));
-    assert_eq!(recorded["commit"], garden.git(["rev-parse", "HEAD~5"]).answer());
+    assert_eq!(recorded["commit"], repo.git(["rev-parse", "HEAD~5"]).answer());
     assert_eq!((&turn["turn"], &turn["words"]), (&1.into(), &"Write a file".into()));
-    assert_eq!(turn["commit"], garden.git(["rev-parse", "HEAD~6"]).answer());
+    assert_eq!(turn["commit"], repo.git(["rev-parse", "HEAD~6"]).answer());
     assert_eq!(events[17]["why"], "the form is too hard");
 }
 
 #[test]
 fn the_last_event_has_what_the_summary_has() {
-    let garden = garden();
-    let before = garden.git(["rev-parse", "HEAD"]).answer();
-    let said = garden.arborist(["gardener", "--json", "--keep-going", "--max-retries", "2"]).exits(1);
+    let repo = repo();
+    let before = repo.git(["rev-parse", "HEAD"]).answer();
+    let said = repo.arborist(["gardener", "--json", "--keep-going", "--max-retries", "2"]).exits(1);
     let events = events(&said.stdout());
     let summary = &events.last().unwrap()["summary"];
     let expected = serde_json::json!({
         "branch": "main",
         "session": events[2]["session"],
         "from": before,
-        "to": garden.git(["rev-parse", "HEAD"]).answer(),
+        "to": repo.git(["rev-parse", "HEAD"]).answer(),
         "total": 3,
         "done": 1,
         "completed": ["T001"],
@@ -137,7 +137,7 @@ fn the_last_event_has_what_the_summary_has() {
     assert_eq!(summary, &expected);
     assert_eq!(kinds(&events)[..3], ["note null", "note null", "run-begins null"]);
     assert_eq!(events[0]["level"], "warning");
-    let again = garden.arborist(["gardener", "--json"]).exits(1);
+    let again = repo.arborist(["gardener", "--json"]).exits(1);
     let again = self::events(&again.stdout());
     let begins = again.iter().find(|event| event["event"] == "run-begins").unwrap();
     assert_eq!(
@@ -150,13 +150,13 @@ fn the_last_event_has_what_the_summary_has() {
 
 #[test]
 fn standard_output_has_nothing_but_events_and_errors_are_errors() {
-    let garden = garden();
-    garden.write("dirt", "");
-    let said = garden.arborist(["garden", "--json"]).exits(2).shows();
+    let repo = repo();
+    repo.write("dirt", "");
+    let said = repo.arborist(["garden", "--json"]).exits(2).shows();
     assert_eq!(events(&said.stdout()).len(), 0);
-    garden.git(["clean", "-qf"]).succeeds();
-    garden.arborist(["garden", "--json"]).succeeds();
-    let said = garden.arborist(["garden", "--json", "T001"]).succeeds();
+    repo.git(["clean", "-qf"]).succeeds();
+    repo.arborist(["garden", "--json"]).succeeds();
+    let said = repo.arborist(["garden", "--json", "T001"]).succeeds();
     assert_eq!(events(&said.stdout())[0]["words"], "T001 is complete");
-    garden.arborist(["garden", "--json", "--dry-run"]).exits(129);
+    repo.arborist(["garden", "--json", "--dry-run"]).exits(129);
 }

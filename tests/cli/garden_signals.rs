@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Leaves half a file and its process id, then does not end unless `$ROOT/well` is there.
 const SLEEPER: &str = r#"
@@ -18,16 +18,16 @@ esac
 
 /// A `garden` that waits for an agent.
 struct Waiting<'a> {
-    garden: &'a Garden,
+    repo: &'a TestRepo,
     child: Child,
     agent: String,
 }
 
 impl<'a> Waiting<'a> {
-    fn start(garden: &'a Garden, args: &[&str]) -> Self {
-        let mut command = garden.command("git-arborist-garden", &garden.path(""));
+    fn start(repo: &'a TestRepo, args: &[&str]) -> Self {
+        let mut command = repo.command("git-arborist-garden", &repo.path(""));
         let child = command.args(args).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let file = garden.root().join("pid");
+        let file = repo.root().join("pid");
         let begun = Instant::now();
         let mut agent = String::new();
         while !agent.ends_with('\n') {
@@ -35,7 +35,7 @@ impl<'a> Waiting<'a> {
             std::thread::sleep(Duration::from_millis(10));
             agent = std::fs::read_to_string(&file).unwrap_or_default();
         }
-        Self { garden, child, agent: agent.trim().to_owned() }
+        Self { repo, child, agent: agent.trim().to_owned() }
     }
 
     fn send(&self, signal: &str) {
@@ -50,14 +50,14 @@ impl<'a> Waiting<'a> {
         let listed = Command::new("ps").args(["-o", "stat=", "-p", &self.agent]).output().unwrap();
         let state = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
         assert!(state.is_empty() || state.starts_with('Z'), "the agent was left alive: {state}");
-        std::fs::remove_file(self.garden.root().join("pid")).unwrap();
-        std::fs::write(self.garden.root().join("well"), "").unwrap();
+        std::fs::remove_file(self.repo.root().join("pid")).unwrap();
+        std::fs::write(self.repo.root().join("well"), "").unwrap();
         (code, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
 }
 
-fn garden(agent: &str) -> Garden {
-    Garden::planned(
+fn repo(agent: &str) -> TestRepo {
+    TestRepo::planned(
         "task-tree.json",
         r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
         agent,
@@ -67,8 +67,8 @@ fn garden(agent: &str) -> Garden {
 #[test]
 fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let garden = garden(SLEEPER);
-        let waiting = Waiting::start(&garden, &[]);
+        let repo = repo(SLEEPER);
+        let waiting = Waiting::start(&repo, &[]);
         waiting.send(signal);
         let (ended, said) = waiting.end();
         assert_eq!(ended, code, "{said}");
@@ -76,91 +76,91 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
             said.contains("error: stopped") && said.contains("hint: run the same command again"),
             "{said}"
         );
-        assert_eq!(garden.git(["show", "HEAD:half.txt"]).answer(), "half", "what is known is committed");
-        let told = garden.git(["log", "-1", "--format=%B"]).answer();
+        assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what is known is committed");
+        let told = repo.git(["log", "-1", "--format=%B"]).answer();
         assert!(
             told.contains("@T1@implement-fail") && told.contains("Arborist-Interrupted: stopped by "),
             "{told}"
         );
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-        garden.arborist(["state"]).succeeds().out("interrupted").never("the agent failed");
-        let told = garden.arborist(["state", "T1"]).succeeds().out("attempt 1, interrupted").stdout();
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+        repo.arborist(["state"]).succeeds().out("interrupted").never("the agent failed");
+        let told = repo.arborist(["state", "T1"]).succeeds().out("attempt 1, interrupted").stdout();
         let log = told.lines().find_map(|line| line.trim().strip_prefix("agent log")).unwrap();
-        assert!(garden.path(log.trim()).is_file(), "{told}");
-        garden.arborist(["garden"]).succeeds();
-        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1").never("interrupted,");
+        assert!(repo.path(log.trim()).is_file(), "{told}");
+        repo.arborist(["garden"]).succeeds();
+        repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1").never("interrupted,");
     }
 }
 
 #[test]
 fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
-    let garden = garden(SLEEPER);
-    let waiting = Waiting::start(&garden, &[]);
+    let repo = repo(SLEEPER);
+    let waiting = Waiting::start(&repo, &[]);
     let pid = waiting.child.id();
-    garden.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}"));
-    garden.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, begun ");
-    let detail = garden.arborist(["state", "T1"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}"));
+    repo.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, begun ");
+    let detail = repo.arborist(["state", "T1"]).succeeds();
     detail.out("implementing, attempt 1, robot, begun ").out("log spec/logs/T1_implement_");
-    garden.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
+    repo.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
     let document =
-        serde_json::from_str::<serde_json::Value>(&garden.arborist(["state", "--json"]).answer()).unwrap();
+        serde_json::from_str::<serde_json::Value>(&repo.arborist(["state", "--json"]).answer()).unwrap();
     assert_eq!((&document["running"]["pid"], &document["tasks"][0]["running"]), (&pid.into(), &true.into()));
     assert_eq!(document["tasks"][0]["ready"], false);
     let doing = &document["tasks"][0]["doing"];
     assert_eq!((&doing["step"], &doing["attempt"]), (&"implement".into(), &0.into()), "{doing}");
     waiting.send("-KILL");
     assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
-    garden.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
-    garden.arborist(["state", "T1"]).succeeds().out("the last attempt was cut off");
-    std::fs::write(garden.root().join("well"), "").unwrap();
-    garden.arborist(["garden"]).succeeds();
-    garden.arborist(["state"]).succeeds().never("cut off");
+    repo.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
+    repo.arborist(["state", "T1"]).succeeds().out("the last attempt was cut off");
+    std::fs::write(repo.root().join("well"), "").unwrap();
+    repo.arborist(["garden"]).succeeds();
+    repo.arborist(["state"]).succeeds().never("cut off");
 }
 
 #[test]
 fn an_agent_that_had_done_nothing_loses_no_attempt_by_a_signal() {
-    let garden = garden(&SLEEPER.replace("echo half >> half.txt;", ""));
-    let waiting = Waiting::start(&garden, &[]);
+    let repo = repo(&SLEEPER.replace("echo half >> half.txt;", ""));
+    let waiting = Waiting::start(&repo, &[]);
     waiting.send("-INT");
     assert_eq!(waiting.end().0, 130);
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
-    garden.arborist(["garden"]).succeeds();
-    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    repo.arborist(["garden"]).succeeds();
+    repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
 }
 
 #[test]
 fn a_reviewer_that_a_signal_ended_has_rejected_nothing() {
-    let garden = garden(&SLEEPER.replace("half.txt; [ -e", "half.txt; true || [ -e"));
-    let waiting = Waiting::start(&garden, &[]);
+    let repo = repo(&SLEEPER.replace("half.txt; [ -e", "half.txt; true || [ -e"));
+    let waiting = Waiting::start(&repo, &[]);
     waiting.send("-TERM");
     assert_eq!(waiting.end().0, 143);
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(log.contains("test-pass") && !log.contains("@review"), "{log}");
-    garden.arborist(["garden"]).succeeds();
-    assert_eq!(garden.calls(), 3, "the work is not done again");
+    repo.arborist(["garden"]).succeeds();
+    assert_eq!(repo.calls(), 3, "the work is not done again");
 }
 
 #[test]
 fn a_test_that_a_signal_ended_has_not_failed() {
-    let garden = garden(
+    let repo = repo(
         "[ -e \"$ROOT/well\" ] || : ; case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > x.txt ;; esac",
     );
-    let root = garden.root().display().to_string();
+    let root = repo.root().display().to_string();
     let in_step = "git log -1 --format=%s | grep -q implement-pass || exit 0";
     let test = format!("{in_step}; [ -e '{root}/well' ] || {{ echo $$ > '{root}/pid'; sleep 60; }}");
-    let waiting = Waiting::start(&garden, &["--test-command", &test]);
+    let waiting = Waiting::start(&repo, &["--test-command", &test]);
     waiting.send("-INT");
     assert_eq!(waiting.end().0, 130);
-    assert!(!garden.git(["log", "--format=%s"]).answer().contains("@test-"));
-    garden.arborist(["garden", "--test-command", &test]).succeeds();
-    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    assert!(!repo.git(["log", "--format=%s"]).answer().contains("@test-"));
+    repo.arborist(["garden", "--test-command", &test]).succeeds();
+    repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
 }
 
 #[test]
 fn the_second_signal_ends_all_at_once_and_the_next_run_tidies_up() {
-    let garden =
-        garden(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
-    let waiting = Waiting::start(&garden, &[]);
+    let repo =
+        repo(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
+    let waiting = Waiting::start(&repo, &[]);
     let begun = Instant::now();
     waiting.send("-INT");
     std::thread::sleep(Duration::from_millis(500));
@@ -168,7 +168,7 @@ fn the_second_signal_ends_all_at_once_and_the_next_run_tidies_up() {
     let (code, said) = waiting.end();
     assert_eq!(code, 130, "{said}");
     assert!(begun.elapsed() < Duration::from_secs(4), "nobody is asked politely any more");
-    garden.arborist(["garden"]).succeeds().err("was interrupted");
-    assert_eq!(garden.read("half.txt"), "half\nhalf\n");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    repo.arborist(["garden"]).succeeds().err("was interrupted");
+    assert_eq!(repo.read("half.txt"), "half\nhalf\n");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }

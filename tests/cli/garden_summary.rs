@@ -1,6 +1,6 @@
 //! The end of a run: what it came to, in lines that a person can paste into a message.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const TREE: &str = r#"{
   "nodes": {
@@ -22,20 +22,20 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned("task-tree.json", TREE, WORKER)
+fn repo() -> TestRepo {
+    TestRepo::planned("task-tree.json", TREE, WORKER)
 }
 
-fn short(garden: &Garden, revision: &str) -> String {
-    garden.git(["rev-parse", revision]).answer()[..10].to_owned()
+fn short(repo: &TestRepo, revision: &str) -> String {
+    repo.git(["rev-parse", revision]).answer()[..10].to_owned()
 }
 
 #[test]
 fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
-    let garden = garden();
-    let from = short(&garden, "HEAD");
-    let said = garden.arborist(["gardener", "--keep-going", "--max-retries", "2"]).exits(1);
-    let to = short(&garden, "HEAD");
+    let repo = repo();
+    let from = short(&repo, "HEAD");
+    let said = repo.arborist(["gardener", "--keep-going", "--max-retries", "2"]).exits(1);
+    let to = short(&repo, "HEAD");
     let expected = format!(
         "1 completed (T001), 1 failed (T002), 1 left (T003)
   failed T002 \"Add the form\" after 2 attempts: it exited with code 4: the form is too hard
@@ -46,42 +46,42 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
 "
     );
     assert_eq!(said.stdout(), expected);
-    std::fs::write(garden.root().join("mended"), "").unwrap();
-    let said = garden.arborist(["gardener", "--retry-failed"]).succeeds().shows();
+    std::fs::write(repo.root().join("mended"), "").unwrap();
+    let said = repo.arborist(["gardener", "--retry-failed"]).succeeds().shows();
     assert!(!said.stdout().contains("next"), "{}", said.stdout());
 }
 
 #[test]
 fn what_was_not_taken_up_is_left_with_its_state() {
-    let garden = garden();
-    let said = garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let repo = repo();
+    let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     said.shows();
-    let said = garden.arborist(["gardener"]).exits(1).shows();
+    let said = repo.arborist(["gardener"]).exits(1).shows();
     said.shows();
 }
 
 #[test]
 fn a_run_that_is_stopped_tells_what_was_done_until_then() {
-    let garden = garden();
-    garden.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
-    let said = garden.arborist(["gardener"]).exits(130).shows();
+    let repo = repo();
+    repo.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
+    let said = repo.arborist(["gardener"]).exits(130).shows();
     said.shows();
 }
 
 #[test]
 fn quiet_says_only_what_went_wrong() {
-    let garden = garden();
-    let said = garden.arborist(["garden", "--quiet", "--test-command", "true"]).succeeds().silent();
+    let repo = repo();
+    let said = repo.arborist(["garden", "--quiet", "--test-command", "true"]).succeeds().silent();
     assert_eq!(said.stderr(), "");
-    let said = garden.arborist(["gardener", "-q", "--test-command", "true", "--max-retries", "1"]).exits(1);
+    let said = repo.arborist(["gardener", "-q", "--test-command", "true", "--max-retries", "1"]).exits(1);
     assert_eq!(said.stderr().lines().count(), 1, "{}", said.stderr());
     said.shows();
 }
 
 #[test]
 fn attempts_that_were_killed_do_not_count_but_need_a_person_after_three() {
-    let garden = Garden::planned("task-tree.json", TREE, "kill -9 $PPID; sleep 30");
-    let run = || garden.arborist(["gardener", "--max-retries", "2"]);
+    let repo = TestRepo::planned("task-tree.json", TREE, "kill -9 $PPID; sleep 30");
+    let run = || repo.arborist(["gardener", "--max-retries", "2"]);
     for _ in 0..3 {
         assert!(![0, 2].contains(&run().code()));
     }
@@ -89,41 +89,41 @@ fn attempts_that_were_killed_do_not_count_but_need_a_person_after_three() {
 }
 
 /// What the summary says is to be typed next, typed.
-fn type_next(garden: &Garden, summary: &str) -> arborist_testkit::Run {
+fn type_next(repo: &TestRepo, summary: &str) -> arborist_testkit::Run {
     let next = summary.lines().find_map(|line| line.trim().strip_prefix("next   git ")).unwrap();
-    garden.git(next.split_whitespace())
+    repo.git(next.split_whitespace())
 }
 
 #[test]
 fn what_is_typed_next_means_the_same_tasks_in_the_same_checkout() {
-    let garden = garden();
-    garden.write("notes.txt", "mine\n");
+    let repo = repo();
+    repo.write("notes.txt", "mine\n");
     let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
-    let said = garden.arborist(options).exits(1);
+    let said = repo.arborist(options).exits(1);
     let said = said.shows();
-    std::fs::write(garden.root().join("mended"), "").unwrap();
-    type_next(&garden, &said.stdout()).succeeds().shows().never("T001");
+    std::fs::write(repo.root().join("mended"), "").unwrap();
+    type_next(&repo, &said.stdout()).succeeds().shows().never("T001");
 }
 
 #[test]
 fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
-    let garden = garden();
+    let repo = repo();
     let spend = r#"printf '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}\n'"#;
-    garden.agent(&format!("echo x > \"$ARBORIST_TASK.txt\"; {spend}"));
-    let file = garden.home().join(".config/git-arborist/config.toml");
+    repo.agent(&format!("echo x > \"$ARBORIST_TASK.txt\"; {spend}"));
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
-    let said = garden.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
+    let said = repo.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
     let said = said.shows();
-    let said = type_next(&garden, &said.stdout()).exits(1).shows();
-    type_next(&garden, &said.stdout()).succeeds().shows();
+    let said = type_next(&repo, &said.stdout()).exits(1).shows();
+    type_next(&repo, &said.stdout()).succeeds().shows();
 }
 
 #[test]
 fn how_many_files_were_changed_is_told_and_what_changed_none() {
-    let garden = garden();
-    std::fs::write(garden.root().join("mended"), "").unwrap();
-    let said = garden.arborist(["gardener"]).succeeds();
+    let repo = repo();
+    std::fs::write(repo.root().join("mended"), "").unwrap();
+    let said = repo.arborist(["gardener"]).succeeds();
     let said = said.shows();
     said.shows();
 }

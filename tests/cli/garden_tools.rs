@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// A runner of the user's own that takes a list of servers, notes it, and works.
-fn garden(template: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n");
-    garden.commit("a plan\n");
-    let root = garden.root().display().to_string();
-    let script = garden.root().join("robot.sh");
+fn repo(template: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n");
+    repo.commit("a plan\n");
+    let root = repo.root().display().to_string();
+    let script = repo.root().join("robot.sh");
     let text = format!(
         "cat > /dev/null; printf '%s' \"$1\" > '{root}/told'; test -f \"$1\" && cp \"$1\" '{root}/file'; \
          echo done >> done.txt; echo APPROVED\n"
@@ -21,12 +21,12 @@ fn garden(template: &str) -> Garden {
         "runner = \"robot\"\ntest-command = \"true\"\n[runners.robot]\ncommand = [\"sh\", \"{}\", {template}]\n",
         script.display()
     );
-    garden.write("../home/.config/git-arborist/config.toml", config);
-    garden
+    repo.write("../home/.config/git-arborist/config.toml", config);
+    repo
 }
 
-fn told(garden: &Garden) -> String {
-    garden.read("../told")
+fn told(repo: &TestRepo) -> String {
+    repo.read("../told")
 }
 
 fn server(json: &str) -> Value {
@@ -35,15 +35,15 @@ fn server(json: &str) -> Value {
 
 #[test]
 fn tools_are_given_when_they_are_asked_for() {
-    let garden = garden("\"{tools}\"");
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.tools.run-tests", "make test"]).succeeds();
-    garden.git(["config", "arborist.session.branch", "false"]).succeeds();
-    garden.arborist(["gardener", "--tools"]).succeeds();
-    let server = server(&told(&garden));
+    let repo = repo("\"{tools}\"");
+    repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.app.tools.run-tests", "make test"]).succeeds();
+    repo.git(["config", "arborist.session.branch", "false"]).succeeds();
+    repo.arborist(["gardener", "--tools"]).succeeds();
+    let server = server(&told(&repo));
     let program = server["command"].as_str().unwrap();
     assert!(program.ends_with("/git-arborist-tools") && fs::exists(program).unwrap(), "{program}");
-    let top = garden.path("").canonicalize().unwrap().display().to_string();
+    let top = repo.path("").canonicalize().unwrap().display().to_string();
     let args: Vec<&str> =
         server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
     // The last one who was told is the reviewer.
@@ -58,54 +58,54 @@ fn tools_are_given_when_they_are_asked_for() {
 
 #[test]
 fn nobody_is_given_tools_unasked() {
-    let garden = garden("\"{tools}\"");
-    garden.arborist(["gardener"]).succeeds();
-    assert_eq!(told(&garden), "");
+    let repo = repo("\"{tools}\"");
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(told(&repo), "");
 }
 
 #[test]
 fn settings_ask_for_them_too_and_one_runner_may_go_without() {
-    let garden = garden("\"{tools-file}\"");
-    garden.git(["config", "arborist.tools", "true"]).succeeds();
-    garden.arborist(["gardener"]).succeeds();
-    assert!(told(&garden).ends_with(".tools"));
-    assert_eq!(server(&garden.read("../file"))["trust"], true);
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    garden.wait(60);
-    garden.git(["config", "arborist.runners.robot.tools", "false"]).succeeds();
-    garden.arborist(["gardener", "--new-run"]).succeeds();
-    assert_eq!(told(&garden), "");
-    garden.wait(60);
-    garden.git(["config", "arborist.tools", "false"]).succeeds();
-    garden.git(["config", "arborist.runners.robot.tools", "true"]).succeeds();
-    garden.arborist(["gardener", "--new-run"]).succeeds();
-    assert!(told(&garden).ends_with(".tools"));
+    let repo = repo("\"{tools-file}\"");
+    repo.git(["config", "arborist.tools", "true"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    assert!(told(&repo).ends_with(".tools"));
+    assert_eq!(server(&repo.read("../file"))["trust"], true);
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.wait(60);
+    repo.git(["config", "arborist.runners.robot.tools", "false"]).succeeds();
+    repo.arborist(["gardener", "--new-run"]).succeeds();
+    assert_eq!(told(&repo), "");
+    repo.wait(60);
+    repo.git(["config", "arborist.tools", "false"]).succeeds();
+    repo.git(["config", "arborist.runners.robot.tools", "true"]).succeeds();
+    repo.arborist(["gardener", "--new-run"]).succeeds();
+    assert!(told(&repo).ends_with(".tools"));
 }
 
 #[test]
 fn in_a_lane_they_are_bound_to_the_lane() {
-    let garden = garden("\"{tools}\"");
-    garden.arborist(["gardener", "--tools", "--isolate"]).succeeds();
-    let lane = garden.root().canonicalize().unwrap().join("repo.arborist/review-1");
-    assert_eq!(server(&told(&garden))["args"][1], format!("repo={}", lane.display()));
+    let repo = repo("\"{tools}\"");
+    repo.arborist(["gardener", "--tools", "--isolate"]).succeeds();
+    let lane = repo.root().canonicalize().unwrap().join("repo.arborist/review-1");
+    assert_eq!(server(&told(&repo))["args"][1], format!("repo={}", lane.display()));
 }
 
 #[test]
 fn commands_that_a_repository_brings_along_are_approved_before_they_are_offered() {
-    let garden = garden("\"{tools}\"");
-    garden.write(
+    let repo = repo("\"{tools}\"");
+    repo.write(
         ".arborist/config.toml",
         "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
     );
-    garden.commit("a configuration\n");
-    garden.arborist(["gardener", "--tools"]).exits(2).shows();
-    assert!(!garden.root().join("told").exists());
-    garden.arborist(["gardener", "--tools", "--yes"]).succeeds();
-    assert!(told(&garden).contains("app:hi=echo hi"));
+    repo.commit("a configuration\n");
+    repo.arborist(["gardener", "--tools"]).exits(2).shows();
+    assert!(!repo.root().join("told").exists());
+    repo.arborist(["gardener", "--tools", "--yes"]).succeeds();
+    assert!(told(&repo).contains("app:hi=echo hi"));
 }
 
 #[test]
 fn who_takes_no_tools_works_without_and_that_is_said() {
-    let garden = garden("\"nothing\"");
-    garden.arborist(["gardener", "--tools"]).succeeds().shows();
+    let repo = repo("\"nothing\"");
+    repo.arborist(["gardener", "--tools"]).succeeds().shows();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arborist_testkit::{Garden, Run, Terminal};
+use arborist_testkit::{Run, Terminal, TestRepo};
 
 const TREE: &str = r#"{
   "nodes": {
@@ -23,18 +23,18 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned("task-tree.json", TREE, WORKER)
+fn repo() -> TestRepo {
+    TestRepo::planned("task-tree.json", TREE, WORKER)
 }
 
-fn start(garden: &Garden, columns: u16, args: &[&str], env: &[(&str, &str)]) -> Terminal {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn start(repo: &TestRepo, columns: u16, args: &[&str], env: &[(&str, &str)]) -> Terminal {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     command.args(["--test-command", "true"]).args(args).envs(env.iter().copied());
     Terminal::start(command, columns)
 }
 
-fn go(garden: &Garden) {
-    std::fs::write(garden.root().join("go"), "").unwrap();
+fn go(repo: &TestRepo) {
+    std::fs::write(repo.root().join("go"), "").unwrap();
 }
 
 /// The lines that end with the whole: those that are kept at the bottom.
@@ -45,18 +45,18 @@ fn bottom(screen: &str) -> Vec<&str> {
 
 #[test]
 fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
-    let garden = garden();
-    let terminal = start(&garden, 80, &[], &[]);
+    let repo = repo();
+    let terminal = start(&repo, 80, &[], &[]);
     let screen = terminal.shows("日本語");
     let rows = bottom(&screen);
     assert!(rows[0].starts_with(" T002 implement 1/5 robot 00:0"), "{screen}");
     assert!(rows[0].ends_with("I read the 日本語 form, all of it, from its f…"), "{screen}");
     assert!(rows[1].starts_with(" ━━━━━━━━━━━━━━━─────────────── 1/2 done 00:0"), "{screen}");
-    go(&garden);
+    go(&repo);
     let (code, screen, bytes) = terminal.ends();
     assert_eq!(code, 0);
     let piped = Run::of(
-        garden.command("git", &garden.path("")).args([
+        repo.command("git", &repo.path("")).args([
             "arborist",
             "gardener",
             "--new-run",
@@ -80,8 +80,8 @@ fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
 
 #[test]
 fn a_narrow_terminal_shows_what_matters_and_resizing_tears_nothing() {
-    let garden = garden();
-    let terminal = start(&garden, 120, &[], &[]);
+    let repo = repo();
+    let terminal = start(&repo, 120, &[], &[]);
     terminal.shows("its very last line");
     terminal.resize(40);
     let screen = terminal.shows(" T002 implement 1/5 00:0");
@@ -91,7 +91,7 @@ fn a_narrow_terminal_shows_what_matters_and_resizing_tears_nothing() {
     terminal.resize(120);
     let screen = terminal.shows("last line");
     assert_eq!(screen.matches(" done 00:0").count(), 1, "{screen}");
-    go(&garden);
+    go(&repo);
     let (code, screen, _) = terminal.ends();
     assert_eq!((code, screen.matches(" done 00:0").count()), (0, 0), "{screen}");
 }
@@ -104,9 +104,9 @@ fn colour_is_left_out_where_it_is_not_wanted_and_the_view_where_it_cannot_be() {
         (&["--quiet"], &[], false, false),
         (&["--json"], &[], false, false),
     ] {
-        let garden = garden();
-        go(&garden);
-        let (code, screen, bytes) = start(&garden, 80, args, env).ends();
+        let repo = repo();
+        go(&repo);
+        let (code, screen, bytes) = start(&repo, 80, args, env).ends();
         assert_eq!(code, 0, "{screen}");
         assert_eq!(bytes.contains("\x1b[?7l"), has_view, "{args:?} {env:?}: {bytes}");
         assert_eq!(bytes.contains("\x1b[32m"), has_colour, "{args:?} {env:?}: {bytes}");
@@ -115,8 +115,8 @@ fn colour_is_left_out_where_it_is_not_wanted_and_the_view_where_it_cannot_be() {
 
 #[test]
 fn what_is_typed_meanwhile_is_cleared_away() {
-    let garden = garden();
-    let mut terminal = start(&garden, 80, &[], &[]);
+    let repo = repo();
+    let mut terminal = start(&repo, 80, &[], &[]);
     terminal.shows("日本語");
     terminal.types("hello");
     terminal.shows("hello");
@@ -125,14 +125,14 @@ fn what_is_typed_meanwhile_is_cleared_away() {
         assert!(std::time::Instant::now() < end, "{}", terminal.screen());
         std::thread::sleep(Duration::from_millis(20));
     }
-    go(&garden);
+    go(&repo);
     assert_eq!(terminal.ends().0, 0);
 }
 
 #[test]
 fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
-    let garden = garden();
-    let terminal = start(&garden, 80, &[], &[]);
+    let repo = repo();
+    let terminal = start(&repo, 80, &[], &[]);
     terminal.shows("日本語");
     terminal.signals("INT");
     let (code, screen, bytes) = terminal.ends();
@@ -144,9 +144,9 @@ fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
 
 #[test]
 fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
-    let garden = garden();
-    garden.agent(&WORKER.replace("until", "trap '' INT TERM HUP; echo ready; until"));
-    let terminal = start(&garden, 80, &[], &[]);
+    let repo = repo();
+    repo.agent(&WORKER.replace("until", "trap '' INT TERM HUP; echo ready; until"));
+    let terminal = start(&repo, 80, &[], &[]);
     terminal.shows("ready");
     terminal.signals("TERM");
     std::thread::sleep(Duration::from_millis(400));
@@ -154,20 +154,20 @@ fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
     let (code, screen, _) = terminal.ends();
     assert_eq!(code, 143, "{screen}");
     assert!(!screen.contains(" done 00:"), "{screen}");
-    go(&garden);
+    go(&repo);
 }
 
 #[test]
 fn tasks_that_run_at_once_have_a_row_each() {
-    let garden = garden();
-    garden.write("task-tree.json", TREE.replace(", \"depends_on\": [\"T001\"]", ""));
-    garden.commit("at once\n");
-    garden.agent(&WORKER.replace("*T002:*)", "Implement*)"));
-    let terminal = start(&garden, 80, &["--jobs", "2"], &[]);
+    let repo = repo();
+    repo.write("task-tree.json", TREE.replace(", \"depends_on\": [\"T001\"]", ""));
+    repo.commit("at once\n");
+    repo.agent(&WORKER.replace("*T002:*)", "Implement*)"));
+    let terminal = start(&repo, 80, &["--jobs", "2"], &[]);
     terminal.shows(" T001 implement 1/5 robot");
     let screen = terminal.shows(" T002 implement 1/5 robot");
     assert!(bottom(&screen)[1].contains(" 0/2 done"), "{screen}");
-    go(&garden);
+    go(&repo);
     let (code, screen, _) = terminal.ends();
     assert!(code == 0 && screen.contains("2 completed"), "{screen}");
 }

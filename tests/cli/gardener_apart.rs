@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
 
@@ -14,64 +14,61 @@ case "$prompt" in
 esac
 "#;
 
-fn garden(agent: &str) -> Garden {
-    Garden::planned("tasks.md", PLAN, agent)
+fn repo(agent: &str) -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, agent)
 }
 
 #[test]
 fn a_task_that_is_under_way_in_a_lane_is_not_begun_again_in_the_checkout() {
-    let garden = garden(WORKER);
-    fs::write(garden.root().join("broken"), "").unwrap();
-    garden.arborist(["gardener", "--isolate", "--only", "T001"]).exits(143).err("error: stopped");
+    let repo = repo(WORKER);
+    fs::write(repo.root().join("broken"), "").unwrap();
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(143).err("error: stopped");
     for command in [["garden", "T001"].as_slice(), &["gardener"]] {
-        garden
-            .arborist(command)
+        repo.arborist(command)
             .exits(2)
             .err("error: task 'T001' was begun on a branch of its own, 'arborist/task/main/T001'")
             .err("hint: go on there with: git arborist gardener --isolate --only T001");
     }
-    assert_eq!(garden.calls(), 2, "nobody was asked");
-    fs::remove_file(garden.root().join("broken")).unwrap();
-    garden.arborist(["garden", "T002"]).succeeds();
-    garden.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds().out("1 completed");
-    assert_eq!(garden.read("T001.txt"), "T001\n", "the work is not done twice");
-    garden.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    assert_eq!(repo.calls(), 2, "nobody was asked");
+    fs::remove_file(repo.root().join("broken")).unwrap();
+    repo.arborist(["garden", "T002"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds().out("1 completed");
+    assert_eq!(repo.read("T001.txt"), "T001\n", "the work is not done twice");
+    repo.arborist(["gardener"]).succeeds().out("nothing was left to do");
 }
 
 #[test]
 fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
     let both = "touch \"$ROOT/at-$ARBORIST_TASK\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
-    let garden = garden(&format!("FILE=same.txt\n{both}\n{WORKER}"));
-    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2).out("1 did not land");
-    let state = garden.arborist(["state", "--json"]).succeeds().stdout();
+    let repo = repo(&format!("FILE=same.txt\n{both}\n{WORKER}"));
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2).out("1 did not land");
+    let state = repo.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     let is_left = |task: &&serde_json::Value| task["landed"] == false && task["id"] != "phase-1";
     let left = state["tasks"].as_array().unwrap().iter().find(is_left).unwrap();
     let left = left["id"].as_str().unwrap();
-    let calls = garden.calls();
+    let calls = repo.calls();
     for command in [["garden", left].as_slice(), &["gardener"]] {
-        garden
-            .arborist(command)
+        repo.arborist(command)
             .exits(2)
             .err(&format!("error: task '{left}' is complete on a branch of its own"))
             .err(&format!("hint: land it with: git arborist merge {left}"));
     }
-    assert_eq!(garden.calls(), calls, "nobody was asked");
+    assert_eq!(repo.calls(), calls, "nobody was asked");
 }
 
 #[test]
 fn a_checkout_that_has_not_what_landed_is_not_worked_in() {
-    let garden = garden(WORKER);
-    garden.write("T001.txt", "mine\n");
-    garden.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2).out("parked");
-    garden
-        .arborist(["gardener", "--allow-dirty"])
+    let repo = repo(WORKER);
+    repo.write("T001.txt", "mine\n");
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2).out("parked");
+    repo.arborist(["gardener", "--allow-dirty"])
         .exits(2)
         .err("error: what has landed on 'main' is parked, and its checkout does not have it")
         .err("git merge --ff-only refs/arborist/landing/main");
-    fs::remove_file(garden.path("T001.txt")).unwrap();
-    garden.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    garden.arborist(["gardener"]).succeeds().out("1 completed (T002)");
-    assert_eq!(garden.calls(), 4);
+    fs::remove_file(repo.path("T001.txt")).unwrap();
+    repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    repo.arborist(["gardener"]).succeeds().out("1 completed (T002)");
+    assert_eq!(repo.calls(), 4);
 }

@@ -1,6 +1,6 @@
 //! A budget of a run of several jobs: what one spends counts for the others at once.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n";
 
@@ -21,22 +21,21 @@ fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
         ("--max-cost", "0.8", "9", "the run has cost $1.00 of $0.80"),
         ("--max-tokens", "300", "9000", "the run has used 300 of 300 tokens"),
     ] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", PLAN);
-        garden.commit("a plan\n");
-        garden.agent(SPENDER);
-        let file = garden.home().join(".config/git-arborist/config.toml");
+        let repo = TestRepo::new();
+        repo.write("tasks.md", PLAN);
+        repo.commit("a plan\n");
+        repo.agent(SPENDER);
+        let file = repo.home().join(".config/git-arborist/config.toml");
         let known = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
-        garden
-            .arborist(["gardener", "--jobs", "2", flag, low])
+        repo.arborist(["gardener", "--jobs", "2", flag, low])
             .exits(1)
             .err(&format!("error: {sentence}"))
             .err(&format!("hint: go on with a higher limit: {flag}"));
-        assert_eq!(garden.calls(), 3, "T001 twice, T002 once, T003 never");
-        let log = garden.git(["log", "--format=%s", "--all"]).answer();
+        assert_eq!(repo.calls(), 3, "T001 twice, T002 once, T003 never");
+        let log = repo.git(["log", "--format=%s", "--all"]).answer();
         assert!(log.contains("@T002@test-pass)") && !log.contains("@T002@review"), "{log}");
-        garden.arborist(["gardener", "--jobs", "2", flag, high]).succeeds().out("2 completed");
-        assert_eq!(garden.calls(), 6, "nothing is done twice");
+        repo.arborist(["gardener", "--jobs", "2", flag, high]).succeeds().out("2 completed");
+        assert_eq!(repo.calls(), 6, "nothing is done twice");
     }
 }

@@ -1,7 +1,7 @@
 //! `gardener --json` with worktrees and several repositories: what is made, what lands, what conflicts, what is kept.
 
-use crate::town::Town;
-use arborist_testkit::Garden;
+use crate::test_workspace::TestWorkspace;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const TWO: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
@@ -35,8 +35,8 @@ fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 #[test]
 fn worktrees_conflicts_and_who_had_to_settle_them_are_events() {
-    let garden = Garden::planned("tasks.md", TWO, CLASH);
-    let events = events(&garden.arborist(["gardener", "--jobs", "2", "--json"]).succeeds().stdout());
+    let test_repo = TestRepo::planned("tasks.md", TWO, CLASH);
+    let events = events(&test_repo.arborist(["gardener", "--jobs", "2", "--json"]).succeeds().stdout());
     let places = of(&events, "worktree-created");
     assert_eq!(places.len(), 2, "{places:?}");
     for place in &places {
@@ -59,15 +59,15 @@ fn worktrees_conflicts_and_who_had_to_settle_them_are_events() {
     assert_eq!((&merged[0]["resolved_by"], &merged[1]["resolved_by"]), (&Value::Null, &"agent robot".into()));
     let resolved = &of(&events, "run-ended")[0]["summary"]["resolved"];
     assert_eq!((&resolved[0]["task"], &resolved[0]["by"]), (&second.into(), &"agent robot".into()));
-    assert_eq!(merged[1]["commit"], garden.git(["rev-parse", "main"]).answer());
+    assert_eq!(merged[1]["commit"], test_repo.git(["rev-parse", "main"]).answer());
     assert!(of(&events, "escalated").is_empty());
 }
 
 #[test]
 fn a_conflict_that_nobody_settles_is_escalated() {
-    let garden = Garden::planned("tasks.md", TWO, CLASH);
-    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    let run = garden.arborist(["gardener", "--jobs", "2", "--json", "--keep-going"]).exits(2);
+    let test_repo = TestRepo::planned("tasks.md", TWO, CLASH);
+    test_repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    let run = test_repo.arborist(["gardener", "--jobs", "2", "--json", "--keep-going"]).exits(2);
     let events = events(&run.stdout());
     let ([conflict], [escalated]) = (&of(&events, "conflict")[..], &of(&events, "escalated")[..]) else {
         panic!("{events:#?}")
@@ -81,9 +81,12 @@ fn a_conflict_that_nobody_settles_is_escalated() {
 
 #[test]
 fn a_snapshot_has_the_head_of_every_repository() {
-    let town = Town::of(&["backend", "web"], "## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 b\n");
-    town.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\" ;;\nesac");
-    let events = events(&town.arborist(["gardener", "--json"]).succeeds().stdout());
+    let workspace = TestWorkspace::of(
+        &["backend", "web"],
+        "## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 b\n",
+    );
+    workspace.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\" ;;\nesac");
+    let events = events(&workspace.arborist(["gardener", "--json"]).succeeds().stdout());
     let places = of(&events, "worktree-created");
     let repos: Vec<&Value> = places.iter().map(|place| &place["repo"]).collect();
     assert_eq!(repos, ["repo", "backend", "web"]);
@@ -95,13 +98,15 @@ fn a_snapshot_has_the_head_of_every_repository() {
     let snapshots = of(&events, "checkpoint");
     let last = &snapshots.last().unwrap()["snapshot"];
     for repo in ["backend", "web"] {
-        let head = town.git_in(&town.clone_of(repo), ["rev-parse", &town.session_branch(repo)]).answer();
+        let head = workspace
+            .git_in(&workspace.clone_of(repo), ["rev-parse", &workspace.session_branch(repo)])
+            .answer();
         assert_eq!(last[repo], head, "{last}");
     }
     assert_eq!(last["repo"], snapshots.last().unwrap()["commit"]);
     let first = of(&events, "checkpoint")[0];
     assert_eq!(first["task"], "T001", "what changed elsewhere is a checkpoint too: {first}");
-    let record = town.git(["log", "-1", "--format=%b", first["record"].as_str().unwrap()]).answer();
+    let record = workspace.git(["log", "-1", "--format=%b", first["record"].as_str().unwrap()]).answer();
     let record: Value = serde_json::from_str(&record).unwrap();
     assert_eq!(record["snapshot"], first["snapshot"]);
 }

@@ -1,6 +1,6 @@
 //! Tasks that name the same file are not worked on at once: the second begins with what the first has landed.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "\
 ## Phase 1: Work
@@ -22,24 +22,24 @@ esac
 
 #[test]
 fn the_second_waits_until_the_first_has_landed() {
-    let garden = Garden::planned("tasks.md", PLAN, WORKER);
-    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "3"]).succeeds();
-    assert_eq!(garden.git(["show", "main:src/shared.txt"]).answer(), "T001\nT002");
+    let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "3"]).succeeds();
+    assert_eq!(repo.git(["show", "main:src/shared.txt"]).answer(), "T001\nT002");
     let merge = |task: &str| {
-        let found = garden.git(["log", "--format=%H", &format!("--grep=@{task}@merge"), "main"]);
+        let found = repo.git(["log", "--format=%H", &format!("--grep=@{task}@merge"), "main"]);
         found.answer()
     };
     let second = format!("{}^2", merge("T002"));
-    garden.git(["merge-base", "--is-ancestor", &merge("T001"), &second]).succeeds();
+    repo.git(["merge-base", "--is-ancestor", &merge("T001"), &second]).succeeds();
 }
 
 #[test]
 fn one_whose_file_waits_to_land_is_not_ready() {
-    let garden = Garden::planned("tasks.md", PLAN, WORKER);
-    garden.git(["config", "arborist.merge.auto", "false"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "3"]).exits(1);
-    let document = garden.arborist(["state", "--json"]).stdout();
+    let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "3"]).exits(1);
+    let document = repo.arborist(["state", "--json"]).stdout();
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     let states: Vec<(&str, bool)> = document["tasks"]
         .as_array()
@@ -49,8 +49,8 @@ fn one_whose_file_waits_to_land_is_not_ready() {
         .map(|task| (task["state"].as_str().unwrap(), task["ready"].as_bool().unwrap()))
         .collect();
     assert_eq!(states, [("complete", false), ("pending", false), ("complete", false)]);
-    garden.arborist(["merge", "run"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "3"]).exits(1);
-    garden.arborist(["merge", "run"]).succeeds();
-    assert_eq!(garden.git(["show", "main:src/shared.txt"]).answer(), "T001\nT002");
+    repo.arborist(["merge", "run"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "3"]).exits(1);
+    repo.arborist(["merge", "run"]).succeeds();
+    assert_eq!(repo.git(["show", "main:src/shared.txt"]).answer(), "T001\nT002");
 }

@@ -7,22 +7,22 @@ use std::{
     time::Duration,
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
 
 /// Does a deed in the first attempt of T001, then its work.
-fn garden(deed: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(&format!(
+fn test_repo(deed: &str) -> TestRepo {
+    let test_repo = TestRepo::new();
+    test_repo.write("tasks.md", PLAN);
+    test_repo.commit("a plan\n");
+    test_repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
 [ \"$ARBORIST_TASK\" = T001 ] && [ ! -e \"$ROOT/once\" ] && {{ touch \"$ROOT/once\"; {deed}; }}
 true"
     ));
-    garden
+    test_repo
 }
 
 #[test]
@@ -35,23 +35,23 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
         ("git switch -qc elsewhere", "it switched to another branch"),
         ("git checkout -q --detach", "it switched to another branch"),
     ] {
-        let garden = garden(deed);
-        garden.arborist(["gardener", "--isolate"]).succeeds().err(words).out("2 completed");
-        let log = garden.git(["log", "--format=%s"]).answer();
+        let test_repo = test_repo(deed);
+        test_repo.arborist(["gardener", "--isolate"]).succeeds().err(words).out("2 completed");
+        let log = test_repo.git(["log", "--format=%s"]).answer();
         assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
-        assert_eq!(garden.read("T001.txt"), "T001\nT001\n", "{deed}");
-        let lanes = garden.git(["worktree", "list"]).answer();
+        assert_eq!(test_repo.read("T001.txt"), "T001\nT001\n", "{deed}");
+        let lanes = test_repo.git(["worktree", "list"]).answer();
         assert!(lanes.lines().skip(1).all(|lane| lane.contains("(detached HEAD)")), "{deed}: {lanes}");
-        garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+        test_repo.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
     }
 }
 
 /// T001 changes the configuration when T002 is at work, and stays until T002 has ended.
 #[test]
 fn a_change_of_what_lanes_share_fails_everybody_who_was_at_work_and_is_put_back() {
-    let garden = garden("true");
-    let repo = garden.path("").display().to_string();
-    garden.agent(&format!(
+    let test_repo = test_repo("true");
+    let repo = test_repo.path("").display().to_string();
+    test_repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"
 wait_for() {{ until \"$@\"; do sleep 0.02; done; }}
@@ -64,10 +64,10 @@ else
   wait_for test -e \"$ROOT/changed\"
 fi"
     ));
-    let before = fs::read_to_string(garden.path(".git/config")).unwrap();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds().err("config was changed while it ran");
-    assert_eq!(fs::read_to_string(garden.path(".git/config")).unwrap(), before);
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let before = fs::read_to_string(test_repo.path(".git/config")).unwrap();
+    test_repo.arborist(["gardener", "--jobs", "2"]).succeeds().err("config was changed while it ran");
+    assert_eq!(fs::read_to_string(test_repo.path(".git/config")).unwrap(), before);
+    let log = test_repo.git(["log", "--format=%s"]).answer();
     for task in ["T001", "T002"] {
         assert_eq!(log.matches(&format!("@{task}@implement-fail)")).count(), 1, "{log}");
     }
@@ -75,16 +75,16 @@ fi"
 
 #[test]
 fn a_hook_that_an_agent_took_the_right_to_run_from_is_asked_all_the_same() {
-    let garden = garden("chmod -x \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
-    garden.write_script(
+    let test_repo = test_repo("chmod -x \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
+    test_repo.write_script(
         ".git/hooks/pre-commit",
         "#!/bin/sh\ntouch \"$(git rev-parse --git-common-dir)/asked\"\n",
     );
-    garden
+    test_repo
         .arborist(["gardener", "--isolate", "--only", "T001"])
         .succeeds()
         .err("pre-commit was changed while it ran");
-    assert!(garden.path(".git/asked").exists());
+    assert!(test_repo.path(".git/asked").exists());
 }
 
 /// What `git commit` holds until the editor or a hook ends: killed there, it leaves all of it.
@@ -94,39 +94,39 @@ done";
 
 #[test]
 fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_a_lane() {
-    let garden = garden(LOCKS);
-    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let test_repo = test_repo(LOCKS);
+    test_repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    let log = test_repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("-fail)"), "{log}");
-    assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new());
+    assert_eq!(locks_in(&test_repo.path(".git")), Vec::<PathBuf>::new());
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_the_checkout_either() {
-    let garden = garden(LOCKS);
-    garden.arborist(["gardener"]).succeeds().out("2 completed");
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let test_repo = test_repo(LOCKS);
+    test_repo.arborist(["gardener"]).succeeds().out("2 completed");
+    let log = test_repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("-fail)"), "{log}");
-    assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new());
+    assert_eq!(locks_in(&test_repo.path(".git")), Vec::<PathBuf>::new());
 }
 
 /// The user's `git commit` has closed the file that it will need, and waits for an editor.
 #[test]
 fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
-    let garden = garden("touch \"$ROOT/begun\"; until [ -e .git/index.lock ]; do sleep 0.02; done");
-    let [begun, edited] = ["begun", "edited"].map(|name| garden.root().join(name));
+    let test_repo = test_repo("touch \"$ROOT/begun\"; until [ -e .git/index.lock ]; do sleep 0.02; done");
+    let [begun, edited] = ["begun", "edited"].map(|name| test_repo.root().join(name));
     let script = format!("until [ -e '{}' ]; do sleep 0.02; done; echo 'by the user' >", edited.display());
     std::thread::scope(|scope| {
-        let run = garden
-            .command("git-arborist-garden", &garden.path(""))
+        let run = test_repo
+            .command("git-arborist-garden", &test_repo.path(""))
             .arg("T001")
             .stderr(Stdio::piped())
             .spawn();
         while !begun.exists() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let mut commit = garden.command("git", &garden.path(""));
+        let mut commit = test_repo.command("git", &test_repo.path(""));
         commit.args(["commit", "-q", "-a", "--allow-empty"]).env("GIT_EDITOR", script);
         let commit = scope.spawn(move || commit.status());
         let ended = run.unwrap().wait_with_output().unwrap();
@@ -136,20 +136,20 @@ fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
         fs::write(&edited, "").unwrap();
         assert!(commit.join().unwrap().unwrap().success());
     });
-    assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "by the user");
+    assert_eq!(test_repo.git(["log", "-1", "--format=%s"]).answer(), "by the user");
 }
 
 #[test]
 fn a_lane_that_is_removed_under_its_agent_is_named_with_its_task_and_the_next_run_goes_on() {
     let deed = "cd /; rm -rf \"$ARBORIST_WORKTREE\"";
-    let garden = garden(deed);
-    let run = garden.arborist(["gardener", "--isolate", "--keep-going"]);
+    let test_repo = test_repo(deed);
+    let run = test_repo.arborist(["gardener", "--isolate", "--keep-going"]);
     let said = run.stderr();
     assert!(said.contains("the worktree of task 'T001' is gone: "), "{}", run.report());
     assert!(!said.contains("is git installed"), "{said}");
-    garden.arborist(["state", "T002"]).succeeds().out("complete");
-    garden.arborist(["gardener", "--isolate"]).succeeds();
-    garden.arborist(["state"]).succeeds().out("2 of 2 done");
+    test_repo.arborist(["state", "T002"]).succeeds().out("complete");
+    test_repo.arborist(["gardener", "--isolate"]).succeeds();
+    test_repo.arborist(["state"]).succeeds().out("2 of 2 done");
 }
 
 fn locks_in(dir: &Path) -> Vec<PathBuf> {
@@ -161,31 +161,31 @@ fn locks_in(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
-    let garden = garden("true");
-    let lock = garden.path(".git/index.lock");
+    let test_repo = test_repo("true");
+    let lock = test_repo.path(".git/index.lock");
     fs::write(&lock, "").unwrap();
-    garden
+    test_repo
         .arborist(["garden", "T001"])
         .exits(128)
         .err("index.lock' is there: another git is at work in this checkout, or was killed")
         .err("hint: let it end, or remove that file if no git runs here");
-    assert!(!garden.root().join("once").exists(), "no agent was asked");
+    assert!(!test_repo.root().join("once").exists(), "no agent was asked");
     assert!(lock.exists(), "the lock of somebody else is left alone");
     fs::remove_file(lock).unwrap();
-    garden.arborist(["garden", "T001"]).succeeds();
-    garden.git(["status", "--porcelain"]).succeeds().silent();
+    test_repo.arborist(["garden", "T001"]).succeeds();
+    test_repo.git(["status", "--porcelain"]).succeeds().silent();
 }
 
 /// Two branches that conflict, and what leaves the meeting of them unfinished.
-fn meeting(deed: &str) -> Garden {
-    let garden = garden(deed);
-    garden.git(["switch", "-q", "-c", "side"]).succeeds();
-    garden.write("met.txt", "side\n");
-    garden.commit("side\n");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.write("met.txt", "main\n");
-    garden.commit("main\n");
-    garden
+fn meeting(deed: &str) -> TestRepo {
+    let test_repo = test_repo(deed);
+    test_repo.git(["switch", "-q", "-c", "side"]).succeeds();
+    test_repo.write("met.txt", "side\n");
+    test_repo.commit("side\n");
+    test_repo.git(["switch", "-q", "main"]).succeeds();
+    test_repo.write("met.txt", "main\n");
+    test_repo.commit("main\n");
+    test_repo
 }
 
 #[test]
@@ -204,41 +204,41 @@ fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
         ),
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let garden = meeting(&format!("{deed} >/dev/null 2>&1"));
-            garden.arborist(args).succeeds().err(what).out("2 completed");
-            let log = garden.git(["log", "--format=%s"]).answer();
+            let test_repo = meeting(&format!("{deed} >/dev/null 2>&1"));
+            test_repo.arborist(args).succeeds().err(what).out("2 completed");
+            let log = test_repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
-            let said = garden.git(["status"]).answer();
+            let said = test_repo.git(["status"]).answer();
             assert!(said.contains("On branch main\nnothing to commit"), "{deed}: {said}");
-            garden.git(["stash", "list"]).succeeds().silent();
+            test_repo.git(["stash", "list"]).succeeds().silent();
         }
     }
 }
 
 #[test]
 fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
-    let garden = meeting("true");
-    garden.git(["merge", "-q", "side"]).exits(1);
+    let test_repo = meeting("true");
+    test_repo.git(["merge", "-q", "side"]).exits(1);
     for args in [&["gardener"][..], &["gardener", "--allow-dirty"]] {
-        garden
+        test_repo
             .arborist(args)
             .exits(2)
             .err("error: a merge is going on in this checkout")
             .err("hint: finish it or give it up, as 'git status' says");
     }
-    assert!(garden.path(".git/MERGE_HEAD").exists());
-    garden.arborist(["gardener", "--session-branch"]).succeeds().out("2 completed");
-    assert!(garden.path(".git/MERGE_HEAD").exists(), "the user goes on with it");
+    assert!(test_repo.path(".git/MERGE_HEAD").exists());
+    test_repo.arborist(["gardener", "--session-branch"]).succeeds().out("2 completed");
+    assert!(test_repo.path(".git/MERGE_HEAD").exists(), "the user goes on with it");
 }
 
 #[test]
 fn what_is_noted_for_people_is_never_written_through_a_link() {
     let deed = "for note in \"$ROOT\"/repo/.git/arborist/doing/*/T001; do ln -sf \"$ROOT/precious\" \"$note\"; done; ls -l \"$ROOT\"/repo/.git/arborist/doing/* > \"$ROOT/planted\"";
-    let garden = garden(deed);
-    fs::write(garden.root().join("precious"), "theirs\n").unwrap();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
-    assert!(fs::read_to_string(garden.root().join("planted")).unwrap().contains("-> "));
-    assert_eq!(fs::read_to_string(garden.root().join("precious")).unwrap(), "theirs\n");
+    let test_repo = test_repo(deed);
+    fs::write(test_repo.root().join("precious"), "theirs\n").unwrap();
+    test_repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
+    assert!(fs::read_to_string(test_repo.root().join("planted")).unwrap().contains("-> "));
+    assert_eq!(fs::read_to_string(test_repo.root().join("precious")).unwrap(), "theirs\n");
 }
 
 #[test]
@@ -254,28 +254,28 @@ fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and
         let worker = format!(
             "case \"$prompt\" in Review*) echo APPROVED ;; *T001:*) {deed} ;; *) echo b > b.txt ;; esac"
         );
-        let garden = Garden::planned("tasks.md", plan, &worker);
-        garden.arborist(["garden"]).succeeds();
-        let said = garden.arborist(["gardener"]);
+        let test_repo = TestRepo::planned("tasks.md", plan, &worker);
+        test_repo.arborist(["garden"]).succeeds();
+        let said = test_repo.arborist(["gardener"]);
         assert_ne!(said.code(), 0, "{deed}: {}", said.report());
         let told = said.report();
-        let commit = garden.git(["log", "-1", "--format=%H", "--", file]).answer();
+        let commit = test_repo.git(["log", "-1", "--format=%H", "--", file]).answer();
         let who = format!("commit {} of T001 changed it: git show {}", &commit[..10], &commit[..10]);
         assert!(told.contains(&who), "{deed}: {told}");
         let (_, back) = told.split_once("bring it back with: ").unwrap();
-        let mut shell = garden.command("sh", &garden.path(""));
+        let mut shell = test_repo.command("sh", &test_repo.path(""));
         shell.args(["-c", back.lines().next().unwrap()]);
         arborist_testkit::Run::of(&mut shell, b"").succeeds();
-        garden.arborist(["gardener"]).succeeds().out("1 completed (T002)");
+        test_repo.arborist(["gardener"]).succeeds().out("1 completed (T002)");
     }
 }
 
 #[test]
 fn a_lock_that_cannot_be_made_is_not_taken_for_another_run() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 a\n", "echo APPROVED");
-    std::fs::write(garden.path(".git/arborist"), "in the way").unwrap();
+    let test_repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "echo APPROVED");
+    std::fs::write(test_repo.path(".git/arborist"), "in the way").unwrap();
     for verb in [["gardener"].as_slice(), &["cleanup"], &["gardener", "--isolate"]] {
-        let said = garden.arborist(verb).exits(128).err("error: could not lock '");
+        let said = test_repo.arborist(verb).exits(128).err("error: could not lock '");
         said.never("going on").never("wait").never("under way");
     }
 }

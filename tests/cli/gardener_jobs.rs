@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Four tasks side by side, and one that needs them all.
 const PLAN: &str = "\
@@ -34,26 +34,25 @@ case "$prompt" in
 esac
 "#;
 
-fn garden(agent: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.write(".gitignore", "*.log\n");
-    garden.commit("a plan\n");
-    garden.agent(agent);
-    garden
+fn repo(agent: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", PLAN);
+    repo.write(".gitignore", "*.log\n");
+    repo.commit("a plan\n");
+    repo.agent(agent);
+    repo
 }
 
-fn tracked(garden: &Garden) -> String {
-    garden.git(["ls-files", "T*.txt"]).answer().replace('\n', " ")
+fn tracked(repo: &TestRepo) -> String {
+    repo.git(["ls-files", "T*.txt"]).answer().replace('\n', " ")
 }
 
-fn seen(garden: &Garden, name: &str) -> String {
-    fs::read_to_string(garden.root().join("seen").join(name)).unwrap_or_default().trim().to_owned()
+fn seen(repo: &TestRepo, name: &str) -> String {
+    fs::read_to_string(repo.root().join("seen").join(name)).unwrap_or_default().trim().to_owned()
 }
 
-fn merges(garden: &Garden) -> usize {
-    garden
-        .git(["log", "--merges", "--format=%s"])
+fn merges(repo: &TestRepo) -> usize {
+    repo.git(["log", "--merges", "--format=%s"])
         .answer()
         .lines()
         .filter(|line| line.contains("@merge)"))
@@ -62,124 +61,121 @@ fn merges(garden: &Garden) -> usize {
 
 #[test]
 fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
-    let garden = garden(WORKER);
-    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("5 completed");
-    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
-    assert_eq!(merges(&garden), 5);
-    assert_eq!(seen(&garden, "T003"), "", "no task sees another that has not landed");
+    let repo = repo(WORKER);
+    repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("5 completed");
+    assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+    assert_eq!(merges(&repo), 5);
+    assert_eq!(seen(&repo, "T003"), "", "no task sees another that has not landed");
     assert_eq!(
-        seen(&garden, "T005"),
+        seen(&repo, "T005"),
         "T001.txt T002.txt T003.txt T004.txt",
         "a dependant begins with what landed"
     );
-    assert_ne!(seen(&garden, "T001.dir"), garden.path("").display().to_string());
-    assert_eq!(seen(&garden, "T001.dir"), seen(&garden, "T001.worktree"));
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "the checkout is up to date and clean");
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    garden.arborist(["trailers", "check", "HEAD~5.."]).succeeds();
-    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("nothing was left to do");
-    assert_eq!(garden.calls(), 10, "what is done is not done again");
-    let lanes = garden.git(["worktree", "list"]).answer();
+    assert_ne!(seen(&repo, "T001.dir"), repo.path("").display().to_string());
+    assert_eq!(seen(&repo, "T001.dir"), seen(&repo, "T001.worktree"));
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "the checkout is up to date and clean");
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds();
+    repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("nothing was left to do");
+    assert_eq!(repo.calls(), 10, "what is done is not done again");
+    let lanes = repo.git(["worktree", "list"]).answer();
     assert!(lanes.lines().skip(1).all(|lane| lane.contains("detached")), "all lanes are free again: {lanes}");
 }
 
 #[test]
 fn one_job_can_leave_the_checkout_alone_too() {
-    let garden = garden(WORKER);
-    garden.arborist(["gardener", "--isolate", "--until", "T002"]).succeeds().out("2 completed");
-    assert_ne!(seen(&garden, "T001.dir"), garden.path("").display().to_string());
-    assert_eq!(seen(&garden, "T001.dir"), seen(&garden, "T002.dir"), "the lane is used again");
-    assert_eq!(merges(&garden), 2);
+    let repo = repo(WORKER);
+    repo.arborist(["gardener", "--isolate", "--until", "T002"]).succeeds().out("2 completed");
+    assert_ne!(seen(&repo, "T001.dir"), repo.path("").display().to_string());
+    assert_eq!(seen(&repo, "T001.dir"), seen(&repo, "T002.dir"), "the lane is used again");
+    assert_eq!(merges(&repo), 2);
 }
 
 #[test]
 fn how_many_jobs_can_be_configured() {
-    let garden = garden(WORKER);
-    garden.arborist(["gardener", "--jobs", "none"]).exits(129).err("not a number of jobs");
-    garden.git(["config", "arborist.jobs", "2"]).succeeds();
-    garden.arborist(["gardener", "--until", "T002"]).succeeds();
-    assert_eq!(merges(&garden), 2);
+    let repo = repo(WORKER);
+    repo.arborist(["gardener", "--jobs", "none"]).exits(129).err("not a number of jobs");
+    repo.git(["config", "arborist.jobs", "2"]).succeeds();
+    repo.arborist(["gardener", "--until", "T002"]).succeeds();
+    assert_eq!(merges(&repo), 2);
 }
 
 #[test]
 fn a_failed_task_keeps_its_lane_and_stops_only_its_dependants() {
-    let garden = garden(WORKER);
-    garden.write("../broken", "T002\n");
+    let repo = repo(WORKER);
+    repo.write("../broken", "T002\n");
     let flags = ["gardener", "--jobs", "2", "--max-retries", "1", "--keep-going"];
-    garden.arborist(flags).exits(1).out("1 failed (T002)").out("T005").out("waits for T002");
-    assert_eq!(tracked(&garden), "T001.txt T003.txt T004.txt");
-    garden.arborist(["state", "T002"]).succeeds().out("failed");
-    let lanes = garden.git(["worktree", "list"]).answer();
+    repo.arborist(flags).exits(1).out("1 failed (T002)").out("T005").out("waits for T002");
+    assert_eq!(tracked(&repo), "T001.txt T003.txt T004.txt");
+    repo.arborist(["state", "T002"]).succeeds().out("failed");
+    let lanes = repo.git(["worktree", "list"]).answer();
     assert!(lanes.contains("[arborist/task/main/T002]"), "it stays for inspection: {lanes}");
-    garden.write("../broken", "");
-    garden.arborist(["gardener", "--jobs", "2", "--retry-failed"]).succeeds().out("2 completed");
-    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+    repo.write("../broken", "");
+    repo.arborist(["gardener", "--jobs", "2", "--retry-failed"]).succeeds().out("2 completed");
+    assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
 }
 
 #[test]
 fn what_the_user_has_not_committed_stays_as_it_is() {
-    let garden = garden(WORKER);
-    garden.write("notes.txt", "mine\n");
-    garden.write(".gitignore", "*.log\nmine\n");
-    let before = garden.git(["status", "--porcelain"]).answer();
-    garden.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds().err("stays in your checkout");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), before);
-    assert_eq!(garden.read("notes.txt"), "mine\n");
-    assert_eq!(tracked(&garden), "T001.txt T002.txt");
+    let repo = repo(WORKER);
+    repo.write("notes.txt", "mine\n");
+    repo.write(".gitignore", "*.log\nmine\n");
+    let before = repo.git(["status", "--porcelain"]).answer();
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds().err("stays in your checkout");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), before);
+    assert_eq!(repo.read("notes.txt"), "mine\n");
+    assert_eq!(tracked(&repo), "T001.txt T002.txt");
 }
 
 #[test]
 fn a_landing_that_would_touch_the_users_files_is_parked() {
-    let garden = garden(WORKER);
-    garden.write("T001.txt", "mine\n");
-    garden
-        .arborist(["gardener", "--jobs", "2"])
+    let repo = repo(WORKER);
+    repo.write("T001.txt", "mine\n");
+    repo.arborist(["gardener", "--jobs", "2"])
         .exits(2)
         .out("parked")
         .out("git merge --ff-only refs/arborist/landing/main");
-    assert_eq!(garden.read("T001.txt"), "mine\n");
-    garden
-        .arborist(["state", "--exit-code"])
+    assert_eq!(repo.read("T001.txt"), "mine\n");
+    repo.arborist(["state", "--exit-code"])
         .exits(1)
         .out("done, parked")
         .out("  git merge --ff-only refs/arborist/landing/main");
     assert_eq!(
-        seen(&garden, "T005"),
+        seen(&repo, "T005"),
         "T001.txt T002.txt T003.txt T004.txt",
         "dependants build on what is parked"
     );
-    fs::remove_file(garden.path("T001.txt")).unwrap();
-    garden.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    garden.arborist(["state", "--exit-code"]).succeeds().never("parked");
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
-    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+    fs::remove_file(repo.path("T001.txt")).unwrap();
+    repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds().never("parked");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+    assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
 }
 
 #[test]
 fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
-    let garden = garden(WORKER);
-    garden.write("T001.txt", "mine\n");
-    garden.arborist(["gardener", "--jobs", "2", "--until", "T005"]).exits(2).out("parked");
-    fs::remove_file(garden.path("T001.txt")).unwrap();
-    garden.write("other.txt", "mine\n");
-    garden.commit("something of the user's\n");
-    garden.arborist(["merge", "run"]).succeeds();
-    garden.arborist(["state", "--exit-code"]).succeeds().never("forked");
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+    let repo = repo(WORKER);
+    repo.write("T001.txt", "mine\n");
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T005"]).exits(2).out("parked");
+    fs::remove_file(repo.path("T001.txt")).unwrap();
+    repo.write("other.txt", "mine\n");
+    repo.commit("something of the user's\n");
+    repo.arborist(["merge", "run"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds().never("forked");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
 }
 
 #[test]
 fn tasks_that_conflict_land_one_and_tell_of_the_other() {
     let both = "echo \"$task\" > same.txt; touch \"$ROOT/at-$task\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
-    let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));
-    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    garden
-        .arborist(["gardener", "--jobs", "2", "--until", "T002", "--keep-going"])
+    let repo = repo(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T002", "--keep-going"])
         .exits(2)
         .out("1 completed")
         .out("1 did not land")
         .out("same.txt");
-    let state = garden.arborist(["state", "--json"]).succeeds().stdout();
+    let state = repo.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     let tasks = state["tasks"].as_array().unwrap();
     let landed = |id: &str| tasks.iter().find(|task| task["id"] == id).unwrap()["landed"].clone();
@@ -188,27 +184,27 @@ fn tasks_that_conflict_land_one_and_tell_of_the_other() {
 
 #[test]
 fn the_tests_of_a_phase_decide_over_the_landing_of_its_last_task() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let tree = r#"{"nodes": {
       "P1": {"id": "P1", "name": "Phase", "children": ["T001", "T002"],
              "test_commands": [{"type": "integration", "command": "test -e T001.txt && test -e T002.txt"}]},
       "T001": {"id": "T001", "name": "a", "parent": "P1"},
       "T002": {"id": "T002", "name": "b", "parent": "P1"}},
       "root_ids": ["P1"]}"#;
-    garden.write("task-tree.json", tree);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    let log = garden.git(["log", "--format=%s"]).answer();
+    repo.write("task-tree.json", tree);
+    repo.commit("a plan\n");
+    repo.agent(WORKER);
+    repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(log.contains("task(main@P1@test-pass)"), "{log}");
-    let branches = garden.git(["branch", "--list", "arborist/task/main/P1"]).answer();
+    let branches = repo.git(["branch", "--list", "arborist/task/main/P1"]).answer();
     assert_eq!(branches, "", "a place for tests leaves no branch");
 }
 
 #[test]
 fn a_run_that_was_killed_goes_on_in_its_lanes_and_loses_nothing() {
-    let garden = garden(
+    let repo = repo(
         r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
@@ -218,10 +214,10 @@ case "$prompt" in
 esac
 "#,
     );
-    let mut driver = garden.command("git-arborist-gardener", &garden.path(""));
+    let mut driver = repo.command("git-arborist-gardener", &repo.path(""));
     let quiet = std::process::Stdio::null;
     let mut child = driver.args(["--jobs", "2"]).stdout(quiet()).stderr(quiet()).spawn().unwrap();
-    let begun = |task: &str| garden.root().join(format!("begun-{task}"));
+    let begun = |task: &str| repo.root().join(format!("begun-{task}"));
     for _ in 0..600 {
         if begun("T001").exists() && begun("T002").exists() {
             break;
@@ -230,58 +226,53 @@ esac
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    fs::write(garden.root().join("calm"), "").unwrap();
-    garden
-        .arborist(["gardener", "--jobs", "2"])
+    fs::write(repo.root().join("calm"), "").unwrap();
+    repo.arborist(["gardener", "--jobs", "2"])
         .succeeds()
         .err("ended what a crashed run had left")
         .out("5 completed");
-    let history = garden.git(["log", "--format=%s", "--all"]).answer();
+    let history = repo.git(["log", "--format=%s", "--all"]).answer();
     assert!(history.contains("task(main@T001@implement-fail)"), "{history}");
-    assert_eq!(
-        garden.read("T001.txt"),
-        "T001\nT001\n",
-        "what the first attempt left was there for the second"
-    );
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    assert_eq!(repo.read("T001.txt"), "T001\nT001\n", "what the first attempt left was there for the second");
+    repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
 fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
-    let garden = garden("echo half > half.txt; kill -9 $PPID; exit 1\n");
-    assert_ne!(garden.arborist(["gardener", "--isolate", "--only", "T002"]).code(), 0);
-    garden.agent(WORKER);
+    let repo = repo("echo half > half.txt; kill -9 $PPID; exit 1\n");
+    assert_ne!(repo.arborist(["gardener", "--isolate", "--only", "T002"]).code(), 0);
+    repo.agent(WORKER);
     let hint = "git arborist gardener --isolate --only T002";
-    let said = garden.arborist(["garden", "T002"]).exits(2);
+    let said = repo.arborist(["garden", "T002"]).exits(2);
     said.err("task 'T002' was begun on a branch of its own, 'arborist/task/main/T002'").err(hint);
-    garden.arborist(["gardener"]).exits(2).err(hint);
-    garden.arborist(["worktree", "list"]).succeeds().out("arborist/task/main/T002").never("free");
-    garden.arborist(["garden", "T001"]).succeeds();
-    garden.arborist(["gardener", "--isolate", "--only", "T002"]).succeeds();
-    assert_eq!(garden.git(["show", "arborist/task/main/T002:half.txt"]).answer(), "half", "nothing is lost");
-    garden.arborist(["gardener", "--new-run"]).succeeds();
+    repo.arborist(["gardener"]).exits(2).err(hint);
+    repo.arborist(["worktree", "list"]).succeeds().out("arborist/task/main/T002").never("free");
+    repo.arborist(["garden", "T001"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--only", "T002"]).succeeds();
+    assert_eq!(repo.git(["show", "arborist/task/main/T002:half.txt"]).answer(), "half", "nothing is lost");
+    repo.arborist(["gardener", "--new-run"]).succeeds();
 }
 
 #[test]
 fn a_worktree_that_was_added_before_the_run_follows_it_and_its_task_lands() {
-    let garden = garden(WORKER);
-    garden.arborist(["worktree", "add", "T001"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
-    let calls = garden.calls();
-    garden.arborist(["state", "--exit-code", "T001"]).succeeds();
-    garden.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
-    assert_eq!(garden.calls(), calls, "nothing is done twice");
+    let repo = repo(WORKER);
+    repo.arborist(["worktree", "add", "T001"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
+    let calls = repo.calls();
+    repo.arborist(["state", "--exit-code", "T001"]).succeeds();
+    repo.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
+    assert_eq!(repo.calls(), calls, "nothing is done twice");
 }
 
 #[test]
 fn what_had_not_landed_when_a_run_was_stopped_is_not_called_completed() {
-    let garden = garden(WORKER);
+    let repo = repo(WORKER);
     // The third run of the tests is the gate's: the first is the baseline, the second the task's.
     let test =
         r#"echo x >> "$ROOT/runs"; [ $(wc -l < "$ROOT/runs") -ne 3 ] || { kill -INT $PPID; sleep 30; }"#;
-    let test = test.replace("$ROOT", &garden.root().display().to_string());
+    let test = test.replace("$ROOT", &repo.root().display().to_string());
     let run = ["gardener", "--jobs", "2", "--only", "T001", "--test-command", &test];
-    garden.arborist(run).exits(130).out("1 did not land (T001)").never("completed");
-    garden.arborist(run).succeeds().out("1 completed (T001)");
+    repo.arborist(run).exits(130).out("1 did not land (T001)").never("completed");
+    repo.arborist(run).succeeds().out("1 completed (T001)");
 }

@@ -1,6 +1,6 @@
 //! What `git arborist gardener --jobs N` lands, what it does not, and what it asks before.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const WORKER: &str = r#"
 case "$prompt" in
@@ -9,13 +9,13 @@ case "$prompt" in
 esac
 "#;
 
-fn garden(plan: &str) -> Garden {
-    let garden = Garden::sprout();
+fn repo(plan: &str) -> TestRepo {
+    let repo = TestRepo::new();
     let name = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
-    garden.write(name, plan);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    repo.write(name, plan);
+    repo.commit("a plan\n");
+    repo.agent(WORKER);
+    repo
 }
 
 const TWO: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
@@ -30,12 +30,12 @@ const PHASE: &str = r#"{"nodes": {
 
 #[test]
 fn an_edit_that_changes_neither_size_nor_second_is_not_overlooked() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let plan: String = (1..=4).map(|n| format!("- [ ] T00{n} [P] change f{n}\n")).collect();
-    garden.write("tasks.md", plan);
-    (1..=4).for_each(|n| garden.write(&format!("f{n}"), "A\n"));
-    garden.commit("a plan\n");
-    garden.agent(
+    repo.write("tasks.md", plan);
+    (1..=4).for_each(|n| repo.write(&format!("f{n}"), "A\n"));
+    repo.commit("a plan\n");
+    repo.agent(
         r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
@@ -43,135 +43,135 @@ case "$prompt" in
 esac
 "#,
     );
-    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("4 completed");
-    (1..=4).for_each(|n| assert_eq!(garden.git(["show", &format!("HEAD:f{n}")]).answer(), "B"));
+    repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("4 completed");
+    (1..=4).for_each(|n| assert_eq!(repo.git(["show", &format!("HEAD:f{n}")]).answer(), "B"));
 }
 
 #[test]
 fn gates_of_a_tracked_configuration_need_consent() {
-    let garden = garden(TWO);
-    garden.write(
+    let repo = repo(TWO);
+    repo.write(
         ".arborist/config.toml",
         "[merge]\ngates = [{ name = \"g\", command = \"touch ../ran; true\" }]\n",
     );
-    garden.commit("a configuration\n");
-    garden.arborist(["gardener", "--jobs", "2"]).exits(2).err("touch ../ran").err("--yes");
-    assert_eq!(garden.calls(), 0);
-    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+    repo.commit("a configuration\n");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("touch ../ran").err("--yes");
+    assert_eq!(repo.calls(), 0);
+    repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
 }
 
 #[test]
 fn the_tests_of_a_plan_need_consent_as_gates_too() {
-    let garden = garden(PHASE);
-    let mut trusted = garden.command("git-arborist-gardener", &garden.path(""));
+    let repo = repo(PHASE);
+    let mut trusted = repo.command("git-arborist-gardener", &repo.path(""));
     let _ = trusted.args(["--jobs", "2", "--until", "T001"]).env("ARBORIST_TRUST", "1").output().unwrap();
-    garden.arborist(["gardener", "--jobs", "2"]).exits(2).err("not been approved");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("not been approved");
 }
 
 #[test]
 fn two_tasks_that_complete_a_phase_together_are_tested_together() {
     for batch in ["1", "4"] {
-        let garden = garden(PHASE);
-        garden.git(["config", "arborist.merge.batch", batch]).succeeds();
-        garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
-        garden.arborist(["state", "--exit-code"]).succeeds();
+        let repo = repo(PHASE);
+        repo.git(["config", "arborist.merge.batch", batch]).succeeds();
+        repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+        repo.arborist(["state", "--exit-code"]).succeeds();
     }
 }
 
 #[test]
 fn a_branch_of_the_users_with_the_name_of_a_phase_is_left_alone() {
-    let garden = garden(PHASE);
-    garden.git(["branch", "arborist/task/main/P1"]).succeeds();
-    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let parent = garden.git(["rev-parse", "HEAD"]).answer();
-    let commit = garden.commit_object(&tree, &[parent], "mine\n");
-    garden.git(["update-ref", "refs/heads/arborist/task/main/P1", &commit]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
-    assert_eq!(garden.git(["rev-parse", "arborist/task/main/P1"]).answer(), commit);
+    let repo = repo(PHASE);
+    repo.git(["branch", "arborist/task/main/P1"]).succeeds();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let parent = repo.git(["rev-parse", "HEAD"]).answer();
+    let commit = repo.commit_object(&tree, &[parent], "mine\n");
+    repo.git(["update-ref", "refs/heads/arborist/task/main/P1", &commit]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
+    assert_eq!(repo.git(["rev-parse", "arborist/task/main/P1"]).answer(), commit);
 }
 
 #[test]
 fn what_did_not_land_is_told_again_each_time() {
-    let garden = garden(TWO);
+    let repo = repo(TWO);
     let gates = "[{ name = \"g\", command = \"! test -e T001.txt\" }]";
     let config = format!("[merge]\nassist = false\ngates = {gates}\n");
-    garden.write(".arborist/config.toml", &config);
-    garden.commit("a configuration\n");
+    repo.write(".arborist/config.toml", &config);
+    repo.commit("a configuration\n");
     let flags = ["gardener", "--jobs", "2", "--yes", "--keep-going"];
-    garden.arborist(flags).exits(1).out("T001").out("did not land");
-    garden.arborist(flags).exits(1).out("T001").out("did not land").never("nothing was left to do");
+    repo.arborist(flags).exits(1).out("T001").out("did not land");
+    repo.arborist(flags).exits(1).out("T001").out("did not land").never("nothing was left to do");
 }
 
 #[test]
 fn what_a_person_took_out_of_the_queue_stays_out() {
-    let garden = garden(TWO);
-    garden.write(
+    let repo = repo(TWO);
+    repo.write(
         ".arborist/config.toml",
         "[merge]\ngates = [{ name = \"g\", command = \"! test -e T001.txt\" }]\n",
     );
-    garden.commit("a configuration\n");
+    repo.commit("a configuration\n");
     let flags = ["gardener", "--jobs", "2", "--yes", "--keep-going"];
-    garden.arborist(flags).exits(1).out("did not land");
-    garden.arborist(["merge", "drop", "T001"]).succeeds();
-    garden.arborist(flags).exits(1).out("taken out of the queue");
-    let log = garden.git(["log", "--format=%s"]).answer();
+    repo.arborist(flags).exits(1).out("did not land");
+    repo.arborist(["merge", "drop", "T001"]).succeeds();
+    repo.arborist(flags).exits(1).out("taken out of the queue");
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("T001@merge"), "{log}");
 }
 
 #[test]
 fn branches_that_landed_go_if_that_is_wanted() {
-    let garden = garden(TWO);
-    garden.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    assert_eq!(garden.git(["branch", "--list", "arborist/*"]).answer(), "");
+    let repo = repo(TWO);
+    repo.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(repo.git(["branch", "--list", "arborist/*"]).answer(), "");
 }
 
 #[test]
 fn what_lands_together_or_not_at_all_does_not_land_where_one_failed() {
-    let garden = garden(TWO);
-    garden.agent(&WORKER.replace(
+    let repo = repo(TWO);
+    repo.agent(&WORKER.replace(
         "echo \"$task\" >",
         "if grep -qs $task \"$ROOT/broken\"; then exit 1; fi; echo \"$task\" >",
     ));
-    garden.write("../broken", "T002\n");
+    repo.write("../broken", "T002\n");
     let flags =
         ["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--max-retries", "1", "--keep-going"];
-    garden.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
-    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
-    garden.write("../broken", "");
-    garden.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--retry-failed"]).succeeds();
-    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "T001.txt\nT002.txt");
+    repo.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
+    assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "");
+    repo.write("../broken", "");
+    repo.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--retry-failed"]).succeeds();
+    assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "T001.txt\nT002.txt");
 }
 
 #[test]
 fn of_alternatives_the_first_that_can_land_does() {
-    let garden = garden(TWO);
-    garden.agent(&WORKER.replace("$task.txt", "same.txt"));
-    garden.arborist(["gardener", "--jobs", "2", "--policy", "first", "--keep-going"]).exits(1);
-    let log = garden.git(["log", "--merges", "--format=%s"]).answer();
+    let repo = repo(TWO);
+    repo.agent(&WORKER.replace("$task.txt", "same.txt"));
+    repo.arborist(["gardener", "--jobs", "2", "--policy", "first", "--keep-going"]).exits(1);
+    let log = repo.git(["log", "--merges", "--format=%s"]).answer();
     assert_eq!(log.lines().filter(|line| line.contains("@merge)")).count(), 1, "{log}");
 }
 
 #[test]
 fn a_run_goes_on_from_what_is_parked() {
-    let garden = garden("- [ ] T001 [P] do a\n- [ ] T002 do b (depends on T001)\n");
-    garden.write("T001.txt", "mine\n");
-    garden.arborist(["gardener", "--jobs", "2", "--until", "T001"]).exits(2).out("parked");
-    let calls = garden.calls();
-    garden.arborist(["gardener", "--jobs", "2"]).exits(2).out("1 completed (T002)");
-    assert_eq!(garden.calls(), calls + 2, "what is parked is not done again");
-    assert_eq!(garden.read("T001.txt"), "mine\n");
+    let repo = repo("- [ ] T001 [P] do a\n- [ ] T002 do b (depends on T001)\n");
+    repo.write("T001.txt", "mine\n");
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T001"]).exits(2).out("parked");
+    let calls = repo.calls();
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).out("1 completed (T002)");
+    assert_eq!(repo.calls(), calls + 2, "what is parked is not done again");
+    assert_eq!(repo.read("T001.txt"), "mine\n");
 }
 
 #[test]
 fn who_resolves_a_conflict_is_who_was_asked_for_and_knows_both_tasks() {
-    let garden = garden(
+    let repo = repo(
         r#"{"nodes": {
   "T001": {"id": "T001", "name": "a", "description": "the first of both"},
   "T002": {"id": "T002", "name": "b", "description": "the second of both"}},
   "root_ids": ["T001", "T002"]}"#,
     );
-    garden.agent(
+    repo.agent(
         r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
@@ -180,28 +180,27 @@ case "$prompt" in
 esac
 "#,
     );
-    garden.git(["config", "arborist.runner", "demo"]).succeeds();
-    let ran = garden.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds();
+    repo.git(["config", "arborist.runner", "demo"]).succeeds();
+    let ran = repo.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds();
     let said = ran.out("2 completed").err("was resolved by the agent robot").stdout();
-    let landing = garden.git(["rev-parse", "main"]).answer();
+    let landing = repo.git(["rev-parse", "main"]).answer();
     let told = |line: &&str| line.trim_start().starts_with("resolved conflict of T00");
     let told = said.lines().find(told).unwrap_or_else(|| panic!("{said}"));
     let (what, shown) = told.split_once(": git show ").unwrap();
     assert!(what.ends_with("by agent robot") && landing.starts_with(shown), "{told}");
-    assert_eq!(garden.git(["show", "HEAD:same.txt"]).answer(), "both");
+    assert_eq!(repo.git(["show", "HEAD:same.txt"]).answer(), "both");
     let session =
-        garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
-    let turns = garden.arborist(["session", "turns", &session, "--json"]).answer();
+        repo.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let turns = repo.arborist(["session", "turns", &session, "--json"]).answer();
     let turns: serde_json::Value = serde_json::from_str(&turns).unwrap();
     let of_resolving = |turn: &&serde_json::Value| turn["step"] == "resolve";
     let turn = turns["turns"].as_array().unwrap().iter().find(of_resolving).unwrap();
     assert_eq!((&turn["runner"], &turn["files"][0]), (&"robot".into(), &"same.txt".into()), "{turn}");
     let number = turn["number"].to_string();
-    garden
-        .arborist(["session", "show", &session, "--turn", &number])
+    repo.arborist(["session", "show", &session, "--turn", &number])
         .succeeds()
         .out("it is in the queue, to be merged and tested");
-    let prompts = (0..garden.calls()).map(|call| garden.prompt(call));
+    let prompts = (0..repo.calls()).map(|call| repo.prompt(call));
     let asked: Vec<String> = prompts.filter(|prompt| prompt.starts_with("Resolve")).collect();
     assert_eq!(asked.len(), 1);
     for words in ["Description: the first of both", "Description: the second of both"] {
@@ -221,30 +220,30 @@ esac
 
 #[test]
 fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
-    let garden = garden(TWO);
-    garden.agent(CLASH);
-    garden.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed").err("is done anew");
+    let repo = repo(TWO);
+    repo.agent(CLASH);
+    repo.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed").err("is done anew");
     let mut lines: Vec<String> =
-        garden.git(["show", "HEAD:same.txt"]).answer().lines().map(str::to_owned).collect();
+        repo.git(["show", "HEAD:same.txt"]).answer().lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines, ["T001", "T002"], "the second was done on top of the first");
-    assert_eq!(garden.calls(), 6, "two calls for each, and two more for the one that was done anew");
-    let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert_eq!(repo.calls(), 6, "two calls for each, and two more for the one that was done anew");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     assert_eq!(saved.lines().count(), 1, "{saved}");
-    let lanes = garden.git(["worktree", "list"]).answer();
+    let lanes = repo.git(["worktree", "list"]).answer();
     let lanes = lanes.lines().filter(|line| line.contains("/lane-")).count();
     assert_eq!(lanes, 2, "no lane is made for it");
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    garden.arborist(["merge", "log"]).succeeds().out("withdrawn");
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    repo.arborist(["merge", "log"]).succeeds().out("withdrawn");
 }
 
 #[test]
 fn a_task_is_not_done_anew_for_ever() {
-    let garden = garden(TWO);
+    let repo = repo(TWO);
     for (key, value) in [("on-conflict", "reimplement"), ("resolve-attempts", "0")] {
-        garden.git(["config", &format!("arborist.merge.{key}"), value]).succeeds();
+        repo.git(["config", &format!("arborist.merge.{key}"), value]).succeeds();
     }
-    garden.agent(&CLASH.replace(">> same.txt", "> same.txt"));
-    garden.arborist(["gardener", "--jobs", "2"]).exits(2).out("it conflicts in same.txt");
+    repo.agent(&CLASH.replace(">> same.txt", "> same.txt"));
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).out("it conflicts in same.txt");
 }

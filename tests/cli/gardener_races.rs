@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 const PLAN: &str =
     "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n- [ ] T004 [P] do d\n";
@@ -20,42 +20,42 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned("tasks.md", PLAN, WAITER)
+fn repo() -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, WAITER)
 }
 
-fn start(garden: &Garden, dir: &Path) -> Child {
-    let mut command = garden.command("git-arborist-gardener", dir);
+fn start(repo: &TestRepo, dir: &Path) -> Child {
+    let mut command = repo.command("git-arborist-gardener", dir);
     let piped = command.args(["--jobs", "2"]).stdin(Stdio::null()).stdout(Stdio::piped());
     piped.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn merges(garden: &Garden, branch: &str) -> usize {
-    let log = garden.git(["log", "--first-parent", "--format=%s", branch]).answer();
+fn merges(repo: &TestRepo, branch: &str) -> usize {
+    let log = repo.git(["log", "--first-parent", "--format=%s", branch]).answer();
     log.lines()
         .filter(|line| line.starts_with(&format!("task({branch}@")) && line.contains("@merge)"))
         .count()
 }
 
-fn is_tidy(garden: &Garden) {
-    garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
-    let locks = Run::of(garden.command("find", &garden.path(".git")).args([".", "-name", "*.lock"]), b"");
+fn is_tidy(repo: &TestRepo) {
+    repo.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+    let locks = Run::of(repo.command("find", &repo.path(".git")).args([".", "-name", "*.lock"]), b"");
     assert_eq!(locks.answer(), "");
     for kind in ["wip", "queue/tickets", "landing"] {
-        assert_eq!(garden.git(["for-each-ref", &format!("refs/arborist/{kind}")]).answer(), "");
+        assert_eq!(repo.git(["for-each-ref", &format!("refs/arborist/{kind}")]).answer(), "");
     }
 }
 
 #[test]
 fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
-    let garden = garden();
-    let mut gardeners: Vec<Child> = (0..4).map(|_| start(&garden, &garden.path(""))).collect();
+    let repo = repo();
+    let mut gardeners: Vec<Child> = (0..4).map(|_| start(&repo, &repo.path(""))).collect();
     let begun = Instant::now();
     while gardeners.iter_mut().filter_map(|gardener| gardener.try_wait().unwrap()).count() < 3 {
         assert!(begun.elapsed() < Duration::from_secs(60), "more than one works");
         std::thread::sleep(Duration::from_millis(10));
     }
-    fs::write(garden.root().join("go"), "").unwrap();
+    fs::write(repo.root().join("go"), "").unwrap();
     let mut codes = Vec::new();
     for gardener in gardeners {
         let ended = gardener.wait_with_output().unwrap();
@@ -70,28 +70,28 @@ fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
     }
     codes.sort_unstable();
     assert_eq!(codes, [0, 3, 3, 3]);
-    assert_eq!((merges(&garden, "main"), garden.calls()), (4, 8), "nothing is done twice");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    is_tidy(&garden);
+    assert_eq!((merges(&repo, "main"), repo.calls()), (4, 8), "nothing is done twice");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    is_tidy(&repo);
 }
 
 #[test]
 fn gardeners_of_two_branches_work_at_once_and_both_finish() {
-    let garden = garden();
-    let other = garden.root().join("other");
-    garden.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
-    let gardeners = [start(&garden, &garden.path("")), start(&garden, &other)];
-    fs::write(garden.root().join("go"), "").unwrap();
+    let repo = repo();
+    let other = repo.root().join("other");
+    repo.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
+    let gardeners = [start(&repo, &repo.path("")), start(&repo, &other)];
+    fs::write(repo.root().join("go"), "").unwrap();
     for gardener in gardeners {
         let ended = gardener.wait_with_output().unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     }
-    for (branch, dir) in [("main", garden.path("")), ("other", other)] {
-        assert_eq!(merges(&garden, branch), 4);
-        assert_eq!(garden.git_in(&dir, ["status", "--porcelain"]).answer(), "", "{branch} is clean");
+    for (branch, dir) in [("main", repo.path("")), ("other", other)] {
+        assert_eq!(merges(&repo, branch), 4);
+        assert_eq!(repo.git_in(&dir, ["status", "--porcelain"]).answer(), "", "{branch} is clean");
         assert_eq!(fs::read_to_string(dir.join("T003.txt")).unwrap(), "T003\n");
-        garden.arborist_in(&dir, ["state", "--exit-code"]).succeeds();
+        repo.arborist_in(&dir, ["state", "--exit-code"]).succeeds();
     }
-    assert_eq!(garden.calls(), 16);
-    is_tidy(&garden);
+    assert_eq!(repo.calls(), 16);
+    is_tidy(&repo);
 }

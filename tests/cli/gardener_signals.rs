@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 const TASKS: [&str; 4] = ["T001", "T002", "T003", "T004"];
 
@@ -23,8 +23,8 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned("tasks.md", PLAN, SLEEPER)
+fn repo() -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, SLEEPER)
 }
 
 /// Waits until something is there, and gives it.
@@ -40,13 +40,13 @@ fn wait_for<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
 }
 
 /// A gardener with four agents at work, and who these are.
-fn start(garden: &Garden) -> (Child, Vec<String>) {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn start(repo: &TestRepo) -> (Child, Vec<String>) {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     let quiet = command.args(["--jobs", "4"]).stdin(Stdio::null()).stdout(Stdio::null());
     let child = quiet.stderr(Stdio::piped()).spawn().unwrap();
     let agent = |task: &&str| {
         wait_for("the agent was not called", || {
-            let pid = fs::read_to_string(garden.root().join(format!("pid-{task}"))).ok()?;
+            let pid = fs::read_to_string(repo.root().join(format!("pid-{task}"))).ok()?;
             pid.ends_with('\n').then(|| pid.trim().to_owned())
         })
     };
@@ -62,8 +62,8 @@ fn is_alive(pid: &str) -> bool {
 #[test]
 fn a_signal_ends_all_agents_keeps_their_work_and_their_lanes_and_the_next_run_goes_on() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let garden = garden();
-        let (child, agents) = start(&garden);
+        let repo = repo();
+        let (child, agents) = start(&repo);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -73,35 +73,35 @@ fn a_signal_ends_all_agents_keeps_their_work_and_their_lanes_and_the_next_run_go
             "{said}"
         );
         assert!(!agents.iter().any(|agent| is_alive(agent)), "an agent was left alive");
-        let lanes = garden.git(["worktree", "list"]).answer();
+        let lanes = repo.git(["worktree", "list"]).answer();
         for task in TASKS {
             let branch = format!("arborist/task/main/{task}");
             assert!(lanes.contains(&format!("[{branch}]")), "its lane is kept: {lanes}");
-            assert_eq!(garden.git(["show", &format!("{branch}:{task}.txt")]).answer(), "half");
-            let told = garden.git(["log", "-1", "--format=%B", &branch]).answer();
+            assert_eq!(repo.git(["show", &format!("{branch}:{task}.txt")]).answer(), "half");
+            let told = repo.git(["log", "-1", "--format=%B", &branch]).answer();
             assert!(
                 told.contains("@implement-fail") && told.contains("Arborist-Interrupted: stopped by "),
                 "{told}"
             );
         }
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-        assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
-        fs::write(garden.root().join("well"), "").unwrap();
-        garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("4 completed");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+        assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+        fs::write(repo.root().join("well"), "").unwrap();
+        repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("4 completed");
         for task in TASKS {
-            garden.arborist(["state", task]).succeeds().out("complete, attempt 1");
-            assert_eq!(garden.read(&format!("{task}.txt")), "half\nhalf\n", "it goes on with what was there");
+            repo.arborist(["state", task]).succeeds().out("complete, attempt 1");
+            assert_eq!(repo.read(&format!("{task}.txt")), "half\nhalf\n", "it goes on with what was there");
         }
     }
 }
 
 /// A git that numbers its calls, and at the one that is named signals the whole group of the gardener, as a terminal does.
-fn plant_git(garden: &Garden) {
+fn plant_git(repo: &TestRepo) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
-    let root = garden.root().display();
-    fs::create_dir(garden.root().join("calls")).unwrap();
-    garden.plant(
+    let root = repo.root().display();
+    fs::create_dir(repo.root().join("calls")).unwrap();
+    repo.plant(
         "git",
         &format!(
             "#!/bin/sh\nset -C\nn=1; until {{ true > '{root}/calls/'$n; }} 2>/dev/null; do n=$((n+1)); done\n\
@@ -112,45 +112,46 @@ fn plant_git(garden: &Garden) {
 }
 
 /// Runs four jobs in a group of their own.
-fn run_in_group(garden: &Garden, signal_at: usize) -> Run {
-    let mut command = garden.command("sh", &garden.path(""));
+fn run_in_group(repo: &TestRepo, signal_at: usize) -> Run {
+    let mut command = repo.command("sh", &repo.path(""));
     let script = "echo $$ >| \"$0\"; exec git-arborist-gardener --jobs 4";
-    command.args(["-c", script]).arg(garden.root().join("group")).process_group(0);
+    command.args(["-c", script]).arg(repo.root().join("group")).process_group(0);
     Run::of(command.env("SIGNAL_AT", signal_at.to_string()), b"")
 }
 
 /// Ctrl-C reaches everybody in the terminal's group. Whatever git is doing then, it is the wish to stop, and no failure.
 #[test]
 fn a_signal_to_the_whole_group_is_a_wish_to_stop_at_any_call_of_git() {
-    let quick = || Garden::planned("tasks.md", PLAN, &SLEEPER.replace("[ -e \"$ROOT/well\" ] ||", "true ||"));
+    let quick =
+        || TestRepo::planned("tasks.md", PLAN, &SLEEPER.replace("[ -e \"$ROOT/well\" ] ||", "true ||"));
     let undisturbed = quick();
     plant_git(&undisturbed);
     run_in_group(&undisturbed, 0).succeeds().out("4 completed");
     let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();
     for at in (10..calls).step_by((calls / 8).max(1)) {
-        let garden = quick();
-        plant_git(&garden);
-        let stopped = run_in_group(&garden, at);
+        let repo = quick();
+        plant_git(&repo);
+        let stopped = run_in_group(&repo, at);
         // What comes when all is done stops nothing.
         let is_over = stopped.code() == 0 && stopped.stdout().contains("4 completed");
         assert!(stopped.code() == 130 || is_over, "at {at} of {calls}: {}", stopped.report());
         assert!(!stopped.stderr().contains("error: git"), "at {at}: {}", stopped.report());
-        run_in_group(&garden, 0).succeeds();
-        fs::remove_file(garden.bin().join("git")).unwrap();
+        run_in_group(&repo, 0).succeeds();
+        fs::remove_file(repo.bin().join("git")).unwrap();
         for task in TASKS {
-            assert!(garden.read(&format!("{task}.txt")).starts_with("half\n"), "at {at}");
+            assert!(repo.read(&format!("{task}.txt")).starts_with("half\n"), "at {at}");
         }
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "at {at}");
-        assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "at {at}");
-        garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "at {at}");
+        assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "at {at}");
+        repo.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
     }
 }
 
 #[test]
 fn the_second_signal_ends_all_at_once_and_the_next_run_saves_what_was_left() {
-    let garden = garden();
-    garden.agent(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
-    let (child, agents) = start(&garden);
+    let repo = repo();
+    repo.agent(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
+    let (child, agents) = start(&repo);
     let begun = Instant::now();
     for _ in 0..2 {
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -160,7 +161,7 @@ fn the_second_signal_ends_all_at_once_and_the_next_run_saves_what_was_left() {
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
     assert!(begun.elapsed() < Duration::from_secs(4), "nobody is asked politely any more");
     wait_for("an agent was left alive", || (!agents.iter().any(|agent| is_alive(agent))).then_some(()));
-    fs::write(garden.root().join("well"), "").unwrap();
-    garden.arborist(["gardener", "--jobs", "4"]).succeeds().err("was interrupted").out("4 completed");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    fs::write(repo.root().join("well"), "").unwrap();
+    repo.arborist(["gardener", "--jobs", "4"]).succeeds().err("was interrupted").out("4 completed");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }

@@ -3,35 +3,35 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-/// A garden whose hook runs `lint.sh`, which the agent has written.
-fn garden(lint: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("lint.sh", "exit 0\n");
-    garden.write("t.sh", "[ ! -e T001.txt ] || [ -e helper ]\n");
-    garden.write("tasks.md", "- [ ] T001 one\n");
-    garden.commit("a plan\n");
-    garden.write_script(".git/hooks/pre-commit", "#!/bin/sh\nsh ./lint.sh\n");
-    garden.agent(&format!(
+/// A repository whose hook runs `lint.sh`, which the agent has written.
+fn repo(lint: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("lint.sh", "exit 0\n");
+    repo.write("t.sh", "[ ! -e T001.txt ] || [ -e helper ]\n");
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    repo.write_script(".git/hooks/pre-commit", "#!/bin/sh\nsh ./lint.sh\n");
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo x >> \"$ARBORIST_TASK.txt\"
 cat > lint.sh <<'EOF'\n{lint}\nEOF
 echo done"
     ));
-    garden
+    repo
 }
 
 #[test]
 fn files_that_a_hook_writes_and_does_not_stage_are_not_there_for_the_tests() {
     for lint in ["touch helper", "echo 'exit 0' > t.sh"] {
         for place in [&["--jobs", "1"][..], &["--isolate"]] {
-            let garden = garden(lint);
+            let repo = repo(lint);
             let args = ["gardener", "--max-retries", "1", "--test-command", "sh t.sh"];
-            let ended = garden.arborist(args.iter().chain(place));
+            let ended = repo.arborist(args.iter().chain(place));
             assert_ne!(ended.code(), 0, "{lint}: {}", ended.report());
-            assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "{lint}");
-            let saved = garden.git(["for-each-ref", "refs/arborist/saved"]).answer();
+            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{lint}");
+            let saved = repo.git(["for-each-ref", "refs/arborist/saved"]).answer();
             assert_ne!(saved, "", "{lint}: what it wrote is kept");
         }
     }
@@ -39,34 +39,31 @@ fn files_that_a_hook_writes_and_does_not_stage_are_not_there_for_the_tests() {
 
 #[test]
 fn files_that_a_hook_writes_and_stages_are_committed_and_tested() {
-    let garden = garden("touch helper; git add helper");
-    garden.arborist(["gardener", "--test-command", "sh t.sh"]).succeeds();
-    assert!(garden.git(["ls-tree", "--name-only", "main"]).answer().contains("helper"));
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    let repo = repo("touch helper; git add helper");
+    repo.arborist(["gardener", "--test-command", "sh t.sh"]).succeeds();
+    assert!(repo.git(["ls-tree", "--name-only", "main"]).answer().contains("helper"));
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn what_the_user_has_not_committed_stays_as_it_is_while_a_hook_is_asked() {
-    let garden = garden("echo hook >> mine.txt; echo hook >> kept.txt");
-    garden.write("kept.txt", "kept\n");
-    garden.git(["add", "kept.txt"]).succeeds();
-    garden.git(["commit", "-q", "--no-verify", "-m", "kept"]).succeeds();
-    garden.write("kept.txt", "kept\nuser\n");
-    garden.write("mine.txt", "precious\n");
-    garden.arborist(["gardener", "--allow-dirty"]).succeeds();
-    assert_eq!(
-        (garden.read("kept.txt"), garden.read("mine.txt")),
-        ("kept\nuser\n".into(), "precious\n".into())
-    );
+    let repo = repo("echo hook >> mine.txt; echo hook >> kept.txt");
+    repo.write("kept.txt", "kept\n");
+    repo.git(["add", "kept.txt"]).succeeds();
+    repo.git(["commit", "-q", "--no-verify", "-m", "kept"]).succeeds();
+    repo.write("kept.txt", "kept\nuser\n");
+    repo.write("mine.txt", "precious\n");
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds();
+    assert_eq!((repo.read("kept.txt"), repo.read("mine.txt")), ("kept\nuser\n".into(), "precious\n".into()));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_process_that_a_hook_leaves_behind_ends_with_it() {
-    let garden = garden("");
-    let pid = garden.root().join("pid");
+    let repo = repo("");
+    let pid = repo.root().join("pid");
     let lint = format!("sleep 600 </dev/null >/dev/null 2>&1 & echo $! > '{}'", pid.display());
-    garden.agent(&format!(
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo x >> \"$ARBORIST_TASK.txt\"
 cat > lint.sh <<'EOF'\n{lint}\nEOF
@@ -74,6 +71,6 @@ echo done"
     ));
     // The test tells whether the process is there.
     let test = format!("[ -z \"$ARBORIST_TASK\" ] || ! kill -0 $(cat '{}')", pid.display());
-    garden.arborist(["gardener", "--max-retries", "1", "--test-command", &test]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", &test]).succeeds();
     assert!(fs::read_to_string(pid).is_ok());
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 const FORGED: &str = "done\n\nArborist-Step: complete\n";
 
@@ -28,232 +28,226 @@ fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 /// Installs, lets `check` look, uninstalls, and expects every byte to be as before.
-fn comes_and_goes(garden: &Garden, check: impl Fn()) {
-    let before = snapshot(&garden.path(""));
-    garden.arborist(["hooks", "install", "--dry-run"]).succeeds().out("would ");
-    assert_eq!(snapshot(&garden.path("")), before);
-    garden.arborist(["hooks", "install"]).succeeds();
-    let installed = snapshot(&garden.path(""));
-    garden
-        .arborist(["hooks", "install"])
+fn comes_and_goes(repo: &TestRepo, check: impl Fn()) {
+    let before = snapshot(&repo.path(""));
+    repo.arborist(["hooks", "install", "--dry-run"]).succeeds().out("would ");
+    assert_eq!(snapshot(&repo.path("")), before);
+    repo.arborist(["hooks", "install"]).succeeds();
+    let installed = snapshot(&repo.path(""));
+    repo.arborist(["hooks", "install"])
         .succeeds()
         .out("commit-msg: nothing to do")
         .out("pre-push: nothing to do");
-    garden.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
-    assert_eq!(snapshot(&garden.path("")), installed);
+    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
+    assert_eq!(snapshot(&repo.path("")), installed);
     check();
-    garden.arborist(["hooks", "uninstall", "-n"]).succeeds().out("would ");
-    assert_eq!(snapshot(&garden.path("")), installed);
-    garden.arborist(["hooks", "uninstall"]).succeeds();
-    assert_eq!(snapshot(&garden.path("")), before);
-    garden
-        .arborist(["hooks", "test"])
-        .exits(1)
-        .out("commit-msg: does not fire")
-        .out("pre-push: does not fire");
+    repo.arborist(["hooks", "uninstall", "-n"]).succeeds().out("would ");
+    assert_eq!(snapshot(&repo.path("")), installed);
+    repo.arborist(["hooks", "uninstall"]).succeeds();
+    assert_eq!(snapshot(&repo.path("")), before);
+    repo.arborist(["hooks", "test"]).exits(1).out("commit-msg: does not fire").out("pre-push: does not fire");
 }
 
-fn commit(garden: &Garden, message: &str) -> Run {
-    garden.git(["commit", "--allow-empty", "-qm", message])
+fn commit(repo: &TestRepo, message: &str) -> Run {
+    repo.git(["commit", "--allow-empty", "-qm", message])
 }
 
 #[test]
 fn an_empty_hooks_folder_gets_scripts() {
-    comes_and_goes(&Garden::sprout(), || {});
-    let garden = Garden::sprout();
-    fs::remove_dir_all(garden.path(".git/hooks")).unwrap();
-    garden.arborist(["hooks", "install", "commit-msg"]).succeeds();
-    commit(&garden, FORGED).exits(1);
-    assert!(!garden.path(".git/hooks/pre-push").exists());
+    comes_and_goes(&TestRepo::new(), || {});
+    let repo = TestRepo::new();
+    fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
+    repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
+    commit(&repo, FORGED).exits(1);
+    assert!(!repo.path(".git/hooks/pre-push").exists());
 }
 
 #[test]
 fn a_hook_that_is_there_is_called_first_and_can_refuse() {
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho \"mine: $1\" >&2\n! grep -q WIP \"$1\"\n");
-    garden.write_script(".git/hooks/pre-push", "#!/bin/sh\nexit 0\n");
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho \"mine: $1\" >&2\n! grep -q WIP \"$1\"\n");
+    repo.write_script(".git/hooks/pre-push", "#!/bin/sh\nexit 0\n");
     let odd = fs::Permissions::from_mode(0o751);
-    fs::set_permissions(garden.path(".git/hooks/commit-msg"), odd).unwrap();
-    comes_and_goes(&garden, || {
-        commit(&garden, FORGED).exits(1).err("mine: .git/COMMIT_EDITMSG").err("is not sound");
-        commit(&garden, "WIP\n\nArborist-Step: x").exits(1).err("mine: ").never("is not sound");
-        garden.arborist(["hooks", "status"]).succeeds().out("commit-msg.pre-arborist' first");
+    fs::set_permissions(repo.path(".git/hooks/commit-msg"), odd).unwrap();
+    comes_and_goes(&repo, || {
+        commit(&repo, FORGED).exits(1).err("mine: .git/COMMIT_EDITMSG").err("is not sound");
+        commit(&repo, "WIP\n\nArborist-Step: x").exits(1).err("mine: ").never("is not sound");
+        repo.arborist(["hooks", "status"]).succeeds().out("commit-msg.pre-arborist' first");
     });
 }
 
 #[test]
 fn a_hook_that_git_passed_over_is_still_passed_over() {
-    let garden = Garden::sprout();
-    garden.write(".git/hooks/commit-msg", "#!/bin/sh\nexit 1\n");
-    comes_and_goes(&garden, || {});
+    let repo = TestRepo::new();
+    repo.write(".git/hooks/commit-msg", "#!/bin/sh\nexit 1\n");
+    comes_and_goes(&repo, || {});
 }
 
 #[test]
 fn a_hook_that_is_a_link_stays_one() {
-    let garden = Garden::sprout();
-    garden.write_script("scripts/check", "#!/bin/sh\necho linked >&2\n");
-    symlink("../../scripts/check", garden.path(".git/hooks/commit-msg")).unwrap();
-    comes_and_goes(&garden, || {
-        commit(&garden, FORGED).exits(1).err("linked").err("is not sound");
+    let repo = TestRepo::new();
+    repo.write_script("scripts/check", "#!/bin/sh\necho linked >&2\n");
+    symlink("../../scripts/check", repo.path(".git/hooks/commit-msg")).unwrap();
+    comes_and_goes(&repo, || {
+        commit(&repo, FORGED).exits(1).err("linked").err("is not sound");
     });
 }
 
 #[test]
 fn both_pre_push_hooks_read_the_same_lines() {
-    let garden = Garden::sprout();
-    garden.git(["init", "-q", "--bare", "../remote"]).succeeds();
-    garden.write_script(
+    let repo = TestRepo::new();
+    repo.git(["init", "-q", "--bare", "../remote"]).succeeds();
+    repo.write_script(
         ".git/hooks/pre-push",
         "#!/bin/sh\nwhile read -r a b c d; do echo \"mine: $a $c\" >&2; done\n",
     );
-    garden.arborist(["hooks", "install", "pre-push"]).succeeds();
-    garden.git(["push", "-q", "../remote", "main"]).succeeds().err("mine: refs/heads/main refs/heads/main");
-    garden.git(["push", "-q", "../remote", "main"]).succeeds().never("mine: ");
-    garden.commit(FORGED);
-    garden.git(["push", "-q", "../remote", "main", "main:x"]).exits(1).err("mine: ").err("is not sound");
+    repo.arborist(["hooks", "install", "pre-push"]).succeeds();
+    repo.git(["push", "-q", "../remote", "main"]).succeeds().err("mine: refs/heads/main refs/heads/main");
+    repo.git(["push", "-q", "../remote", "main"]).succeeds().never("mine: ");
+    repo.commit(FORGED);
+    repo.git(["push", "-q", "../remote", "main", "main:x"]).exits(1).err("mine: ").err("is not sound");
 }
 
 #[test]
 fn a_hooks_path_inside_the_repository_is_honoured_from_anywhere() {
-    let garden = Garden::sprout();
-    garden.git(["config", "core.hooksPath", ".githooks"]).succeeds();
-    garden.write_script(".githooks/commit-msg", "#!/bin/sh\n");
-    comes_and_goes(&garden, || {
-        assert!(garden.path(".githooks/commit-msg.pre-arborist").exists());
-        assert!(garden.read(".githooks/commit-msg").contains("arborist=''\n"), "others may share this file");
-        commit(&garden, FORGED).exits(1);
+    let repo = TestRepo::new();
+    repo.git(["config", "core.hooksPath", ".githooks"]).succeeds();
+    repo.write_script(".githooks/commit-msg", "#!/bin/sh\n");
+    comes_and_goes(&repo, || {
+        assert!(repo.path(".githooks/commit-msg.pre-arborist").exists());
+        assert!(repo.read(".githooks/commit-msg").contains("arborist=''\n"), "others may share this file");
+        commit(&repo, FORGED).exits(1);
     });
-    garden.write("a/b/c", "");
-    assert!(!garden.path(".githooks/commit-msg.pre-arborist").exists());
-    garden.arborist_in(&garden.path("a/b"), ["hooks", "install"]).succeeds();
-    assert!(garden.read(".githooks/pre-push").contains("run pre-push"));
-    garden.arborist_in(&garden.path("a/b"), ["hooks", "test"]).succeeds();
+    repo.write("a/b/c", "");
+    assert!(!repo.path(".githooks/commit-msg.pre-arborist").exists());
+    repo.arborist_in(&repo.path("a/b"), ["hooks", "install"]).succeeds();
+    assert!(repo.read(".githooks/pre-push").contains("run pre-push"));
+    repo.arborist_in(&repo.path("a/b"), ["hooks", "test"]).succeeds();
 }
 
 #[test]
 fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
-    let garden = Garden::sprout();
-    let shared = garden.root().join("common hooks");
+    let repo = TestRepo::new();
+    let shared = repo.root().join("common hooks");
     fs::create_dir(&shared).unwrap();
-    garden.git(["config", "--global", "core.hooksPath", shared.to_str().unwrap()]).succeeds();
-    garden
-        .arborist(["hooks", "install"])
+    repo.git(["config", "--global", "core.hooksPath", shared.to_str().unwrap()]).succeeds();
+    repo.arborist(["hooks", "install"])
         .exits(2)
         .err("(core.hooksPath, global configuration), outside of this repository")
         .err("hint: git-arborist-hooks run commit-msg \"$@\" || exit");
     assert_eq!(snapshot(&shared).len(), 0);
-    garden.arborist(["hooks", "status"]).succeeds().out("git looks outside of this repository");
+    repo.arborist(["hooks", "status"]).succeeds().out("git looks outside of this repository");
 
-    garden.write_script(
+    repo.write_script(
         "../common hooks/commit-msg",
         "#!/bin/sh\ngit-arborist-hooks run commit-msg \"$@\" || exit\n",
     );
-    garden.arborist(["hooks", "test", "commit-msg"]).succeeds().out("commit-msg: fires");
-    garden.arborist(["hooks", "status"]).succeeds().out("commit-msg  installed: ");
-    garden.arborist(["hooks", "install", "commit-msg"]).succeeds().out("nothing to do");
-    garden.git(["config", "core.hooksPath", "/dev/null"]).succeeds();
-    garden.arborist(["hooks", "install"]).exits(2).err("hooks are switched off here");
-    garden.arborist(["hooks", "uninstall"]).succeeds();
+    repo.arborist(["hooks", "test", "commit-msg"]).succeeds().out("commit-msg: fires");
+    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg  installed: ");
+    repo.arborist(["hooks", "install", "commit-msg"]).succeeds().out("nothing to do");
+    repo.git(["config", "core.hooksPath", "/dev/null"]).succeeds();
+    repo.arborist(["hooks", "install"]).exits(2).err("hooks are switched off here");
+    repo.arborist(["hooks", "uninstall"]).succeeds();
 }
 
 #[test]
 fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# mine\n");
-    let before = snapshot(&garden.path(".git/hooks"));
-    garden.arborist(["hooks", "install"]).succeeds();
-    garden.git(["config", "core.hooksPath", ".githooks"]).succeeds();
-    garden.arborist(["hooks", "test"]).exits(1).err("makes git look in");
-    garden.arborist(["hooks", "uninstall"]).succeeds();
-    assert_eq!(snapshot(&garden.path(".git/hooks")), before);
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# mine\n");
+    let before = snapshot(&repo.path(".git/hooks"));
+    repo.arborist(["hooks", "install"]).succeeds();
+    repo.git(["config", "core.hooksPath", ".githooks"]).succeeds();
+    repo.arborist(["hooks", "test"]).exits(1).err("makes git look in");
+    repo.arborist(["hooks", "uninstall"]).succeeds();
+    assert_eq!(snapshot(&repo.path(".git/hooks")), before);
 }
 
 #[test]
 fn a_hooks_folder_that_is_a_link_to_elsewhere_is_not_written_to() {
-    let garden = Garden::sprout();
-    fs::remove_dir_all(garden.path(".git/hooks")).unwrap();
-    fs::create_dir(garden.root().join("mine")).unwrap();
-    symlink(garden.root().join("mine"), garden.path(".git/hooks")).unwrap();
-    garden.arborist(["hooks", "install"]).exits(2).err("outside of this repository");
-    assert_eq!(snapshot(&garden.root().join("mine")).len(), 0);
+    let repo = TestRepo::new();
+    fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
+    fs::create_dir(repo.root().join("mine")).unwrap();
+    symlink(repo.root().join("mine"), repo.path(".git/hooks")).unwrap();
+    repo.arborist(["hooks", "install"]).exits(2).err("outside of this repository");
+    assert_eq!(snapshot(&repo.root().join("mine")).len(), 0);
 }
 
 #[test]
 fn what_somebody_edited_is_neither_replaced_nor_removed() {
-    let garden = Garden::sprout();
-    garden.arborist(["hooks", "install", "commit-msg"]).succeeds();
-    let edited = format!("{}# and mine\n", garden.read(".git/hooks/commit-msg"));
-    garden.write(".git/hooks/commit-msg", &edited);
-    garden.arborist(["hooks", "uninstall"]).exits(2).err("commit-msg' was edited");
-    garden.arborist(["hooks", "status"]).succeeds().out("commit-msg  edited");
-    assert_eq!(garden.read(".git/hooks/commit-msg"), edited);
-    garden.arborist(["hooks", "install"]).exits(2).err("was edited, so it is left as it is");
-    assert!(!garden.path(".git/hooks/pre-push").exists());
+    let repo = TestRepo::new();
+    repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
+    let edited = format!("{}# and mine\n", repo.read(".git/hooks/commit-msg"));
+    repo.write(".git/hooks/commit-msg", &edited);
+    repo.arborist(["hooks", "uninstall"]).exits(2).err("commit-msg' was edited");
+    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg  edited");
+    assert_eq!(repo.read(".git/hooks/commit-msg"), edited);
+    repo.arborist(["hooks", "install"]).exits(2).err("was edited, so it is left as it is");
+    assert!(!repo.path(".git/hooks/pre-push").exists());
 }
 
 #[test]
 fn an_earlier_hook_in_the_way_is_not_lost() {
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# one\n");
-    garden.arborist(["hooks", "install", "commit-msg"]).succeeds();
-    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# two\n");
-    garden.arborist(["hooks", "install"]).exits(2).err("is in the way of");
-    garden.arborist(["hooks", "uninstall"]).exits(2).err("the hook of before is still in");
-    assert!(garden.read(".git/hooks/commit-msg").contains("two"));
-    assert!(garden.read(".git/hooks/commit-msg.pre-arborist").contains("one"));
-    assert!(!garden.path(".git/hooks/pre-push").exists());
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# one\n");
+    repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
+    repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# two\n");
+    repo.arborist(["hooks", "install"]).exits(2).err("is in the way of");
+    repo.arborist(["hooks", "uninstall"]).exits(2).err("the hook of before is still in");
+    assert!(repo.read(".git/hooks/commit-msg").contains("two"));
+    assert!(repo.read(".git/hooks/commit-msg.pre-arborist").contains("one"));
+    assert!(!repo.path(".git/hooks/pre-push").exists());
 }
 
 #[test]
 fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
     let mine = "#!/bin/sh\n# mine\n";
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", mine);
-    garden.arborist(["hooks", "install", "commit-msg", "commit-msg"]).succeeds();
-    assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
-    garden.arborist(["hooks", "uninstall", "commit-msg", "commit-msg"]).succeeds();
-    assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", mine);
+    repo.arborist(["hooks", "install", "commit-msg", "commit-msg"]).succeeds();
+    assert_eq!(repo.read(".git/hooks/commit-msg.pre-arborist"), mine);
+    repo.arborist(["hooks", "uninstall", "commit-msg", "commit-msg"]).succeeds();
+    assert_eq!(repo.read(".git/hooks/commit-msg"), mine);
 
     for _ in 0..10 {
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                let mut install = garden.command("git", &garden.path(""));
+                let mut install = repo.command("git", &repo.path(""));
                 install.args(["arborist", "hooks", "install"]);
                 scope.spawn(move || Run::of(&mut install, b"").code());
             }
         });
-        assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
-        garden.arborist(["hooks", "test"]).succeeds();
-        garden.arborist(["hooks", "uninstall"]).succeeds();
-        assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+        assert_eq!(repo.read(".git/hooks/commit-msg.pre-arborist"), mine);
+        repo.arborist(["hooks", "test"]).succeeds();
+        repo.arborist(["hooks", "uninstall"]).succeeds();
+        assert_eq!(repo.read(".git/hooks/commit-msg"), mine);
     }
 }
 
 #[test]
 fn an_installation_that_was_cut_off_is_finished_by_the_next() {
     let mine = "#!/bin/sh\n# mine\n";
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", mine);
-    fs::hard_link(garden.path(".git/hooks/commit-msg"), garden.path(".git/hooks/commit-msg.pre-arborist"))
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", mine);
+    fs::hard_link(repo.path(".git/hooks/commit-msg"), repo.path(".git/hooks/commit-msg.pre-arborist"))
         .unwrap();
-    garden.arborist(["hooks", "install"]).succeeds();
-    assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
-    fs::remove_file(garden.path(".git/hooks/commit-msg")).unwrap();
-    garden.arborist(["hooks", "uninstall"]).succeeds();
-    assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+    repo.arborist(["hooks", "install"]).succeeds();
+    assert_eq!(repo.read(".git/hooks/commit-msg.pre-arborist"), mine);
+    fs::remove_file(repo.path(".git/hooks/commit-msg")).unwrap();
+    repo.arborist(["hooks", "uninstall"]).succeeds();
+    assert_eq!(repo.read(".git/hooks/commit-msg"), mine);
 }
 
 #[test]
 fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
-    let garden = Garden::sprout();
-    garden.git(["worktree", "add", "-q", "-b", "linked", "../linked tree"]).succeeds();
-    let linked = garden.root().join("linked tree");
-    garden.arborist_in(&linked, ["hooks", "install"]).succeeds();
-    commit(&garden, FORGED).exits(1);
-    garden.git_in(&linked, ["commit", "--allow-empty", "-qm", FORGED]).exits(1);
-    garden.arborist_in(&linked, ["hooks", "test"]).succeeds();
+    let repo = TestRepo::new();
+    repo.git(["worktree", "add", "-q", "-b", "linked", "../linked tree"]).succeeds();
+    let linked = repo.root().join("linked tree");
+    repo.arborist_in(&linked, ["hooks", "install"]).succeeds();
+    commit(&repo, FORGED).exits(1);
+    repo.git_in(&linked, ["commit", "--allow-empty", "-qm", FORGED]).exits(1);
+    repo.arborist_in(&linked, ["hooks", "test"]).succeeds();
 
-    let bare = Garden::bare_ground(&["--bare"]);
+    let bare = TestRepo::with_options(&["--bare"]);
     bare.arborist(["hooks", "install"]).succeeds().out("update: wrote");
     bare.arborist(["hooks", "test"]).succeeds().out("update: fires");
     assert!(!bare.path("hooks/commit-msg").exists());

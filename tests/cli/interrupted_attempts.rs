@@ -1,6 +1,6 @@
 //! An attempt that is interrupted is recorded, does not count, and begins again under the same number.
 
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 
 const PLAN: &str = r#"{"nodes": {
   "T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#;
@@ -10,21 +10,21 @@ const KILL: &str = r#"
 strike() { [ ! -e "$ROOT/$1" ] || { kill -9 "$PPID"; sleep 60; }; }
 "#;
 
-fn garden(implement: &str, review: &str) -> Garden {
+fn repo(implement: &str, review: &str) -> TestRepo {
     let script = format!("{KILL}case \"$prompt\" in \"Review\"*) {review} ;; *) {implement} ;; esac");
-    Garden::planned("task-tree.json", PLAN, &script)
+    TestRepo::planned("task-tree.json", PLAN, &script)
 }
 
-fn state(garden: &Garden, task: &str) -> serde_json::Value {
+fn state(repo: &TestRepo, task: &str) -> serde_json::Value {
     let document: serde_json::Value =
-        serde_json::from_str(&garden.arborist(["state", "--json", task]).answer()).unwrap();
+        serde_json::from_str(&repo.arborist(["state", "--json", task]).answer()).unwrap();
     document["tasks"][0].clone()
 }
 
 /// Status, attempt and reason of a task's commits, oldest first.
-fn recorded(garden: &Garden, task: &str) -> Vec<(String, String, String)> {
+fn recorded(repo: &TestRepo, task: &str) -> Vec<(String, String, String)> {
     let format = "--format=%s%x00%(trailers:key=Arborist-Retry,valueonly,separator=)%x00%(trailers:key=Arborist-Interrupted,valueonly,separator=)";
-    let log = garden.git(["log", "--reverse", format]).answer();
+    let log = repo.git(["log", "--reverse", format]).answer();
     let mark = format!("task(main@{task}@");
     let parts = log.lines().filter_map(|line| {
         let mut parts = line.split('\0');
@@ -34,103 +34,103 @@ fn recorded(garden: &Garden, task: &str) -> Vec<(String, String, String)> {
     parts.collect()
 }
 
-fn statuses(garden: &Garden, task: &str) -> Vec<String> {
-    recorded(garden, task).into_iter().map(|(status, ..)| status).collect()
+fn statuses(repo: &TestRepo, task: &str) -> Vec<String> {
+    recorded(repo, task).into_iter().map(|(status, ..)| status).collect()
 }
 
 #[test]
 fn a_killed_driver_does_not_use_up_the_last_attempt() {
-    let garden = garden("date +%N > t1.txt; strike kill", "echo APPROVED");
-    let trigger = garden.root().join("kill");
+    let repo = repo("date +%N > t1.txt; strike kill", "echo APPROVED");
+    let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
-    let run = garden.arborist(["garden", "--max-retries", "1"]);
+    let run = repo.arborist(["garden", "--max-retries", "1"]);
     assert_ne!(run.code(), 0, "{}", run.report());
     std::fs::remove_file(&trigger).unwrap();
-    garden.arborist(["garden", "--max-retries", "1"]).succeeds();
-    let recorded = recorded(&garden, "T1");
+    repo.arborist(["garden", "--max-retries", "1"]).succeeds();
+    let recorded = recorded(&repo, "T1");
     assert_eq!((recorded[0].0.as_str(), recorded[0].1.as_str()), ("implement-fail", "0"));
     assert!(!recorded[0].2.is_empty(), "the reason is recorded: {recorded:?}");
     assert_eq!(recorded.last().map(|(status, ..)| status.as_str()), Some("complete"));
-    assert_eq!(state(&garden, "T1")["attempt"], 0);
-    garden.arborist(["trailers", "check", "HEAD"]).succeeds();
+    assert_eq!(state(&repo, "T1")["attempt"], 0);
+    repo.arborist(["trailers", "check", "HEAD"]).succeeds();
 }
 
 #[test]
 fn three_interruptions_in_a_row_need_a_person_and_retry_failed_continues() {
-    let garden = garden("strike kill; date +%N > t.txt; echo done", "echo APPROVED");
-    let trigger = garden.root().join("kill");
+    let repo = repo("strike kill; date +%N > t.txt; echo done", "echo APPROVED");
+    let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
     for _ in 0..3 {
-        assert_ne!(garden.arborist(["garden"]).code(), 2);
+        assert_ne!(repo.arborist(["garden"]).code(), 2);
     }
-    assert_eq!(garden.calls(), 3);
+    assert_eq!(repo.calls(), 3);
     std::fs::remove_file(&trigger).unwrap();
     for _ in 0..2 {
-        garden.arborist(["garden"]).exits(2).shows();
-        garden.arborist(["gardener"]).exits(2).shows();
+        repo.arborist(["garden"]).exits(2).shows();
+        repo.arborist(["gardener"]).exits(2).shows();
     }
-    assert_eq!(garden.calls(), 3, "nobody is called");
-    let task = state(&garden, "T1");
+    assert_eq!(repo.calls(), 3, "nobody is called");
+    let task = state(&repo, "T1");
     assert_eq!((&task["interruptions"], &task["attempt"]), (&3.into(), &0.into()), "{task}");
     assert!(task["interrupted"].is_string(), "{task}");
-    garden.arborist(["gardener", "--retry-failed"]).succeeds();
-    let task = state(&garden, "T1");
+    repo.arborist(["gardener", "--retry-failed"]).succeeds();
+    let task = state(&repo, "T1");
     assert_eq!((&task["state"], &task["attempt"]), (&"complete".into(), &0.into()), "{task}");
     assert_eq!(task["interruptions"], 0);
-    assert!(!statuses(&garden, "T1").contains(&"reset".to_owned()), "the same attempt continues");
+    assert!(!statuses(&repo, "T1").contains(&"reset".to_owned()), "the same attempt continues");
 }
 
 #[test]
 fn a_kill_during_the_tests_or_the_review_repeats_only_that_step_and_is_recorded() {
-    let garden = garden("echo x > x.txt; echo done", "strike kill; echo APPROVED");
-    let trigger = garden.root().join("kill");
+    let repo = repo("echo x > x.txt; echo done", "strike kill; echo APPROVED");
+    let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
-    assert_ne!(garden.arborist(["garden"]).code(), 0);
+    assert_ne!(repo.arborist(["garden"]).code(), 0);
     std::fs::remove_file(&trigger).unwrap();
-    garden.arborist(["garden"]).succeeds();
+    repo.arborist(["garden"]).succeeds();
     let expected = ["implement-pass", "test-pass", "implement-fail", "review-approved", "complete"];
-    assert_eq!(statuses(&garden, "T1"), expected);
-    assert_eq!(garden.calls(), 3, "the work is not done again");
+    assert_eq!(statuses(&repo, "T1"), expected);
+    assert_eq!(repo.calls(), 3, "the work is not done again");
 
     // The baseline of the new command is left alone.
     let test = format!("[ ! -e '{}' ] || [ -z \"$ARBORIST_TASK\" ] || kill -9 $PPID", trigger.display());
     std::fs::write(&trigger, "").unwrap();
     for _ in 0..3 {
-        assert_ne!(garden.arborist(["garden", "T2", "--test-command", &test]).code(), 2);
+        assert_ne!(repo.arborist(["garden", "T2", "--test-command", &test]).code(), 2);
     }
-    garden.arborist(["garden", "T2", "--test-command", &test]).exits(2);
+    repo.arborist(["garden", "T2", "--test-command", &test]).exits(2);
     std::fs::remove_file(&trigger).unwrap();
-    garden.arborist(["garden", "T2", "--test-command", &test, "--retry-failed"]).succeeds();
-    let recorded = recorded(&garden, "T2");
+    repo.arborist(["garden", "T2", "--test-command", &test, "--retry-failed"]).succeeds();
+    let recorded = recorded(&repo, "T2");
     assert!(recorded.iter().all(|(_, attempt, _)| attempt.is_empty() || attempt == "0"), "{recorded:?}");
 }
 
 #[test]
 fn turns_of_a_machine_that_was_lost_do_not_use_up_an_attempt() {
-    let garden = garden("echo x > x.txt; echo done", "echo APPROVED");
-    garden.run_start("main", "s1");
+    let repo = repo("echo x > x.txt; echo done", "echo APPROVED");
+    repo.run_start("main", "s1");
     let turn = TaskCommit::new("T1", "turn")
         .trailer("Step", "implement")
         .trailer("Model", "m")
         .trailer("Provider", "p");
     let turn = turn.trailer("Node", "T1").trailer("Pipeline", "p").trailer("Session", "s1");
-    garden.write("half.txt", "half\n");
-    garden.commit(turn.trailer("Turn", "1").to_string());
-    assert_eq!(state(&garden, "T1")["state"], "implementing");
-    garden.arborist(["garden", "-m", "unused", "--dry-run"]).succeeds();
-    garden.arborist(["garden", "T1", "--max-retries", "1", "--tree", "task-tree.json"]).succeeds();
-    let recorded = recorded(&garden, "T1");
+    repo.write("half.txt", "half\n");
+    repo.commit(turn.trailer("Turn", "1").to_string());
+    assert_eq!(state(&repo, "T1")["state"], "implementing");
+    repo.arborist(["garden", "-m", "unused", "--dry-run"]).succeeds();
+    repo.arborist(["garden", "T1", "--max-retries", "1", "--tree", "task-tree.json"]).succeeds();
+    let recorded = recorded(&repo, "T1");
     assert_eq!(recorded[1].0, "implement-fail", "{recorded:?}");
     assert!(!recorded[1].2.is_empty(), "{recorded:?}");
-    assert_eq!(state(&garden, "T1")["attempt"], 0);
+    assert_eq!(state(&repo, "T1")["attempt"], 0);
 }
 
 #[test]
 fn an_agent_that_our_limits_end_has_used_an_attempt() {
-    let garden = garden("sleep 60", "echo APPROVED");
+    let repo = repo("sleep 60", "echo APPROVED");
     let silence = ["-c", "arborist.timeouts.silence=1", "arborist", "garden", "--max-retries", "2"];
-    garden.git(silence).exits(1);
-    let recorded = recorded(&garden, "T1");
+    repo.git(silence).exits(1);
+    let recorded = recorded(&repo, "T1");
     let shape: Vec<_> =
         recorded.iter().map(|(status, attempt, why)| (&status[..], &attempt[..], &why[..])).collect();
     assert_eq!(shape, [("implement-fail", "0", ""), ("implement-fail", "1", ""), ("failed", "", "")]);
@@ -138,25 +138,25 @@ fn an_agent_that_our_limits_end_has_used_an_attempt() {
 
 #[test]
 fn an_interruption_is_no_feedback_for_the_next_call() {
-    let garden = garden("echo x > x.txt; strike kill; echo done", "echo APPROVED");
-    let trigger = garden.root().join("kill");
+    let repo = repo("echo x > x.txt; strike kill; echo done", "echo APPROVED");
+    let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
-    assert_ne!(garden.arborist(["garden"]).code(), 0);
+    assert_ne!(repo.arborist(["garden"]).code(), 0);
     std::fs::remove_file(&trigger).unwrap();
-    garden.arborist(["garden"]).succeeds();
-    assert!(!garden.prompt(1).contains("Previous attempt (failed)"), "{}", garden.prompt(1));
+    repo.arborist(["garden"]).succeeds();
+    assert!(!repo.prompt(1).contains("Previous attempt (failed)"), "{}", repo.prompt(1));
 }
 
 #[test]
 fn the_trailer_stands_on_a_failed_implement_step_only() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let sound = TaskCommit::new("T1", "implement-fail").trailer("Interrupted", "power loss");
-    garden.commit(sound.to_string());
-    garden.arborist(["trailers", "check", "HEAD"]).succeeds();
+    repo.commit(sound.to_string());
+    repo.arborist(["trailers", "check", "HEAD"]).succeeds();
     for status in ["implement-pass", "test-fail", "review-rejected", "failed"] {
         let forged = TaskCommit::new("T1", status).trailer("Interrupted", "power loss");
-        garden.commit(forged.to_string());
-        garden.arborist(["trailers", "check", "HEAD"]).exits(1);
+        repo.commit(forged.to_string());
+        repo.arborist(["trailers", "check", "HEAD"]).exits(1);
     }
-    assert_eq!(state(&garden, "T1")["state"], "implementing", "what is not sound does not count");
+    assert_eq!(state(&repo, "T1")["state"], "implementing", "what is not sound does not count");
 }

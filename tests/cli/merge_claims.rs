@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::orchard::{Orchard, before_git};
+use crate::queue_repo::{QueueRepo, before_git};
 use arborist_testkit::Run;
 use serde_json::{Value, json};
 
@@ -19,19 +19,19 @@ fn foreign_claim() -> String {
     format!("claim: main\n\n{claim}\n")
 }
 
-fn claims(orchard: &Orchard) -> String {
-    orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/claims"]).answer()
+fn claims(repo: &QueueRepo) -> String {
+    repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/claims"]).answer()
 }
 
 /// A drain that waits in its gate until `go` is there.
-fn drain_that_waits(orchard: &Orchard) -> Child {
-    let root = orchard.root().display().to_string();
+fn drain_that_waits(repo: &QueueRepo) -> Child {
+    let root = repo.root().display().to_string();
     let gate = format!("touch '{root}/there'; until test -e '{root}/go'; do sleep 0.05; done");
-    orchard.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
-    let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+    repo.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
+    let mut command = repo.command("git-arborist-merge", &repo.path(""));
     let quiet = command.args(["run", "--scope", "main"]).stdin(Stdio::null()).stdout(Stdio::null());
     let child = quiet.stderr(Stdio::null()).spawn().unwrap();
-    while !orchard.root().join("there").exists() {
+    while !repo.root().join("there").exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
     child
@@ -39,62 +39,62 @@ fn drain_that_waits(orchard: &Orchard) -> Child {
 
 #[test]
 fn what_somebody_elsewhere_claims_is_theirs_until_their_lease_runs_out() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.merge(&["add", "T1"]).succeeds();
-    let tree = orchard.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let claim = orchard.commit_object(&tree, &[], foreign_claim());
-    orchard.git(["update-ref", CLAIM, &claim]).succeeds();
-    orchard.merge(&["run"]).exits(3).shows();
-    orchard.merge(&["list"]).succeeds().shows();
-    let status: Value = serde_json::from_str(&orchard.merge(&["status", "--json"]).answer()).unwrap();
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["add", "T1"]).succeeds();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let claim = repo.commit_object(&tree, &[], foreign_claim());
+    repo.git(["update-ref", CLAIM, &claim]).succeeds();
+    repo.merge(&["run"]).exits(3).shows();
+    repo.merge(&["list"]).succeeds().shows();
+    let status: Value = serde_json::from_str(&repo.merge(&["status", "--json"]).answer()).unwrap();
     assert_eq!((&status["drains"][0]["into"], &status["drains"][0]["process"]), (&"main".into(), &7.into()));
-    assert!(orchard.subjects("main").is_empty());
-    orchard.wait(601);
-    orchard.merge(&["list"]).succeeds().never("landed on by");
-    orchard.merge(&["run"]).succeeds().shows();
-    assert_eq!(claims(&orchard), "", "it is given back");
+    assert!(repo.subjects("main").is_empty());
+    repo.wait(601);
+    repo.merge(&["list"]).succeeds().never("landed on by");
+    repo.merge(&["run"]).succeeds().shows();
+    assert_eq!(claims(&repo), "", "it is given back");
 }
 
 #[test]
 fn whoever_claims_in_between_is_first() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.merge(&["add", "T1"]).succeeds();
-    let tree = orchard.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let claim = orchard.commit_object(&tree, &[], foreign_claim());
-    before_git(&orchard, "update-ref", &format!("git update-ref {CLAIM} {claim}"));
-    let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["add", "T1"]).succeeds();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let claim = repo.commit_object(&tree, &[], foreign_claim());
+    before_git(&repo, "update-ref", &format!("git update-ref {CLAIM} {claim}"));
+    let mut command = repo.command("git-arborist-merge", &repo.path(""));
     let run = Run::of(command.args(["run", "--scope", "main"]), b"");
-    fs::remove_file(orchard.bin().join("git")).unwrap();
+    fs::remove_file(repo.bin().join("git")).unwrap();
     run.exits(3).shows();
-    assert_eq!(orchard.git(["rev-parse", CLAIM]).answer(), claim, "it is not theirs to take away");
-    assert!(orchard.subjects("main").is_empty());
+    assert_eq!(repo.git(["rev-parse", CLAIM]).answer(), claim, "it is not theirs to take away");
+    assert!(repo.subjects("main").is_empty());
 }
 
 #[test]
 fn what_the_dead_claimed_is_taken_over_at_once() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.merge(&["add", "T1"]).succeeds();
-    let mut child = drain_that_waits(&orchard);
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["add", "T1"]).succeeds();
+    let mut child = drain_that_waits(&repo);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(claims(&orchard), CLAIM, "it could not give it back");
-    orchard.merge(&["list"]).succeeds().never("landed on by");
-    fs::write(orchard.root().join("go"), "").unwrap();
-    orchard.merge(&["run"]).succeeds().shows();
-    assert_eq!(claims(&orchard), "");
+    assert_eq!(claims(&repo), CLAIM, "it could not give it back");
+    repo.merge(&["list"]).succeeds().never("landed on by");
+    fs::write(repo.root().join("go"), "").unwrap();
+    repo.merge(&["run"]).succeeds().shows();
+    assert_eq!(claims(&repo), "");
 }
 
 #[test]
 fn a_living_one_keeps_its_claim_even_if_its_locks_are_deleted() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.merge(&["add", "T1"]).succeeds();
-    let mut child = drain_that_waits(&orchard);
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["add", "T1"]).succeeds();
+    let mut child = drain_that_waits(&repo);
     let who = format!("main is landed on by process {} on ", child.id());
-    orchard.merge(&["status"]).succeeds().out(&who);
-    fs::remove_dir_all(orchard.path(".git/arborist/locks")).unwrap();
-    orchard.merge(&["run"]).exits(3).err(&format!("'main' is drained by process {} on ", child.id()));
-    fs::write(orchard.root().join("go"), "").unwrap();
+    repo.merge(&["status"]).succeeds().out(&who);
+    fs::remove_dir_all(repo.path(".git/arborist/locks")).unwrap();
+    repo.merge(&["run"]).exits(3).err(&format!("'main' is drained by process {} on ", child.id()));
+    fs::write(repo.root().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(orchard.subjects("main").len(), 1);
-    assert_eq!(claims(&orchard), "");
+    assert_eq!(repo.subjects("main").len(), 1);
+    assert_eq!(claims(&repo), "");
 }

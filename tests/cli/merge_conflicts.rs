@@ -2,34 +2,34 @@
 
 use std::fs;
 
-use crate::orchard::{Orchard, clash, content};
+use crate::queue_repo::{QueueRepo, clash, content};
 use serde_json::Value;
 
-fn ticket(orchard: &Orchard) -> Value {
-    let queue: Value = serde_json::from_str(&orchard.merge(&["list", "--json"]).answer()).unwrap();
+fn ticket(repo: &QueueRepo) -> Value {
+    let queue: Value = serde_json::from_str(&repo.merge(&["list", "--json"]).answer()).unwrap();
     queue["tickets"][0].clone()
 }
 
 #[test]
 fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
-    let orchard = content();
-    let main = orchard.git(["rev-parse", "main"]).answer();
-    orchard.merge(&["T2"]).exits(2).shows();
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
-    let conflict = &ticket(&orchard)["conflicts"][0];
+    let repo = content();
+    let main = repo.git(["rev-parse", "main"]).answer();
+    repo.merge(&["T2"]).exits(2).shows();
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    let conflict = &ticket(&repo)["conflicts"][0];
     assert_eq!((&conflict["kind"], &conflict["paths"][0]), (&"content".into(), &"a.txt".into()));
-    let text = |side: &str| orchard.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
+    let text = |side: &str| repo.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
     assert_eq!([text("base"), text("ours"), text("theirs")], ["one", "ours", "theirs"]);
-    orchard.merge(&["status", "T2"]).exits(2).shows();
-    orchard.merge(&["run"]).exits(2).shows().never("git arborist merge resolve");
+    repo.merge(&["status", "T2"]).exits(2).shows();
+    repo.merge(&["run"]).exits(2).shows().never("git arborist merge resolve");
 }
 
 #[test]
 fn every_kind_of_conflict_has_its_name() {
-    type Work = fn(&Orchard);
+    type Work = fn(&QueueRepo);
     let nothing: Work = |_| {};
-    let file: Work = |orchard| orchard.write("a.txt", "1\n2\n3\n4\n5\n6\n");
+    let file: Work = |repo| repo.write("a.txt", "1\n2\n3\n4\n5\n6\n");
     let table: [(&str, Work, Work, Work); 8] = [
         ("add/add", nothing, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
         ("modify/delete", file, |o| o.write("a.txt", "x\n"), |o| fs::remove_file(o.path("a.txt")).unwrap()),
@@ -61,9 +61,9 @@ fn every_kind_of_conflict_has_its_name() {
         ("content", file, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
     ];
     for (kind, base, ours, theirs) in table {
-        let orchard = clash(base, ours, theirs);
-        orchard.merge(&["T2"]).exits(2);
-        let ticket = ticket(&orchard);
+        let repo = clash(base, ours, theirs);
+        repo.merge(&["T2"]).exits(2);
+        let ticket = ticket(&repo);
         let kinds: Vec<&str> =
             ticket["conflicts"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
@@ -76,84 +76,84 @@ fn every_kind_of_conflict_has_its_name() {
 
 #[test]
 fn a_submodule_that_both_moved_is_a_conflict() {
-    let orchard = Orchard::bare_orchard();
-    let link = |orchard: &Orchard, id: &str| {
-        orchard.git(["update-index", "--add", "--cacheinfo", &format!("160000,{id},sub")]).succeeds();
+    let repo = QueueRepo::empty_queue_repo();
+    let link = |repo: &QueueRepo, id: &str| {
+        repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{id},sub")]).succeeds();
     };
-    link(&orchard, &"1".repeat(40));
-    let tree = orchard.git(["write-tree"]).answer();
-    let head = orchard.git(["rev-parse", "HEAD"]).answer();
-    let base = orchard.commit_object(&tree, &[head], "sub\n");
-    orchard.git(["reset", "-q", "--soft", &base]).succeeds();
-    fs::create_dir(orchard.path("sub")).unwrap();
+    link(&repo, &"1".repeat(40));
+    let tree = repo.git(["write-tree"]).answer();
+    let head = repo.git(["rev-parse", "HEAD"]).answer();
+    let base = repo.commit_object(&tree, &[head], "sub\n");
+    repo.git(["reset", "-q", "--soft", &base]).succeeds();
+    fs::create_dir(repo.path("sub")).unwrap();
     let start = arborist_testkit::TaskCommit::run_start("main", "s1", &base).to_string();
-    let start = orchard.commit_object(&tree, &[base], start);
-    orchard.git(["reset", "-q", "--soft", &start]).succeeds();
+    let start = repo.commit_object(&tree, &[base], start);
+    repo.git(["reset", "-q", "--soft", &start]).succeeds();
     for (task, digit) in [("T1", "2"), ("T2", "3")] {
-        link(&orchard, &digit.repeat(40));
-        let tree = orchard.git(["write-tree"]).answer();
+        link(&repo, &digit.repeat(40));
+        let tree = repo.git(["write-tree"]).answer();
         let done = arborist_testkit::TaskCommit::new(task, "complete").trailer("Session", "s1");
         let mut commit = start.clone();
         for step in done.steps_before().iter().chain([&done]) {
-            commit = orchard.commit_object(&tree, &[commit], step.to_string());
+            commit = repo.commit_object(&tree, &[commit], step.to_string());
         }
-        orchard.git(["branch", &format!("arborist/task/main/{task}"), &commit]).succeeds();
+        repo.git(["branch", &format!("arborist/task/main/{task}"), &commit]).succeeds();
     }
-    orchard.git(["read-tree", "HEAD"]).succeeds();
-    orchard.elsewhere();
-    orchard.merge(&["T1", "T2"]).exits(2).shows();
+    repo.git(["read-tree", "HEAD"]).succeeds();
+    repo.elsewhere();
+    repo.merge(&["T1", "T2"]).exits(2).shows();
 }
 
 #[test]
 fn one_conflict_does_not_hold_up_the_queue() {
-    let orchard = content();
-    orchard.branch_off("T3", "complete");
-    orchard.merge(&["add", "T2", "T3"]).succeeds();
-    orchard.merge(&["run"]).exits(2).shows();
-    assert!(orchard.git(["rev-parse", "-q", "--verify", "arborist/task/main/T2"]).code() == 0);
+    let repo = content();
+    repo.branch_off("T3", "complete");
+    repo.merge(&["add", "T2", "T3"]).succeeds();
+    repo.merge(&["run"]).exits(2).shows();
+    assert!(repo.git(["rev-parse", "-q", "--verify", "arborist/task/main/T2"]).code() == 0);
 }
 
 #[test]
 fn all_land_or_none_if_that_is_wanted() {
-    let orchard = content();
-    orchard.branch_off("T3", "complete");
-    orchard.branch_off("T4", "complete");
-    let main = orchard.git(["rev-parse", "main"]).answer();
-    orchard.merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"]).exits(1).shows();
-    orchard.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).shows();
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    orchard.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().shows();
+    let repo = content();
+    repo.branch_off("T3", "complete");
+    repo.branch_off("T4", "complete");
+    let main = repo.git(["rev-parse", "main"]).answer();
+    repo.merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"]).exits(1).shows();
+    repo.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).shows();
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
+    repo.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().shows();
 
-    orchard.branch_off("T5", "complete");
-    orchard.branch_off("T6", "complete");
-    orchard.git(["config", "arborist.merge.gates.check.command", "! test -e T6.txt"]).succeeds();
-    orchard.merge(&["T5", "T6", "--policy", "all-or-nothing"]).exits(1).shows();
-    orchard.merge(&["T5", "T6"]).exits(1).shows();
+    repo.branch_off("T5", "complete");
+    repo.branch_off("T6", "complete");
+    repo.git(["config", "arborist.merge.gates.check.command", "! test -e T6.txt"]).succeeds();
+    repo.merge(&["T5", "T6", "--policy", "all-or-nothing"]).exits(1).shows();
+    repo.merge(&["T5", "T6"]).exits(1).shows();
 }
 
 #[test]
 fn of_several_the_first_that_can_land_are_chosen() {
-    let orchard = content();
+    let repo = content();
     for task in ["T3", "T4", "T5"] {
-        orchard.branch_off(task, "complete");
+        repo.branch_off(task, "complete");
     }
-    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2", "T3", "T4", "--policy", "first"]).exits(2).shows();
-    orchard.merge(&["log"]).succeeds().shows();
-    orchard.merge(&["T3", "T5", "--policy", "1"]).succeeds().shows();
-    orchard.merge(&["T5", "--policy", "most"]).exits(129).shows();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2", "T3", "T4", "--policy", "first"]).exits(2).shows();
+    repo.merge(&["log"]).succeeds().shows();
+    repo.merge(&["T3", "T5", "--policy", "1"]).succeeds().shows();
+    repo.merge(&["T5", "--policy", "most"]).exits(129).shows();
 }
 
 #[test]
 fn paths_cannot_speak_to_the_terminal() {
     let name = "a\u{1b}[31mb.txt";
-    let orchard = clash(
-        |orchard| orchard.write(name, "one\n"),
-        |orchard| orchard.write(name, "ours\n"),
-        |orchard| orchard.write(name, "theirs\n"),
+    let repo = clash(
+        |repo| repo.write(name, "one\n"),
+        |repo| repo.write(name, "ours\n"),
+        |repo| repo.write(name, "theirs\n"),
     );
-    orchard.merge(&["T2"]).exits(2).never("\u{1b}");
-    orchard.merge(&["status", "T2"]).exits(2).shows().never("\u{1b}");
-    orchard.merge(&["resolve", "T2"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).exits(1).shows().never("\u{1b}");
+    repo.merge(&["T2"]).exits(2).never("\u{1b}");
+    repo.merge(&["status", "T2"]).exits(2).shows().never("\u{1b}");
+    repo.merge(&["resolve", "T2"]).succeeds();
+    repo.merge(&["resolve", "T2"]).exits(1).shows().never("\u{1b}");
 }

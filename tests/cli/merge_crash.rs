@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::orchard::Orchard;
+use crate::queue_repo::QueueRepo;
 use arborist_testkit::Run;
 
 /// When the process dies, seen from the call of git that kills it.
@@ -54,10 +54,10 @@ esac
 exec REAL_GIT "$@"
 "#;
 
-fn deadly(orchard: &Orchard, at: usize, when: When) -> Run {
-    let count = orchard.root().join("count");
+fn deadly(repo: &QueueRepo, at: usize, when: When) -> Run {
+    let count = repo.root().join("count");
     let _ = fs::remove_file(&count);
-    let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+    let mut command = repo.command("git-arborist-merge", &repo.path(""));
     command
         .env("DEADLY_COUNT", count)
         .env("DEADLY_AT", at.to_string())
@@ -67,72 +67,72 @@ fn deadly(orchard: &Orchard, at: usize, when: When) -> Run {
 }
 
 /// Everything as it was before the first landing.
-fn begin_anew(orchard: &Orchard, start: &str) {
-    let refs = orchard.git(["for-each-ref", "--format=delete %(refname)", "refs/arborist"]).answer();
+fn begin_anew(repo: &QueueRepo, start: &str) {
+    let refs = repo.git(["for-each-ref", "--format=delete %(refname)", "refs/arborist"]).answer();
     let refs: String = refs.lines().map(|line| format!("{line}\n")).collect();
-    let mut update = orchard.command("git", &orchard.path(""));
+    let mut update = repo.command("git", &repo.path(""));
     Run::of(update.args(["update-ref", "--stdin"]), refs.as_bytes()).succeeds();
-    if orchard.git(["symbolic-ref", "--short", "HEAD"]).answer() == "main" {
-        orchard.git(["stash", "-q", "-u"]).succeeds();
-        orchard.git(["reset", "-q", "--hard", start]).succeeds();
-        orchard.git(["stash", "pop", "-q", "--index"]).succeeds();
+    if repo.git(["symbolic-ref", "--short", "HEAD"]).answer() == "main" {
+        repo.git(["stash", "-q", "-u"]).succeeds();
+        repo.git(["reset", "-q", "--hard", start]).succeeds();
+        repo.git(["stash", "pop", "-q", "--index"]).succeeds();
     } else {
-        orchard.git(["update-ref", "refs/heads/main", start]).succeeds();
+        repo.git(["update-ref", "refs/heads/main", start]).succeeds();
     }
-    orchard.merge(&["add", "T1", "T2", "T3"]).succeeds();
-    let _ = fs::remove_file(orchard.root().join("tested"));
+    repo.merge(&["add", "T1", "T2", "T3"]).succeeds();
+    let _ = fs::remove_file(repo.root().join("tested"));
 }
 
-fn tested(orchard: &Orchard) -> String {
-    fs::read_to_string(orchard.root().join("tested")).unwrap_or_default()
+fn tested(repo: &QueueRepo) -> String {
+    fs::read_to_string(repo.root().join("tested")).unwrap_or_default()
 }
 
 /// Kills it at every call, one after the other, until it survives.
-fn kill_at_each_step(orchard: &Orchard, when: When) {
-    let tested_by = format!("git rev-parse HEAD >> '{}/tested'", orchard.root().display());
-    orchard.git(["config", "arborist.merge.gates.check.command", &tested_by]).succeeds();
+fn kill_at_each_step(repo: &QueueRepo, when: When) {
+    let tested_by = format!("git rev-parse HEAD >> '{}/tested'", repo.root().display());
+    repo.git(["config", "arborist.merge.gates.check.command", &tested_by]).succeeds();
     let git = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|dir| dir.join("git"))
         .find(|git| git.is_file())
         .unwrap();
-    let start = orchard.git(["rev-parse", "main"]).answer();
-    let dirt = || orchard.git(["status", "--porcelain"]).answer();
-    let before = (dirt(), orchard.read("kept.txt"));
+    let start = repo.git(["rev-parse", "main"]).answer();
+    let dirt = || repo.git(["status", "--porcelain"]).answer();
+    let before = (dirt(), repo.read("kept.txt"));
     for at in 1.. {
-        begin_anew(orchard, &start);
-        orchard.plant("git", &DEADLY.replace("REAL_GIT", git.to_str().unwrap()));
-        let run = deadly(orchard, at, when);
-        fs::remove_file(orchard.bin().join("git")).unwrap();
-        let main = orchard.git(["rev-parse", "main"]).answer();
-        assert!(main == start || tested(orchard).contains(&main), "{at}: at a commit that was not tested");
+        begin_anew(repo, &start);
+        repo.plant("git", &DEADLY.replace("REAL_GIT", git.to_str().unwrap()));
+        let run = deadly(repo, at, when);
+        fs::remove_file(repo.bin().join("git")).unwrap();
+        let main = repo.git(["rev-parse", "main"]).answer();
+        assert!(main == start || tested(repo).contains(&main), "{at}: at a commit that was not tested");
         if run.code() == 0 {
             assert!(at > 20, "it ended too soon to have been killed: {}", run.report());
             return;
         }
-        orchard.merge(&["run"]).succeeds();
-        assert_eq!(orchard.subjects("main").len(), 3, "{at}: {:?}", orchard.subjects("main"));
-        let main = orchard.git(["rev-parse", "main"]).answer();
-        assert!(tested(orchard).contains(&main), "{at}");
-        orchard.merge(&["list"]).succeeds().silent();
-        let log = orchard.merge(&["log"]).answer();
+        repo.merge(&["run"]).succeeds();
+        assert_eq!(repo.subjects("main").len(), 3, "{at}: {:?}", repo.subjects("main"));
+        let main = repo.git(["rev-parse", "main"]).answer();
+        assert!(tested(repo).contains(&main), "{at}");
+        repo.merge(&["list"]).succeeds().silent();
+        let log = repo.merge(&["log"]).answer();
         assert_eq!(log.matches("landed").count(), 3, "{at}: {log}");
-        assert_eq!((dirt(), orchard.read("kept.txt")), before, "{at}: the checkout is as it was");
+        assert_eq!((dirt(), repo.read("kept.txt")), before, "{at}: the checkout is as it was");
     }
 }
 
 #[test]
 fn killed_before_each_call_while_the_target_is_checked_out_and_dirty() {
-    let orchard = Orchard::grown(&["T1", "T2", "T3"]);
-    orchard.write("kept.txt", "changed");
-    orchard.write("mine.txt", "mine");
-    orchard.write("staged.txt", "staged");
-    orchard.git(["add", "staged.txt"]).succeeds();
-    kill_at_each_step(&orchard, When::Before);
+    let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
+    repo.write("kept.txt", "changed");
+    repo.write("mine.txt", "mine");
+    repo.write("staged.txt", "staged");
+    repo.git(["add", "staged.txt"]).succeeds();
+    kill_at_each_step(&repo, When::Before);
 }
 
 #[test]
 fn killed_after_each_call_while_the_target_is_checked_out_nowhere() {
-    let orchard = Orchard::grown(&["T1", "T2", "T3"]);
-    orchard.elsewhere();
-    kill_at_each_step(&orchard, When::After);
+    let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
+    repo.elsewhere();
+    kill_at_each_step(&repo, When::After);
 }

@@ -8,17 +8,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-use crate::orchard::{Orchard, clash, content};
+use crate::queue_repo::{QueueRepo, clash, content};
 
 #[test]
 fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
-    let orchard = content();
-    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("an agent resolves the conflict of T2, try 1");
-    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
-    let prompt = orchard.prompt(0);
+    let repo = content();
+    repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("an agent resolves the conflict of T2, try 1");
+    assert_eq!(repo.show("main", "a.txt"), "ours\ntheirs");
+    let prompt = repo.prompt(0);
     for part in [
         "Resolve the merge conflict of task T2: T2 does it",
         "Task T1",
@@ -29,151 +29,142 @@ fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
     ] {
         assert!(prompt.contains(part), "{part} in {prompt}");
     }
-    let parents = orchard.git(["rev-parse", "main^2"]).answer();
-    assert_eq!(
-        parents,
-        orchard.git(["rev-parse", "arborist/task/main/T2"]).answer(),
-        "one merge for the task"
-    );
-    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
-    assert_eq!(orchard.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
+    let parents = repo.git(["rev-parse", "main^2"]).answer();
+    assert_eq!(parents, repo.git(["rev-parse", "arborist/task/main/T2"]).answer(), "one merge for the task");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
 }
 
 #[test]
 fn who_resolved_it_is_told_wherever_the_landing_is() {
-    let orchard = content();
-    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    let repo = content();
+    repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
     let whose = "its conflict was resolved by the agent robot";
-    orchard.merge(&["T2"]).succeeds().err(whose);
-    let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
+    repo.merge(&["T2"]).succeeds().err(whose);
+    let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
     assert!(trailers.contains("Arborist-Runtime: "), "{trailers}");
-    orchard.arborist(["trailers", "check", "main"]).succeeds();
-    orchard.merge(&["log"]).succeeds().out(whose);
-    orchard.merge(&["status", "T2"]).succeeds().out(whose);
+    repo.arborist(["trailers", "check", "main"]).succeeds();
+    repo.merge(&["log"]).succeeds().out(whose);
+    repo.merge(&["status", "T2"]).succeeds().out(whose);
 
-    let orchard = content();
-    orchard.write("a.txt", "mine\n");
-    orchard.agent("echo both > a.txt");
-    orchard.merge(&["T2"]).exits(2).out("1 parked (T2)").err(whose);
-    orchard.merge(&["list"]).succeeds().out(whose);
-    let queue = orchard.merge(&["list", "--json"]).answer();
+    let repo = content();
+    repo.write("a.txt", "mine\n");
+    repo.agent("echo both > a.txt");
+    repo.merge(&["T2"]).exits(2).out("1 parked (T2)").err(whose);
+    repo.merge(&["list"]).succeeds().out(whose);
+    let queue = repo.merge(&["list", "--json"]).answer();
     assert!(queue.contains("\"resolved_by\": \"agent robot\""), "{queue}");
 }
 
 #[test]
 fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
-    let orchard = content();
-    orchard
-        .git(["config", "arborist.merge.gates.check.command", "grep -q both a.txt || grep -q ours$ a.txt"])
+    let repo = content();
+    repo.git(["config", "arborist.merge.gates.check.command", "grep -q both a.txt || grep -q ours$ a.txt"])
         .succeeds();
-    orchard.agent("if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo neither > a.txt; fi");
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
-    assert_eq!(orchard.show("main", "a.txt"), "both");
+    repo.agent("if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo neither > a.txt; fi");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(repo.show("main", "a.txt"), "both");
     assert!(
-        orchard.prompt(2).contains("Earlier tries failed:\n- the gate 'check' is red"),
+        repo.prompt(2).contains("Earlier tries failed:\n- the gate 'check' is red"),
         "{}",
-        orchard.prompt(2)
+        repo.prompt(2)
     );
 }
 
 #[test]
 fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
-    let orchard = content();
-    orchard.agent("echo more >> a.txt");
-    orchard
-        .merge(&["T2"])
+    let repo = content();
+    repo.agent("echo more >> a.txt");
+    repo.merge(&["T2"])
         .exits(2)
         .out("1 escalated (T2)")
         .err("try 2")
         .err("resolve it:    git arborist merge resolve T2");
-    assert_eq!(orchard.calls(), 2);
-    orchard.merge(&["status", "T2"]).exits(2).out("try 2: marks of conflict are left in a.txt");
-    orchard.merge(&["run"]).exits(2);
-    assert_eq!(orchard.calls(), 2, "it is escalated once, and tries are counted in git");
-    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
-    orchard.merge(&["retry", "T2"]).succeeds();
-    orchard.merge(&["run"]).exits(2);
-    assert_eq!(orchard.calls(), 3);
+    assert_eq!(repo.calls(), 2);
+    repo.merge(&["status", "T2"]).exits(2).out("try 2: marks of conflict are left in a.txt");
+    repo.merge(&["run"]).exits(2);
+    assert_eq!(repo.calls(), 2, "it is escalated once, and tries are counted in git");
+    repo.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    repo.merge(&["retry", "T2"]).succeeds();
+    repo.merge(&["run"]).exits(2);
+    assert_eq!(repo.calls(), 3);
 }
 
 #[test]
 fn an_agent_that_does_nothing_or_fails_has_resolved_nothing() {
     for (script, why) in [("true", "nothing was changed"), ("exit 3", "robot failed")] {
-        let orchard = content();
-        orchard.agent(script);
-        orchard.merge(&["T2"]).exits(2);
-        orchard.merge(&["status", "T2"]).exits(2).out(why);
+        let repo = content();
+        repo.agent(script);
+        repo.merge(&["T2"]).exits(2);
+        repo.merge(&["status", "T2"]).exits(2).out(why);
     }
 }
 
 #[test]
 fn a_task_can_be_done_anew_instead() {
-    let orchard = content();
-    orchard.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
-    let tip = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
-    orchard.merge(&["T2"]).exits(1).out("1 withdrawn (T2)").err("is to be done anew on top of it");
-    let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+    let repo = content();
+    repo.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
+    let tip = repo.git(["rev-parse", "arborist/task/main/T2"]).answer();
+    repo.merge(&["T2"]).exits(1).out("1 withdrawn (T2)").err("is to be done anew on top of it");
+    let saved = repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
     assert_eq!(saved, tip);
-    assert_eq!(orchard.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
-    orchard.merge(&["list"]).succeeds().silent();
-    orchard.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
-    orchard.merge(&["run"]).exits(128).err("must be resolve or reimplement");
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
+    repo.merge(&["list"]).succeeds().silent();
+    repo.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
+    repo.merge(&["run"]).exits(128).err("must be resolve or reimplement");
 }
 
 #[test]
 fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
     let odd = OsStr::from_bytes(b"odd\xff.txt");
-    let write = |orchard: &Orchard, text: &str| {
-        orchard.write("a.txt", text);
-        fs::write(orchard.path("").join(odd), text).unwrap();
+    let write = |repo: &QueueRepo, text: &str| {
+        repo.write("a.txt", text);
+        fs::write(repo.path("").join(odd), text).unwrap();
     };
-    let orchard = clash(
-        |orchard| {
-            orchard.write(".gitattributes", "a.txt conflict-marker-size=32\n");
-            write(orchard, "one\n");
+    let repo = clash(
+        |repo| {
+            repo.write(".gitattributes", "a.txt conflict-marker-size=32\n");
+            write(repo, "one\n");
         },
-        |orchard| write(orchard, "ours\n"),
-        |orchard| write(orchard, "theirs\n"),
+        |repo| write(repo, "ours\n"),
+        |repo| write(repo, "theirs\n"),
     );
-    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    repo.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
     for (script, left) in
         [("echo more >> a.txt; echo both > odd*", "a.txt"), ("echo both > a.txt; echo x >> odd*", "odd")]
     {
-        orchard.agent(script);
-        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-        orchard
-            .merge(&["status", "T2"])
-            .exits(2)
-            .out(&format!("try 1: marks of conflict are left in {left}"));
-        orchard.merge(&["drop", "T2"]).succeeds();
+        repo.agent(script);
+        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["status", "T2"]).exits(2).out(&format!("try 1: marks of conflict are left in {left}"));
+        repo.merge(&["drop", "T2"]).succeeds();
     }
-    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2"]).exits(2);
-    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
-    orchard.git_in(&place, ["add", "-A"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt, odd");
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
+    repo.git_in(&place, ["add", "-A"]).succeeds();
+    repo.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt, odd");
 }
 
 #[test]
 fn an_agent_has_to_do_something_about_every_conflict() {
-    let orchard = clash(
-        |orchard| {
-            orchard.write("a.txt", "one\n");
-            orchard.write("b.bin", b"\0base");
+    let repo = clash(
+        |repo| {
+            repo.write("a.txt", "one\n");
+            repo.write("b.bin", b"\0base");
         },
-        |orchard| {
-            orchard.write("a.txt", "ours\n");
-            orchard.write("b.bin", b"\0ours");
+        |repo| {
+            repo.write("a.txt", "ours\n");
+            repo.write("b.bin", b"\0ours");
         },
-        |orchard| {
-            orchard.write("a.txt", "theirs\n");
-            orchard.write("b.bin", b"\0theirs");
+        |repo| {
+            repo.write("a.txt", "theirs\n");
+            repo.write("b.bin", b"\0theirs");
         },
     );
-    orchard.agent("echo both > a.txt");
-    orchard.merge(&["T2"]).exits(2);
-    orchard.merge(&["status", "T2"]).exits(2).out("try 1: nothing was done about b.bin");
+    repo.agent("echo both > a.txt");
+    repo.merge(&["T2"]).exits(2);
+    repo.merge(&["status", "T2"]).exits(2).out("try 1: nothing was done about b.bin");
 }
 
 #[test]
@@ -196,88 +187,88 @@ fn an_agent_that_resolves_leaves_the_repository_alone() {
         ),
     ];
     for (trespass, said) in table {
-        let orchard = content();
-        orchard.git(["branch", "spare"]).succeeds();
-        orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
-        orchard.agent(&format!("{trespass}; echo both > a.txt"));
+        let repo = content();
+        repo.git(["branch", "spare"]).succeeds();
+        repo.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+        repo.agent(&format!("{trespass}; echo both > a.txt"));
         let state = || {
-            let refs = orchard.git(["for-each-ref", "refs/heads", "refs/arborist/landing"]).answer();
-            (refs, orchard.git(["config", "--local", "--list"]).answer())
+            let refs = repo.git(["for-each-ref", "refs/heads", "refs/arborist/landing"]).answer();
+            (refs, repo.git(["config", "--local", "--list"]).answer())
         };
         let before = state();
-        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-        orchard.merge(&["status", "T2"]).exits(2).out(said);
+        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["status", "T2"]).exits(2).out(said);
         assert_eq!(state(), before, "{trespass}");
-        assert!(!orchard.path(".git/hooks/post-merge").exists());
+        assert!(!repo.path(".git/hooks/post-merge").exists());
     }
 }
 
 #[test]
 fn commits_of_a_resolving_agent_are_folded_and_saved() {
-    let orchard = content();
-    orchard.agent("echo both > a.txt; git commit -qam mine");
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)");
-    assert_eq!(orchard.show("main", "a.txt"), "both");
-    let saved = orchard.git(["for-each-ref", "--format=%(subject)", "refs/arborist/saved/main/T2"]).answer();
+    let repo = content();
+    repo.agent("echo both > a.txt; git commit -qam mine");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)");
+    assert_eq!(repo.show("main", "a.txt"), "both");
+    let saved = repo.git(["for-each-ref", "--format=%(subject)", "refs/arborist/saved/main/T2"]).answer();
     assert_eq!(saved, "mine");
-    assert!(!orchard.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+    assert!(!repo.git(["log", "--format=%s", "main"]).answer().contains("mine"));
 }
 
 #[test]
 fn an_agent_sees_the_target_as_it_is_and_knows_whose_conflict_it_is() {
-    let orchard = content();
-    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2"]).exits(2);
-    orchard.git(["branch", "arborist/task/main/T3"]).succeeds();
-    orchard.on_branch("T3", |orchard| {
-        orchard.write("a.txt", "ours, later\n");
-        orchard.finish("T3");
+    let repo = content();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2);
+    repo.git(["branch", "arborist/task/main/T3"]).succeeds();
+    repo.on_branch("T3", |repo| {
+        repo.write("a.txt", "ours, later\n");
+        repo.finish("T3");
     });
-    orchard.merge(&["T3"]).succeeds();
-    orchard.git(["config", "arborist.merge.assist", "true"]).succeeds();
-    orchard.agent("echo \"$ARBORIST_TASK in $(basename \"$ARBORIST_WORKTREE\")\" > a.txt");
-    let stale = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/queue/tickets"]).answer();
-    let body = orchard.git(["log", "-1", "--format=%b", &stale]).answer();
+    repo.merge(&["T3"]).succeeds();
+    repo.git(["config", "arborist.merge.assist", "true"]).succeeds();
+    repo.agent("echo \"$ARBORIST_TASK in $(basename \"$ARBORIST_WORKTREE\")\" > a.txt");
+    let stale = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/queue/tickets"]).answer();
+    let body = repo.git(["log", "-1", "--format=%b", &stale]).answer();
     let waiting = body.replace("\"escalated\":true", "\"escalated\":false");
-    let tree = orchard.git(["rev-parse", &format!("{stale}^{{tree}}")]).answer();
-    let parent = orchard.git(["rev-parse", &stale]).answer();
-    let ticket = orchard.commit_object(&tree, &[parent], format!("queue: T2 is conflict\n\n{waiting}\n"));
-    orchard.git(["update-ref", &stale, &ticket]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
-    assert_eq!(orchard.calls(), 2, "one resolves, one reviews");
-    assert!(orchard.prompt(0).contains("--- a.txt on main ---\nours, later\n"), "{}", orchard.prompt(0));
-    assert_eq!(orchard.show("main", "a.txt"), "T2 in agent-T2");
+    let tree = repo.git(["rev-parse", &format!("{stale}^{{tree}}")]).answer();
+    let parent = repo.git(["rev-parse", &stale]).answer();
+    let ticket = repo.commit_object(&tree, &[parent], format!("queue: T2 is conflict\n\n{waiting}\n"));
+    repo.git(["update-ref", &stale, &ticket]).succeeds();
+    repo.merge(&["run"]).succeeds().out("1 landed (T2)");
+    assert_eq!(repo.calls(), 2, "one resolves, one reviews");
+    assert!(repo.prompt(0).contains("--- a.txt on main ---\nours, later\n"), "{}", repo.prompt(0));
+    assert_eq!(repo.show("main", "a.txt"), "T2 in agent-T2");
 }
 
 #[test]
 fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
-    let orchard = content();
-    orchard.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
-    orchard.agent(
+    let repo = content();
+    repo.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
+    repo.agent(
         "if test -e \"$ROOT/again\"; then echo good > a.txt; else touch \"$ROOT/again\"; echo bad > a.txt; fi",
     );
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
-    assert_eq!(orchard.show("main", "a.txt"), "good");
-    assert!(orchard.prompt(2).contains("- the gate 'test' is red"), "{}", orchard.prompt(2));
-    let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(repo.show("main", "a.txt"), "good");
+    assert!(repo.prompt(2).contains("- the gate 'test' is red"), "{}", repo.prompt(2));
+    let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: test\n"), "{trailers}");
 
-    let orchard = content();
-    orchard.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
-    orchard.agent("echo bad > a.txt");
-    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-    assert_eq!(orchard.show("main", "a.txt"), "ours", "that the target fails it too is no excuse");
+    let repo = content();
+    repo.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
+    repo.agent("echo bad > a.txt");
+    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    assert_eq!(repo.show("main", "a.txt"), "ours", "that the target fails it too is no excuse");
 }
 
 #[test]
 fn a_signal_stops_the_agent_and_uses_up_no_try() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let orchard = content();
-        orchard.agent("test -e \"$ROOT/well\" || { touch \"$ROOT/there\"; sleep 60; }; echo both > a.txt");
-        let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+        let repo = content();
+        repo.agent("test -e \"$ROOT/well\" || { touch \"$ROOT/there\"; sleep 60; }; echo both > a.txt");
+        let mut command = repo.command("git-arborist-merge", &repo.path(""));
         let quiet = command.args(["T2", "--scope", "main"]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = quiet.stderr(Stdio::piped()).spawn().unwrap();
-        while !orchard.root().join("there").exists() {
+        while !repo.root().join("there").exists() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
@@ -285,36 +276,36 @@ fn a_signal_stops_the_agent_and_uses_up_no_try() {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert_eq!(ended.status.code(), Some(code), "{said}");
         assert!(said.contains("error: stopped"), "{said}");
-        let queue = orchard.merge(&["list", "--json"]).answer();
+        let queue = repo.merge(&["list", "--json"]).answer();
         assert!(queue.contains("\"tries\": []"), "{queue}");
-        fs::write(orchard.root().join("well"), "").unwrap();
-        orchard.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
+        fs::write(repo.root().join("well"), "").unwrap();
+        repo.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
     }
 }
 
 #[test]
 fn a_resolution_lands_only_after_its_review() {
-    let orchard = content();
+    let repo = content();
     // The first is rejected, and what the reviewer said is told to the next.
-    Garden::agent(&orchard,
+    TestRepo::agent(&repo,
         "case \"$prompt\" in
   Review*) if grep -q evil a.txt; then echo 'REJECTED: it calls evil'; else echo APPROVED; fi ;;
   *) if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo 'evil()' > a.txt; fi ;;
 esac",
     );
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
-    assert_eq!(orchard.show("main", "a.txt"), "both");
-    let review = orchard.prompt(1);
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(repo.show("main", "a.txt"), "both");
+    let review = repo.prompt(1);
     assert!(
         review.contains("+evil()") && review.contains("-<<<<<<<") && !review.contains("+both"),
         "{review}"
     );
-    assert!(orchard.prompt(2).contains("REJECTED: it calls evil"), "{}", orchard.prompt(2));
+    assert!(repo.prompt(2).contains("REJECTED: it calls evil"), "{}", repo.prompt(2));
 
-    let orchard = content();
-    Garden::agent(&orchard, "echo 'evil()' > a.txt; echo REJECTED: always");
-    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-    assert_eq!(orchard.show("main", "a.txt"), "ours");
+    let repo = content();
+    TestRepo::agent(&repo, "echo 'evil()' > a.txt; echo REJECTED: always");
+    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    assert_eq!(repo.show("main", "a.txt"), "ours");
 }
 
 #[test]
@@ -326,10 +317,10 @@ fn a_resolution_changes_only_files_that_conflict() {
         "chmod +x kept.txt",
         "mkdir d; echo x > d/a.txt",
     ] {
-        let orchard = content();
-        orchard.agent(&format!("echo both > a.txt; {more}"));
-        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-        orchard.merge(&["status", "T2"]).exits(2).out("which does not conflict");
-        assert_eq!(orchard.show("main", "a.txt"), "ours", "{more}");
+        let repo = content();
+        repo.agent(&format!("echo both > a.txt; {more}"));
+        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["status", "T2"]).exits(2).out("which does not conflict");
+        assert_eq!(repo.show("main", "a.txt"), "ours", "{more}");
     }
 }

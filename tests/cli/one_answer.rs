@@ -5,26 +5,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const WORKER: &str = r#"
 case "$prompt" in "Review"*) echo APPROVED ;; *) date +%N > "work-$n.txt"; echo done ;; esac
 "#;
 
-fn document(garden: &Garden, args: &[&str]) -> Value {
+fn document(repo: &TestRepo, args: &[&str]) -> Value {
     let args = ["state", "--json"].iter().chain(args);
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
-fn ready(garden: &Garden) -> Vec<String> {
-    let document = document(garden, &["--ready"]);
+fn ready(repo: &TestRepo) -> Vec<String> {
+    let document = document(repo, &["--ready"]);
     document["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn nothing_is_ready_behind_a_phase_whose_tests_failed_until_they_pass() {
-    let garden = Garden::planned(
+    let repo = TestRepo::planned(
         "task-tree.json",
         r#"{"nodes": {
           "P1": {"id": "P1", "name": "one", "children": ["T1"],
@@ -34,81 +34,81 @@ fn nothing_is_ready_behind_a_phase_whose_tests_failed_until_they_pass() {
           "T3": {"id": "T3", "name": "c"}}, "root_ids": ["P1", "T2", "T3"]}"#,
         WORKER,
     );
-    garden.arborist(["gardener", "--yes"]).exits(1);
-    assert_eq!(ready(&garden), Vec::<String>::new(), "a run would stop at the tests");
-    garden.arborist(["garden", "T2", "--yes"]).exits(1);
-    garden.arborist(["garden", "--yes"]).exits(1);
-    assert!(!garden.git(["log", "--format=%s"]).answer().contains("@T2@"));
-    std::fs::write(garden.root().join("mended"), "").unwrap();
-    garden.arborist(["garden", "T2", "--yes"]).succeeds();
-    assert_eq!(ready(&garden), ["T3"]);
+    repo.arborist(["gardener", "--yes"]).exits(1);
+    assert_eq!(ready(&repo), Vec::<String>::new(), "a run would stop at the tests");
+    repo.arborist(["garden", "T2", "--yes"]).exits(1);
+    repo.arborist(["garden", "--yes"]).exits(1);
+    assert!(!repo.git(["log", "--format=%s"]).answer().contains("@T2@"));
+    std::fs::write(repo.root().join("mended"), "").unwrap();
+    repo.arborist(["garden", "T2", "--yes"]).succeeds();
+    assert_eq!(ready(&repo), ["T3"]);
 }
 
 #[test]
 fn what_is_not_in_the_plan_is_neither_counted_nor_ready() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", WORKER);
-    garden.arborist(["gardener"]).succeeds();
-    garden.task("T999", "implement-fail");
-    assert_eq!(ready(&garden), Vec::<String>::new());
-    garden.arborist(["state"]).succeeds().shows().never("ready to begin");
-    garden.arborist(["gardener"]).succeeds();
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.task("T999", "implement-fail");
+    assert_eq!(ready(&repo), Vec::<String>::new());
+    repo.arborist(["state"]).succeeds().shows().never("ready to begin");
+    repo.arborist(["gardener"]).succeeds();
 }
 
 #[test]
 fn the_bar_and_the_numbers_agree() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [-] T003 three\n", WORKER);
-    garden.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
-    let first = garden.git(["rev-list", "--max-parents=1", "--grep=@@run-start)", "HEAD"]).answer();
-    garden.git(["reset", "-q", "--hard", &first]).succeeds();
-    let shown = garden.arborist(["state"]).succeeds().shows();
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [-] T003 three\n", WORKER);
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
+    let first = repo.git(["rev-list", "--max-parents=1", "--grep=@@run-start)", "HEAD"]).answer();
+    repo.git(["reset", "-q", "--hard", &first]).succeeds();
+    let shown = repo.arborist(["state"]).succeeds().shows();
     shown.shows();
-    let summary = &document(&garden, &[])["summary"];
+    let summary = &document(&repo, &[])["summary"];
     assert_eq!((&summary["complete"], &summary["pending"]), (&1.into(), &1.into()), "{summary}");
 }
 
 #[test]
 fn what_a_reset_took_from_the_branch_is_the_same_for_all_commands() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
-    let base = garden.git(["rev-parse", "HEAD"]).answer();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let calls = garden.calls();
-    let start = garden.git(["rev-list", "--grep=@@run-start)", "HEAD"]).answer();
-    garden.git(["reset", "-q", "--hard", &start]).succeeds();
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let calls = repo.calls();
+    let start = repo.git(["rev-list", "--grep=@@run-start)", "HEAD"]).answer();
+    repo.git(["reset", "-q", "--hard", &start]).succeeds();
     let is_landed = |task: &Value| (task["state"].clone(), task["landed"].clone());
-    for task in document(&garden, &[])["tasks"].as_array().unwrap() {
+    for task in document(&repo, &[])["tasks"].as_array().unwrap() {
         assert_eq!(is_landed(task), ("complete".into(), false.into()), "{task}");
     }
-    garden.arborist(["gardener", "--dry-run"]).exits(2);
-    garden.arborist(["gardener", "--jobs", "1"]).exits(2);
-    garden.arborist(["gardener", "--jobs", "2", "--dry-run"]).succeeds().shows();
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    assert_eq!(garden.calls(), calls, "nothing is done again");
+    repo.arborist(["gardener", "--dry-run"]).exits(2);
+    repo.arborist(["gardener", "--jobs", "1"]).exits(2);
+    repo.arborist(["gardener", "--jobs", "2", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(repo.calls(), calls, "nothing is done again");
 
-    garden.git(["reset", "-q", "--hard", &base]).succeeds();
-    for task in document(&garden, &[])["tasks"].as_array().unwrap() {
+    repo.git(["reset", "-q", "--hard", &base]).succeeds();
+    for task in document(&repo, &[])["tasks"].as_array().unwrap() {
         assert_eq!(task["state"], "pending", "the run is gone: {task}");
     }
-    assert_ne!(garden.arborist(["gardener", "--dry-run"]).succeeds().stdout(), "nothing is left to do\n");
-    garden.arborist(["gardener", "--jobs", "1"]).succeeds();
-    assert_eq!(garden.calls(), calls + 4, "both are done again");
+    assert_ne!(repo.arborist(["gardener", "--dry-run"]).succeeds().stdout(), "nothing is left to do\n");
+    repo.arborist(["gardener", "--jobs", "1"]).succeeds();
+    assert_eq!(repo.calls(), calls + 4, "both are done again");
 }
 
 #[test]
 fn a_worktree_whose_agent_works_is_shown_as_its_task_is() {
-    let garden = Garden::planned(
+    let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 one\n",
         "echo $$ > \"$ROOT/pid.new\"; mv \"$ROOT/pid.new\" \"$ROOT/pid\"; sleep 60\n",
     );
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     let mut child = command.arg("--isolate").stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    while !garden.root().join("pid").exists() {
+    while !repo.root().join("pid").exists() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the agent was not called");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let list = garden.arborist(["worktree", "list", "--json"]).answer();
-    let shown = garden.arborist(["state"]).answer();
+    let list = repo.arborist(["worktree", "list", "--json"]).answer();
+    let shown = repo.arborist(["state"]).answer();
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     child.wait().unwrap();
     assert!(list.contains("\"implementing\"") && !list.contains("\"pending\""), "{list}");

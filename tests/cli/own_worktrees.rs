@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 /// A git that is slow in the midst of removing or making a worktree: half of it is done, then the reviewer who waits is let
 /// go, and the rest follows once that one has been called again, or after a while.
@@ -34,12 +34,12 @@ esac
 
 #[test]
 fn worktrees_that_the_run_makes_again_while_a_reviewer_works_are_no_ones_fault() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.commit("a plan\n");
-    garden.plant("git", SLOW);
-    let root = garden.root().display().to_string();
-    garden.agent(&format!(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
+    repo.plant("git", SLOW);
+    let root = repo.root().display().to_string();
+    repo.agent(&format!(
         "case \"$prompt\" in Review*)
   if [ $ARBORIST_TASK = T002 ]; then
     [ -e '{root}/called' ] && touch '{root}/again'
@@ -56,23 +56,23 @@ fi
 echo done"
     ));
     // Not by way of git, which puts its own folder first on `PATH`.
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     Run::of(command.args(["--jobs", "2", "--test-command", "true"]), b"").succeeds();
-    assert!(garden.root().join("go").exists() && !garden.root().join("again").exists());
-    assert_eq!(garden.calls(), 4, "nobody was called again");
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    assert!(repo.root().join("go").exists() && !repo.root().join("again").exists());
+    assert_eq!(repo.calls(), 4, "nobody was called again");
+    repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
 fn a_worktree_that_an_agent_makes_with_settings_of_its_own_is_never_used() {
     for jobs in ["1", "2"] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
-        garden.write(".gitattributes", "*.dat filter=evil\n");
-        garden.commit("a plan\n");
-        garden.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
-        let root = garden.root().display().to_string();
-        garden.agent(&format!(
+        let repo = TestRepo::new();
+        repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+        repo.write(".gitattributes", "*.dat filter=evil\n");
+        repo.commit("a plan\n");
+        repo.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
+        let root = repo.root().display().to_string();
+        repo.agent(&format!(
             "case \"$prompt\" in Review*) pwd >> '{root}/where'; echo APPROVED; exit ;; esac
 echo $ARBORIST_TASK >> $ARBORIST_TASK.dat
 if [ ! -e '{root}/once' ]; then
@@ -87,31 +87,31 @@ if [ ! -e '{root}/once' ]; then
 fi
 echo done"
         ));
-        garden.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
-        assert!(!garden.root().join("ran").exists(), "--jobs {jobs}");
-        let subjects = garden.git(["log", "--format=%s", "--all"]).answer();
+        repo.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
+        assert!(!repo.root().join("ran").exists(), "--jobs {jobs}");
+        let subjects = repo.git(["log", "--format=%s", "--all"]).answer();
         assert!(subjects.contains("@T001@implement-fail"), "{subjects}");
-        let whereabouts = fs::read_to_string(garden.root().join("where")).unwrap();
+        let whereabouts = fs::read_to_string(repo.root().join("where")).unwrap();
         assert!(!whereabouts.contains("/review-1"), "{whereabouts}");
         // The next run finds nothing of it either.
-        garden.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
-        assert!(!garden.root().join("ran").exists(), "--jobs {jobs}, again");
+        repo.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
+        assert!(!repo.root().join("ran").exists(), "--jobs {jobs}, again");
     }
 }
 
 #[test]
 fn a_worktree_that_a_user_makes_meanwhile_stays_and_is_nobodys_fault() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 one\n");
-    garden.commit("a plan\n");
-    let root = garden.root().display().to_string();
-    garden.agent(&format!(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    let root = repo.root().display().to_string();
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo $ARBORIST_TASK > $ARBORIST_TASK.txt
 git worktree add -q -b mine '{root}/mine' >&2
 echo done"
     ));
-    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
-    assert_eq!(garden.calls(), 2);
-    garden.git_in(&garden.root().join("mine"), ["status"]).succeeds();
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(repo.calls(), 2);
+    repo.git_in(&repo.root().join("mine"), ["status"]).succeeds();
 }

@@ -1,9 +1,9 @@
 //! A run owns its task branches, its records and its marks: what any child process does to them is undone before anything is
 //! read from it, kept beside, and charged to whoever was at work.
 
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 
-use crate::orchard::Orchard;
+use crate::queue_repo::QueueRepo;
 
 /// The second task waits for the first.
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n";
@@ -23,13 +23,13 @@ step review-approved 'review approved for "do b"' 'Arborist-Step: review\nArbori
 step complete 'complete "do b"' 'Arborist-Step: complete\nArborist-Result: pass\nArborist-Report: record'
 "#;
 
-/// A garden with a script that does `deed` once, and agents that call it where `who` says.
-fn garden(who: &str, deed: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    let script = garden.root().join("deed.sh");
-    let once = garden.root().join("once");
+/// A repository with a script that does `deed` once, and agents that call it where `who` says.
+fn repo(who: &str, deed: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", PLAN);
+    repo.commit("a plan\n");
+    let script = repo.root().join("deed.sh");
+    let once = repo.root().join("once");
     let text = format!("[ -e '{0}' ] && exit 0\ntouch '{0}'\n{FORGE}\n{deed}\nexit 0\n", once.display());
     std::fs::write(&script, text).unwrap();
     let call = format!("sh '{}' >&2", script.display());
@@ -38,7 +38,7 @@ fn garden(who: &str, deed: &str) -> Garden {
         "reviewer" => (":", call.as_str()),
         _ => (":", ":"),
     };
-    garden.agent(&format!(
+    repo.agent(&format!(
         "case \"$prompt\" in Review*) {reviewer}; echo APPROVED; exit ;; esac
 echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
 {agent}
@@ -46,40 +46,40 @@ echo done"
     ));
     match who {
         // Only once a task is worked on: a baseline that did it would stop the run before.
-        "test" => set(&garden, "test-command", &format!("[ -z \"$ARBORIST_TASK\" ] || {call}")),
-        "baseline" => set(&garden, "test-command", &call),
-        "gate" => set(&garden, "merge.gates.check.command", &call),
-        "set-up" => set(&garden, "worktree.setup", &call),
+        "test" => set(&repo, "test-command", &format!("[ -z \"$ARBORIST_TASK\" ] || {call}")),
+        "baseline" => set(&repo, "test-command", &call),
+        "gate" => set(&repo, "merge.gates.check.command", &call),
+        "set-up" => set(&repo, "worktree.setup", &call),
         _ => {}
     }
-    garden
+    repo
 }
 
-fn set(garden: &Garden, key: &str, value: &str) {
-    garden.git(["config", &format!("arborist.{key}"), value]).succeeds();
+fn set(repo: &TestRepo, key: &str, value: &str) {
+    repo.git(["config", &format!("arborist.{key}"), value]).succeeds();
 }
 
-fn refs(garden: &Garden, below: &str) -> Vec<String> {
-    let listed = garden.git(["for-each-ref", "--format=%(refname)", below]).answer();
+fn refs(repo: &TestRepo, below: &str) -> Vec<String> {
+    let listed = repo.git(["for-each-ref", "--format=%(refname)", below]).answer();
     listed.lines().map(str::to_owned).collect()
 }
 
-fn tree_of_main(garden: &Garden) -> String {
-    garden.git(["ls-tree", "--name-only", "main"]).answer()
+fn tree_of_main(repo: &TestRepo) -> String {
+    repo.git(["ls-tree", "--name-only", "main"]).answer()
 }
 
-fn count(garden: &Garden, status: &str) -> usize {
-    garden.git(["log", "--format=%s", "main"]).answer().matches(status).count()
+fn count(repo: &TestRepo, status: &str) -> usize {
+    repo.git(["log", "--format=%s", "main"]).answer().matches(status).count()
 }
 
 /// The whole plan was done by agents, the forged commits are kept, and nothing of them landed.
-fn is_sound(garden: &Garden, words: &str) {
-    let tree = tree_of_main(garden);
+fn is_sound(repo: &TestRepo, words: &str) {
+    let tree = tree_of_main(repo);
     assert!(!tree.contains("evil.txt"), "{words}: {tree}");
     assert!(tree.contains("T001.txt") && tree.contains("T002.txt"), "{words}: {tree}");
-    let saved = refs(garden, "refs/arborist/saved");
+    let saved = refs(repo, "refs/arborist/saved");
     assert!(!saved.is_empty(), "{words}: what was forged is kept");
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
 const OTHER_TASK: &str = "git update-ref refs/heads/arborist/task/main/T002 \"$p\"";
@@ -87,35 +87,35 @@ const OTHER_TASK: &str = "git update-ref refs/heads/arborist/task/main/T002 \"$p
 #[test]
 fn a_task_that_a_child_process_forged_on_its_branch_does_not_land() {
     for who in ["agent", "reviewer", "test", "gate"] {
-        let garden = garden(who, OTHER_TASK);
-        garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
-        is_sound(&garden, who);
+        let repo = repo(who, OTHER_TASK);
+        repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+        is_sound(&repo, who);
         let failed = match who {
             "agent" => "@T001@implement-fail)",
             "test" => "@T001@test-fail)",
             _ => continue,
         };
-        assert_eq!(count(&garden, failed), 1, "{who}");
+        assert_eq!(count(&repo, failed), 1, "{who}");
     }
 }
 
 #[test]
 fn a_task_that_a_set_up_command_forged_does_not_land() {
-    let garden = garden("set-up", OTHER_TASK);
+    let repo = repo("set-up", OTHER_TASK);
     // Whoever prepares a lane and moves refs has not prepared it.
-    assert_ne!(garden.arborist(["gardener", "--isolate"]).code(), 0);
-    assert!(refs(&garden, "refs/heads/arborist/task/main/T002").is_empty());
-    garden.arborist(["gardener", "--isolate"]).succeeds();
-    is_sound(&garden, "set-up");
+    assert_ne!(repo.arborist(["gardener", "--isolate"]).code(), 0);
+    assert!(refs(&repo, "refs/heads/arborist/task/main/T002").is_empty());
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    is_sound(&repo, "set-up");
 }
 
 #[test]
 fn a_task_that_was_forged_while_a_run_works_in_place_is_done_by_the_run() {
     for who in ["agent", "reviewer", "test"] {
-        let garden = garden(who, OTHER_TASK);
-        garden.arborist(["gardener"]).succeeds().out("2 completed");
-        assert!(refs(&garden, "refs/heads/arborist/task").is_empty(), "{who}");
-        is_sound(&garden, who);
+        let repo = repo(who, OTHER_TASK);
+        repo.arborist(["gardener"]).succeeds().out("2 completed");
+        assert!(refs(&repo, "refs/heads/arborist/task").is_empty(), "{who}");
+        is_sound(&repo, who);
     }
 }
 
@@ -127,23 +127,22 @@ fn tests_that_move_the_branch_of_a_run_have_failed_and_moved_nothing() {
         ("git branch -q other; git symbolic-ref refs/heads/main refs/heads/other", false),
         ("git update-ref -d refs/heads/main", false),
     ] {
-        let garden = garden("test", deed);
-        garden.arborist(["gardener"]).succeeds().out("2 completed");
-        assert_eq!(count(&garden, "@T001@test-fail)"), 1, "{deed}");
-        assert_ne!(garden.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 0, "{deed}");
-        assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed}");
-        assert_eq!(!refs(&garden, "refs/arborist/saved").is_empty(), is_kept, "{deed}");
+        let repo = repo("test", deed);
+        repo.arborist(["gardener"]).succeeds().out("2 completed");
+        assert_eq!(count(&repo, "@T001@test-fail)"), 1, "{deed}");
+        assert_ne!(repo.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 0, "{deed}");
+        assert!(!tree_of_main(&repo).contains("evil.txt"), "{deed}");
+        assert_eq!(!refs(&repo, "refs/arborist/saved").is_empty(), is_kept, "{deed}");
     }
 }
 
 /// What refs of the run and of its queue hold, and what is checked out.
-fn owned(garden: &Garden) -> String {
-    let refs =
-        garden.git(["for-each-ref", "refs/heads/arborist", "refs/heads/main", "refs/arborist"]).answer();
+fn owned(repo: &TestRepo) -> String {
+    let refs = repo.git(["for-each-ref", "refs/heads/arborist", "refs/heads/main", "refs/arborist"]).answer();
     let kept = |line: &&str| !line.contains("refs/arborist/saved/") && !line.contains("refs/arborist/gates/");
     let refs: Vec<&str> = refs.lines().filter(kept).collect();
-    let head = garden.git(["symbolic-ref", "HEAD"]).answer();
-    let config = std::fs::read_to_string(garden.path(".git/config")).unwrap();
+    let head = repo.git(["symbolic-ref", "HEAD"]).answer();
+    let config = std::fs::read_to_string(repo.path(".git/config")).unwrap();
     format!("{}\n{head}\n{config}", refs.join("\n"))
 }
 
@@ -161,49 +160,49 @@ fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_noth
         ("git config core.fsmonitor evil", false),
     ] {
         for args in lanes {
-            let garden = garden("baseline", deed);
-            let before = owned(&garden);
+            let repo = repo("baseline", deed);
+            let before = owned(&repo);
             // Tests that fail are one thing, and this is another.
             let args = [args, &["--allow-red"][..]].concat();
-            let run = garden.arborist(args.iter().copied());
+            let run = repo.arborist(args.iter().copied());
             assert_eq!(run.code(), 1, "{deed} {args:?}: {}", run.report());
-            assert_eq!(garden.calls(), 0, "{deed} {args:?}: nobody is paid");
-            assert_eq!(owned(&garden), before, "{deed} {args:?}");
+            assert_eq!(repo.calls(), 0, "{deed} {args:?}: nobody is paid");
+            assert_eq!(owned(&repo), before, "{deed} {args:?}");
             if is_kept {
-                assert!(!refs(&garden, "refs/arborist/saved").is_empty(), "{deed} {args:?}");
+                assert!(!refs(&repo, "refs/arborist/saved").is_empty(), "{deed} {args:?}");
                 assert!(run.stderr().contains("refs/arborist/saved/"), "{deed} {args:?}: {}", run.report());
             }
-            garden.arborist(args.iter().copied()).succeeds().out("2 completed");
-            assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed} {args:?}");
+            repo.arborist(args.iter().copied()).succeeds().out("2 completed");
+            assert!(!tree_of_main(&repo).contains("evil.txt"), "{deed} {args:?}");
         }
     }
 }
 
 #[test]
 fn a_baseline_in_place_that_switches_to_another_branch_stops_the_run_on_its_own() {
-    let garden = garden("baseline", "git symbolic-ref HEAD refs/heads/other");
-    let before = owned(&garden);
-    garden.arborist(["gardener"]).exits(1);
-    assert_eq!(owned(&garden), before);
+    let repo = repo("baseline", "git symbolic-ref HEAD refs/heads/other");
+    let before = owned(&repo);
+    repo.arborist(["gardener"]).exits(1);
+    assert_eq!(owned(&repo), before);
 }
 
 #[test]
 fn what_the_user_commits_during_a_baseline_beside_the_checkout_stays() {
     let user =
         "c=$(git commit-tree -p main -m 'by the user' 'main^{tree}'); git update-ref refs/heads/main \"$c\"";
-    let garden = garden("baseline", user);
-    garden.arborist(["gardener", "--isolate"]).exits(2);
-    assert_eq!(count(&garden, "by the user"), 1);
-    assert_eq!(garden.calls(), 0);
-    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    let repo = repo("baseline", user);
+    repo.arborist(["gardener", "--isolate"]).exits(2);
+    assert_eq!(count(&repo, "by the user"), 1);
+    assert_eq!(repo.calls(), 0);
+    repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
 }
 
 #[test]
 fn tests_in_a_lane_that_move_their_own_branch_have_failed_and_moved_nothing() {
-    let garden = garden("test", "git update-ref refs/heads/arborist/task/main/T001 \"$p\"");
-    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
-    assert_eq!(count(&garden, "@T001@test-fail)"), 1);
-    is_sound(&garden, "own branch");
+    let repo = repo("test", "git update-ref refs/heads/arborist/task/main/T001 \"$p\"");
+    repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    assert_eq!(count(&repo, "@T001@test-fail)"), 1);
+    is_sound(&repo, "own branch");
 }
 
 #[test]
@@ -218,20 +217,20 @@ fn records_that_a_child_process_moved_are_put_back() {
             format!("git update-ref -d {record}; git update-ref {record}/below main"),
             format!("git update-ref -d {record}; ln -s ../../heads/main .git/{record}"),
         ] {
-            let garden = garden(who, &deed);
-            garden.arborist(["gardener"]).succeeds().out("2 completed");
-            let records = refs(&garden, "refs/arborist/sessions");
+            let repo = repo(who, &deed);
+            repo.arborist(["gardener"]).succeeds().out("2 completed");
+            let records = refs(&repo, "refs/arborist/sessions");
             assert_eq!(records.len(), 1, "{who}: {deed}: {records:?}");
-            assert_ne!(garden.git(["symbolic-ref", "-q", &records[0]]).code(), 0, "{who}: {deed}");
-            let log = garden.git(["log", "--first-parent", "--format=%s", &records[0]]).answer();
+            assert_ne!(repo.git(["symbolic-ref", "-q", &records[0]]).code(), 0, "{who}: {deed}");
+            let log = repo.git(["log", "--first-parent", "--format=%s", &records[0]]).answer();
             assert!(log.contains(": start\n"), "{who}: {deed}: {log}");
-            garden.arborist(["session", "list"]).succeeds();
+            repo.arborist(["session", "list"]).succeeds();
             let failed = match who {
                 "agent" => "@T001@implement-fail)",
                 "test" => "@T001@test-fail)",
                 _ => continue,
             };
-            assert_eq!(count(&garden, failed), 1, "{who}: {deed}");
+            assert_eq!(count(&repo, failed), 1, "{who}: {deed}");
         }
     }
 }
@@ -244,47 +243,47 @@ fn marks_of_unfinished_work_are_the_runs_own() {
         "git update-ref refs/arborist/wip/main/T002/0 \"$p\"",
         "git update-ref -d refs/arborist/wip/main/T001/0; git update-ref refs/arborist/wip/main/T001 \"$p\"",
     ] {
-        let garden = garden("agent", deed);
-        garden.arborist(["gardener"]).succeeds().out("2 completed");
-        assert_eq!(count(&garden, "@T001@implement-fail)"), 1, "{deed}");
-        assert!(refs(&garden, "refs/arborist/wip").is_empty(), "{deed}");
-        assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed}");
+        let repo = repo("agent", deed);
+        repo.arborist(["gardener"]).succeeds().out("2 completed");
+        assert_eq!(count(&repo, "@T001@implement-fail)"), 1, "{deed}");
+        assert!(refs(&repo, "refs/arborist/wip").is_empty(), "{deed}");
+        assert!(!tree_of_main(&repo).contains("evil.txt"), "{deed}");
     }
 }
 
 #[test]
 fn a_branch_that_stands_where_task_branches_must_be_is_put_aside() {
-    let garden = garden(
+    let repo = repo(
         "agent",
         "git update-ref -d refs/heads/arborist/task/main/T001; git update-ref refs/heads/arborist/task \"$p\"",
     );
-    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
-    assert!(!tree_of_main(&garden).contains("evil.txt"));
+    repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    assert!(!tree_of_main(&repo).contains("evil.txt"));
 }
 
 #[test]
 fn what_the_user_commits_to_the_target_meanwhile_is_built_upon_and_listed() {
     let user = "c=$(git commit-tree -p main -m 'by the user' $({ git ls-tree main; printf '100644 blob %s\\tuser.txt\\n' \"$blob\"; } | git mktree)); git update-ref refs/heads/main \"$c\"";
-    let garden = garden("agent", user);
-    garden.git(["checkout", "-q", "-b", "elsewhere"]).succeeds();
-    garden.git(["checkout", "-q", "main"]).succeeds();
-    garden.git(["worktree", "add", "-q", "../beside", "elsewhere"]).succeeds();
+    let repo = repo("agent", user);
+    repo.git(["checkout", "-q", "-b", "elsewhere"]).succeeds();
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    repo.git(["worktree", "add", "-q", "../beside", "elsewhere"]).succeeds();
     // The target is checked out nowhere, so that only its ref moves.
-    let run = garden.arborist(["gardener", "--isolate"]);
+    let run = repo.arborist(["gardener", "--isolate"]);
     assert!(run.stderr().contains("by the user"), "{}", run.report());
-    let tree = tree_of_main(&garden);
+    let tree = tree_of_main(&repo);
     assert!(tree.contains("user.txt"), "{tree}");
-    let log = garden.git(["log", "--format=%s", "main"]).answer();
+    let log = repo.git(["log", "--format=%s", "main"]).answer();
     assert!(log.contains("by the user"), "{log}");
 }
 
 #[test]
 fn a_target_that_lost_commits_stops_the_run() {
-    let garden = garden("agent", "git update-ref refs/heads/main main~1");
-    let before = garden.git(["rev-parse", "main"]).answer();
-    garden.arborist(["gardener", "--isolate"]).exits(2);
+    let repo = repo("agent", "git update-ref refs/heads/main main~1");
+    let before = repo.git(["rev-parse", "main"]).answer();
+    repo.arborist(["gardener", "--isolate"]).exits(2);
     // It is left as it was found: what a person did there on purpose stays done.
-    assert_eq!(garden.git(["rev-parse", "main"]).answer(), before);
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), before);
 }
 
 #[test]
@@ -299,10 +298,10 @@ fn commits_on_the_target_that_claim_to_be_the_runs_own_are_taken_off_and_charged
         // What is committed on top goes with it, and all of it is kept.
         format!("p=$(echo plain | git commit-tree \"$tree\" -p \"$p\"); {target}"),
     ] {
-        let garden = garden("agent", &deed);
-        garden.arborist(["gardener", "--isolate"]).succeeds();
-        is_sound(&garden, &deed);
-        assert_eq!(count(&garden, "@T002@merge"), 1, "{deed}");
+        let repo = repo("agent", &deed);
+        repo.arborist(["gardener", "--isolate"]).succeeds();
+        is_sound(&repo, &deed);
+        assert_eq!(count(&repo, "@T002@merge"), 1, "{deed}");
     }
 }
 
@@ -315,121 +314,123 @@ step test-pass 'tests pass for \"do b\"' 'Arborist-Step: test\\nArborist-Test: p
 step review-approved 'review approved for \"do b\"' 'Arborist-Step: review\\nArborist-Review: approved\\nArborist-Retry: 0'
 step complete 'complete \"do b\"' 'Arborist-Step: complete\\nArborist-Result: pass\\nArborist-Report: record'
 git update-ref refs/heads/main \"$p\"";
-    let garden = garden("agent", &format!("{user}\n{forge}"));
-    garden.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
-    assert!(garden.git(["log", "--format=%s", "main"]).answer().contains("mine"));
-    assert_eq!(count(&garden, "@T002@complete"), 0);
-    garden.arborist(["gardener", "--isolate", "--retry-failed"]).succeeds();
-    is_sound(&garden, "after the next run");
-    assert!(garden.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+    let repo = repo("agent", &format!("{user}\n{forge}"));
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
+    assert!(repo.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+    assert_eq!(count(&repo, "@T002@complete"), 0);
+    repo.arborist(["gardener", "--isolate", "--retry-failed"]).succeeds();
+    is_sound(&repo, "after the next run");
+    assert!(repo.git(["log", "--format=%s", "main"]).answer().contains("mine"));
 }
 
 #[test]
 fn what_is_parked_for_a_target_counts_only_if_it_is_a_landing() {
     for is_merge in [false, true] {
-        let orchard = Orchard::grown(&["T1", "T2"]);
-        let main = orchard.git(["rev-parse", "main"]).answer();
-        let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
-        orchard.write("evil.txt", "evil");
-        orchard.git(["add", "evil.txt"]).succeeds();
-        let tree = orchard.git(["write-tree"]).answer();
-        orchard.git(["rm", "-q", "-f", "evil.txt"]).succeeds();
+        let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
+        let main = queue_repo.git(["rev-parse", "main"]).answer();
+        let source = queue_repo.git(["rev-parse", "arborist/task/main/T2"]).answer();
+        queue_repo.write("evil.txt", "evil");
+        queue_repo.git(["add", "evil.txt"]).succeeds();
+        let tree = queue_repo.git(["write-tree"]).answer();
+        queue_repo.git(["rm", "-q", "-f", "evil.txt"]).succeeds();
         let message = format!(
             "task(main@T2@merge): land \"T2\"\n\nArborist-Step: merge\nArborist-Result: pass\n\
              Arborist-Source: {source}\nArborist-Gate: none\nArborist-Session: s1\n"
         );
         let commit = match is_merge {
-            true => orchard.commit_object(&tree, &[main, source], message),
-            false => orchard.commit_object(&tree, &[main], "evil\n"),
+            true => queue_repo.commit_object(&tree, &[main, source], message),
+            false => queue_repo.commit_object(&tree, &[main], "evil\n"),
         };
-        orchard.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
-        orchard.merge(&["T1"]).succeeds();
-        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        queue_repo.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
+        queue_repo.merge(&["T1"]).succeeds();
+        let files = queue_repo.git(["ls-tree", "--name-only", "main"]).answer();
         assert!(files.contains("T1.txt") && !files.contains("evil.txt"), "{files}");
-        let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+        let saved =
+            queue_repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
         assert!(saved.contains(&commit), "{saved}");
     }
 }
 
 /// Parks the landing of a task as anybody could who can write refs: nothing about it is wrong, but no gate was asked.
-fn park(orchard: &Orchard, task: &str) -> String {
-    let main = orchard.git(["rev-parse", "main"]).answer();
-    let source = orchard.git(["rev-parse", &format!("arborist/task/main/{task}")]).answer();
-    let tree = orchard.git(["merge-tree", "--write-tree", &main, &source]).answer();
+fn park(queue_repo: &QueueRepo, task: &str) -> String {
+    let main = queue_repo.git(["rev-parse", "main"]).answer();
+    let source = queue_repo.git(["rev-parse", &format!("arborist/task/main/{task}")]).answer();
+    let tree = queue_repo.git(["merge-tree", "--write-tree", &main, &source]).answer();
     let message = format!(
         "task(main@{task}@merge): land \"{task}\"\n\nArborist-Step: merge\nArborist-Result: pass\n\
          Arborist-Source: {source}\nArborist-Gate: check\nArborist-Session: s1\n"
     );
-    let commit = orchard.commit_object(&tree, &[main, source], message);
-    orchard.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
+    let commit = queue_repo.commit_object(&tree, &[main, source], message);
+    queue_repo.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
     commit
 }
 
 #[test]
 fn what_somebody_else_parked_is_not_built_upon_unless_its_gates_let_it_through() {
     for is_queued in [false, true] {
-        let orchard = Orchard::grown(&["T1", "T2"]);
-        set_gate(&orchard, "! test -e T2.txt");
+        let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
+        set_gate(&queue_repo, "! test -e T2.txt");
         if is_queued {
-            orchard.merge(&["add", "T2"]).succeeds();
+            queue_repo.merge(&["add", "T2"]).succeeds();
         }
-        let commit = park(&orchard, "T2");
-        orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
-        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        let commit = park(&queue_repo, "T2");
+        queue_repo.merge(&["T1"]).succeeds().out("1 landed (T1)");
+        let files = queue_repo.git(["ls-tree", "--name-only", "main"]).answer();
         assert!(files.contains("T1.txt") && !files.contains("T2.txt"), "{is_queued}: {files}");
-        let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+        let saved =
+            queue_repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
         assert!(saved.contains(&commit), "{is_queued}: {saved}");
     }
 }
 
 #[test]
 fn what_is_parked_of_a_task_that_is_not_complete_does_not_land() {
-    let orchard = Orchard::grown(&["T1", "T2"]);
-    orchard.merge(&["add", "T2"]).succeeds();
-    orchard.on_branch("T2", |orchard| {
-        orchard.commit(TaskCommit::new("T2", "reset").trailer("Session", "s1").to_string());
+    let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
+    queue_repo.merge(&["add", "T2"]).succeeds();
+    queue_repo.on_branch("T2", |queue_repo| {
+        queue_repo.commit(TaskCommit::new("T2", "reset").trailer("Session", "s1").to_string());
     });
-    park(&orchard, "T2");
-    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
-    assert!(!orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("T2.txt"));
+    park(&queue_repo, "T2");
+    queue_repo.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    assert!(!queue_repo.git(["ls-tree", "--name-only", "main"]).answer().contains("T2.txt"));
 }
 
 #[test]
 fn what_another_process_parked_is_asked_about_again_and_lands() {
-    let orchard = Orchard::grown(&["T1"]);
-    let asked = orchard.root().join("asked");
-    set_gate(&orchard, &format!("echo yes >> '{}'", asked.display()));
+    let queue_repo = QueueRepo::with_finished(&["T1"]);
+    let asked = queue_repo.root().join("asked");
+    set_gate(&queue_repo, &format!("echo yes >> '{}'", asked.display()));
     let count = || std::fs::read_to_string(&asked).unwrap().lines().count();
-    orchard.write("T1.txt", "the user's own");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
-    let (before, parked) = (count(), orchard.git(["rev-parse", "refs/arborist/landing/main"]).answer());
-    std::fs::remove_file(orchard.path("T1.txt")).unwrap();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    queue_repo.write("T1.txt", "the user's own");
+    queue_repo.merge(&["T1"]).exits(2).out("1 parked (T1)");
+    let (before, parked) = (count(), queue_repo.git(["rev-parse", "refs/arborist/landing/main"]).answer());
+    std::fs::remove_file(queue_repo.path("T1.txt")).unwrap();
+    queue_repo.merge(&["run"]).succeeds().out("1 landed (T1)");
     assert_eq!(count(), before + 1);
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), parked, "it is the same commit");
+    assert_eq!(queue_repo.git(["rev-parse", "main"]).answer(), parked, "it is the same commit");
 }
 
-fn set_gate(orchard: &Orchard, command: &str) {
-    orchard.git(["config", "arborist.merge.gates.check.command", command]).succeeds();
+fn set_gate(queue_repo: &QueueRepo, command: &str) {
+    queue_repo.git(["config", "arborist.merge.gates.check.command", command]).succeeds();
 }
 
 /// Nobody compares refs once a run was killed: its own records tell the next one what it wrote.
 #[test]
 fn a_task_that_was_forged_before_the_run_was_killed_does_not_land_either() {
-    let garden = garden("agent", OTHER_TASK);
-    garden.agent(
+    let repo = repo("agent", OTHER_TASK);
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
 [ -e \"$ROOT/once\" ] || { sh \"$ROOT/deed.sh\" >&2; kill -9 $PPID; sleep 60; }
 echo done",
     );
-    garden.arborist(["gardener", "--isolate"]).exits(137);
-    assert!(!refs(&garden, "refs/heads/arborist/task/main/T002").is_empty());
-    let added = garden.arborist(["merge", "T002"]);
+    repo.arborist(["gardener", "--isolate"]).exits(137);
+    assert!(!refs(&repo, "refs/heads/arborist/task/main/T002").is_empty());
+    let added = repo.arborist(["merge", "T002"]);
     assert_ne!(added.code(), 0, "{}", added.report());
-    assert!(!tree_of_main(&garden).contains("evil.txt"));
-    garden.arborist(["gardener", "--isolate"]).succeeds();
-    is_sound(&garden, "killed");
+    assert!(!tree_of_main(&repo).contains("evil.txt"));
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    is_sound(&repo, "killed");
 }
 
 #[test]
@@ -437,35 +438,35 @@ fn a_replacement_that_an_agent_packed_is_taken_away_and_has_failed_the_attempt()
     let deed = "e=$(echo EVIL | git hash-object -w --stdin)
 git replace \"$(git rev-parse HEAD:tasks.md)\" \"$e\"; git pack-refs --all";
     for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let garden = garden("agent", deed);
-        garden.arborist(args).succeeds();
-        assert_eq!(refs(&garden, "refs/replace"), Vec::<String>::new(), "{args:?}");
-        assert_eq!(count(&garden, "@T001@implement-fail)"), 1, "{args:?}");
+        let repo = repo("agent", deed);
+        repo.arborist(args).succeeds();
+        assert_eq!(refs(&repo, "refs/replace"), Vec::<String>::new(), "{args:?}");
+        assert_eq!(count(&repo, "@T001@implement-fail)"), 1, "{args:?}");
     }
 }
 
 #[test]
 fn a_replacement_of_the_users_own_stays() {
-    let garden = garden("agent", ":");
-    let other = garden.git(["hash-object", "-w", "tasks.md"]).answer();
+    let repo = repo("agent", ":");
+    let other = repo.git(["hash-object", "-w", "tasks.md"]).answer();
     let name = format!("refs/replace/{}", "1".repeat(40));
-    garden.git(["update-ref", &name, &other]).succeeds();
-    garden.git(["pack-refs", "--all"]).succeeds();
-    garden.arborist(["gardener"]).succeeds();
-    assert_eq!(refs(&garden, "refs/replace"), [name]);
+    repo.git(["update-ref", &name, &other]).succeeds();
+    repo.git(["pack-refs", "--all"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(refs(&repo, "refs/replace"), [name]);
 }
 
 #[test]
 fn a_folder_of_tables_does_not_hide_that_a_branch_leads_to_another_one() {
     let deed = "mkdir \"$(git rev-parse --git-common-dir)/reftable\"
 git update-ref refs/heads/release main; git symbolic-ref refs/heads/main refs/heads/release";
-    let garden = garden("agent", deed);
-    let begin = garden.git(["rev-parse", "main"]).answer();
-    garden.arborist(["gardener"]).succeeds();
-    assert_eq!(garden.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 1);
-    assert_ne!(garden.git(["rev-parse", "main"]).answer(), begin);
-    assert_eq!(count(&garden, "@T001@implement-fail)"), 1);
-    let log = garden.git(["log", "--format=%s", "release"]).answer();
+    let repo = repo("agent", deed);
+    let begin = repo.git(["rev-parse", "main"]).answer();
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(repo.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 1);
+    assert_ne!(repo.git(["rev-parse", "main"]).answer(), begin);
+    assert_eq!(count(&repo, "@T001@implement-fail)"), 1);
+    let log = repo.git(["log", "--format=%s", "release"]).answer();
     assert!(!log.contains("implement-pass"), "nothing was written through the other branch: {log}");
 }
 
@@ -476,14 +477,14 @@ g=$(git rev-parse --path-format=absolute --git-common-dir); w=$g/worktrees/evil;
 echo \"$v/.git\" > \"$w/gitdir\"; echo ../.. > \"$w/commondir\"; git rev-parse main > \"$w/HEAD\"
 printf arborist > \"$w/locked\"; echo \"gitdir: $w\" > \"$v/.git\"
 GIT_DIR=$w GIT_WORK_TREE=$v git read-tree main";
-    let garden = garden("agent", deed);
-    let _ = garden.arborist(["gardener", "--isolate"]);
-    let docs = garden.root().join("docs/lane-7");
+    let repo = repo("agent", deed);
+    let _ = repo.arborist(["gardener", "--isolate"]);
+    let docs = repo.root().join("docs/lane-7");
     let names = std::fs::read_dir(&docs).unwrap().map(|entry| entry.unwrap().file_name());
     let names: std::collections::BTreeSet<_> = names.collect();
     assert!(names.contains(std::ffi::OsStr::new("notes.txt")), "{names:?}");
     assert!(!names.contains(std::ffi::OsStr::new("tasks.md")), "no files were checked out there: {names:?}");
-    assert!(tree_of_main(&garden).contains("T002.txt"));
+    assert!(tree_of_main(&repo).contains("T002.txt"));
 }
 
 #[cfg(target_os = "linux")]
@@ -498,12 +499,12 @@ for p in /proc/[0-9]*; do
   { printf 'start\ncreate refs/heads/told %s\ncommit\n' "$(git rev-parse main)" > $p/fd/0; } 2>/dev/null
   timeout 1 cat $p/fd/1 >/dev/null 2>&1
 done"#;
-    let garden = garden("agent", &format!("ROOT='{{root}}'\n{deed}"));
-    let script = garden.root().join("deed.sh");
+    let repo = repo("agent", &format!("ROOT='{{root}}'\n{deed}"));
+    let script = repo.root().join("deed.sh");
     let text = std::fs::read_to_string(&script).unwrap();
-    std::fs::write(&script, text.replace("{root}", garden.root().to_str().unwrap())).unwrap();
-    garden.arborist(["gardener"]).succeeds();
-    let gits = std::fs::read_to_string(garden.root().join("gits")).unwrap_or_default();
+    std::fs::write(&script, text.replace("{root}", repo.root().to_str().unwrap())).unwrap();
+    repo.arborist(["gardener"]).succeeds();
+    let gits = std::fs::read_to_string(repo.root().join("gits")).unwrap_or_default();
     assert!(!gits.is_empty(), "there was a git to speak to");
-    assert!(refs(&garden, "refs/heads/told").is_empty());
+    assert!(refs(&repo, "refs/heads/told").is_empty());
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 /// Does a deed in its first call, then its work.
 fn agent(deed: &str) -> String {
@@ -20,8 +20,8 @@ true"
 }
 
 /// A repository with another one in its folder `inner`, made with these options of `git init`.
-fn nested(options: &[&str], deed: &str) -> (Garden, PathBuf) {
-    let outer = Garden::sprout();
+fn nested(options: &[&str], deed: &str) -> (TestRepo, PathBuf) {
+    let outer = TestRepo::new();
     outer.write(".gitignore", "/inner\n");
     outer.write("outer.txt", "outer\n");
     outer.commit("outer\n");
@@ -51,8 +51,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn run(garden: &Garden, inner: &Path, args: &[&str]) -> Run {
-    garden.arborist_in(inner, args)
+fn run(repo: &TestRepo, inner: &Path, args: &[&str]) -> Run {
+    repo.arborist_in(inner, args)
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_lane_whose_link_is_removed_is_still_a_lane_of_its_own_repository() {
 #[test]
 fn repositories_of_every_form_are_worked_in() {
     // With a git directory elsewhere, from a subfolder.
-    let outer = Garden::sprout();
+    let outer = TestRepo::new();
     let elsewhere = outer.root().join("elsewhere");
     let option = format!("--separate-git-dir={}", elsewhere.display());
     let (outer, inner) = nested(&[&option], "true");

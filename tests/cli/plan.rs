@@ -1,6 +1,6 @@
 //! `git arborist plan` through the command line.
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 const SPEC: &str = "\
@@ -33,10 +33,10 @@ const SPEC: &str = "\
 - [P] tasks = different files
 ";
 
-fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", SPEC);
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", SPEC);
+    repo
 }
 
 fn json(run: Run) -> Value {
@@ -45,7 +45,7 @@ fn json(run: Run) -> Value {
 
 #[test]
 fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
-    garden()
+    repo()
         .arborist(["plan"])
         .succeeds()
         .out("Phase 1: Setup (phase-1)\n  [x] T001 Create the project in `src/main.rs`\n  [ ] T002 [P] Configure it")
@@ -57,77 +57,72 @@ fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
 
 #[test]
 fn waves_show_what_can_run_at_once_and_what_would_collide() {
-    garden()
+    repo()
         .arborist(["plan", "--waves"])
         .succeeds()
         .out("wave 1, 2 tasks\n  T002 Configure it in `config.toml`\n  T003")
         .out("wave 3, 2 tasks\n  T005 Add the form\n  T006")
         .err("warning: T002 T003 may run at once and name the same file 'config.toml'");
-    let waves = json(garden().arborist(["plan", "--waves", "--format", "json"]));
+    let waves = json(repo().arborist(["plan", "--waves", "--format", "json"]));
     assert_eq!(waves["waves"][0], serde_json::json!(["T002", "T003"]));
     assert_eq!(waves["conflicts"][0]["file"], "config.toml");
 }
 
 #[test]
 fn check_names_place_fault_and_fix_and_exits_with_1() {
-    let garden = garden();
-    garden
-        .arborist(["plan", "--check"])
+    let repo = repo();
+    repo.arborist(["plan", "--check"])
         .succeeds()
         .out("tasks.md:7:1: warning: 'T002' and 'T003' may run at once");
-    garden.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:7:1: error: ");
-    garden
-        .arborist(["plan", "--strict"])
+    repo.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:7:1: error: ");
+    repo.arborist(["plan", "--strict"])
         .exits(128)
         .err("error: tasks.md:7:1: 'T002' and 'T003' may run at once");
 
-    garden.write("bad.md", "- [ ] T001 a\n- [ ] T001 b\n- [y] T002 c (depends on T001)\n");
-    garden
-        .arborist(["plan", "--check", "bad.md"])
+    repo.write("bad.md", "- [ ] T001 a\n- [ ] T001 b\n- [y] T002 c (depends on T001)\n");
+    repo.arborist(["plan", "--check", "bad.md"])
         .exits(1)
         .out("bad.md:3:26: error: a dependency names 'T001', which is the id of two tasks, in lines 1 and 2");
-    garden.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:3:26: ").err("hint: give one");
+    repo.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:3:26: ").err("hint: give one");
 }
 
 #[test]
 fn a_circle_is_shown_as_a_path() {
-    let garden = Garden::sprout();
-    garden.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
-    garden
-        .arborist(["plan", "a.md"])
+    let repo = TestRepo::new();
+    repo.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
+    repo.arborist(["plan", "a.md"])
         .exits(128)
         .err("a.md:1:26: tasks wait for each other: T001 (a.md:1) → T002 (a.md:2) → T001 (a.md:1)");
 }
 
 #[test]
 fn the_tree_that_is_written_drives_state() {
-    let garden = garden();
-    garden.write("Cargo.toml", "[package]\n");
-    garden
-        .arborist(["plan", "tasks.md", "-o", "task-tree.json"])
+    let repo = repo();
+    repo.write("Cargo.toml", "[package]\n");
+    repo.arborist(["plan", "tasks.md", "-o", "task-tree.json"])
         .succeeds()
         .silent()
         .err("wrote task-tree.json");
-    let tree: Value = serde_json::from_str(&garden.read("task-tree.json")).expect("JSON");
+    let tree: Value = serde_json::from_str(&repo.read("task-tree.json")).expect("JSON");
     assert_eq!(tree["execution_order"], serde_json::json!(["T001", "T002", "T003", "T004", "T005", "T006"]));
     assert_eq!(tree["nodes"]["T004"]["test_commands"][0]["command"], "cargo test");
     assert_eq!(tree["nodes"]["T004"]["source_line"], 11);
     assert_eq!(tree["spec_files"], serde_json::json!(["tasks.md"]));
-    garden.arborist(["state"]).succeeds().out("T004");
-    garden.arborist(["state", "--tree", "tasks.md", "--ready"]).succeeds().out("T002").never("T004");
+    repo.arborist(["state"]).succeeds().out("T004");
+    repo.arborist(["state", "--tree", "tasks.md", "--ready"]).succeeds().out("T002").never("T004");
 }
 
 #[test]
 fn a_file_that_grew_keeps_its_ids_and_what_was_added_by_hand() {
-    let garden = garden();
-    garden.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds();
-    let edited = garden
+    let repo = repo();
+    repo.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds();
+    let edited = repo
         .read("tree.json")
         .replace("\"id\": \"T004\",", "\"id\": \"T004\", \"runner\": \"codex\", \"ticket\": 7,");
-    garden.write("tree.json", edited);
-    garden.write("tasks.md", format!("{SPEC}\n## Phase 5: Polish\n\n- [ ] T007 Polish\n"));
-    garden.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds().err("new: phase-5 T007");
-    let tree: Value = serde_json::from_str(&garden.read("tree.json")).expect("JSON");
+    repo.write("tree.json", edited);
+    repo.write("tasks.md", format!("{SPEC}\n## Phase 5: Polish\n\n- [ ] T007 Polish\n"));
+    repo.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds().err("new: phase-5 T007");
+    let tree: Value = serde_json::from_str(&repo.read("tree.json")).expect("JSON");
     assert_eq!(
         (&tree["nodes"]["T004"]["runner"], &tree["nodes"]["T004"]["ticket"]),
         (&"codex".into(), &7.into())
@@ -137,24 +132,23 @@ fn a_file_that_grew_keeps_its_ids_and_what_was_added_by_hand() {
 
 #[test]
 fn a_tree_that_cannot_be_read_is_not_overwritten() {
-    let garden = garden();
-    garden.write("tree.json", "{broken");
-    garden
-        .arborist(["plan", "tasks.md", "-o", "tree.json"])
+    let repo = repo();
+    repo.write("tree.json", "{broken");
+    repo.arborist(["plan", "tasks.md", "-o", "tree.json"])
         .exits(128)
         .err("tree.json:1:")
         .err("hint: it would be overwritten");
-    assert_eq!(garden.read("tree.json"), "{broken");
+    assert_eq!(repo.read("tree.json"), "{broken");
 }
 
 #[test]
 fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
-    let garden = garden();
-    garden.write("Cargo.toml", "");
+    let repo = repo();
+    repo.write("Cargo.toml", "");
     let tree = r#"{"nodes": {"T1": {"name": "x", "source_file": "a.md", "source_line": 3, "mood": "good"}}, "spec_files": ["a.md"]}"#;
-    garden.write("sub/tree.json", tree);
-    garden.arborist_in(&garden.path("sub"), ["plan", "tree.json", "-o", "tree.json"]).succeeds();
-    let written: Value = json(garden.arborist(["plan", "sub/tree.json", "--format", "json"]));
+    repo.write("sub/tree.json", tree);
+    repo.arborist_in(&repo.path("sub"), ["plan", "tree.json", "-o", "tree.json"]).succeeds();
+    let written: Value = json(repo.arborist(["plan", "sub/tree.json", "--format", "json"]));
     let node = &written["nodes"]["T1"];
     assert_eq!((&node["mood"], &node["source_file"]), (&"good".into(), &"a.md".into()));
     assert_eq!((&written["spec_files"][0], &node["test_commands"]), (&"a.md".into(), &serde_json::json!([])));
@@ -162,27 +156,26 @@ fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
 
 #[test]
 fn a_box_around_others_is_ticked_with_the_last_of_them() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
-    garden.run_start("main", "s1");
-    garden.task("1.2", "complete");
-    garden.arborist(["plan", "--tick"]).succeeds();
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
+    repo.run_start("main", "s1");
+    repo.task("1.2", "complete");
+    repo.arborist(["plan", "--tick"]).succeeds();
     assert_eq!(
-        garden.read("tasks.md"),
+        repo.read("tasks.md"),
         "- [x] 1. a\n  - [x] 1.1 b\n  - [x] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n"
     );
 }
 
 #[test]
 fn pictures_are_printed_for_mermaid_and_graphviz() {
-    let garden = garden();
-    garden
+    let repo = repo();
+    repo
         .arborist(["plan", "--format", "mermaid"])
         .succeeds()
         .out("flowchart TD\n  subgraph n0[\"Phase 1: Setup\"]\n    n1[\"T001 Create the project in `src/main.rs`\"]:::settled\n")
         .out("  n0 --> n4\n");
-    garden
-        .arborist(["plan", "--format", "dot"])
+    repo.arborist(["plan", "--format", "dot"])
         .succeeds()
         .out("digraph plan {\n")
         .out("  n3 -> n5 [ltail=cluster_n0, lhead=cluster_n4];\n");
@@ -190,97 +183,96 @@ fn pictures_are_printed_for_mermaid_and_graphviz() {
 
 #[test]
 fn a_tick_is_one_byte_and_comes_from_history() {
-    let garden = garden();
+    let repo = repo();
     let spec = SPEC.replace('\n', "\r\n");
-    garden.write("tasks.md", &spec);
-    garden.run_start("main", "s1");
-    garden.task("T002", "complete");
-    garden.task("T003", "implement-pass");
-    garden.arborist(["plan", "--tick"]).succeeds().out("ticked T002 (tasks.md:6)\n").never("T003");
-    assert_eq!(garden.read("tasks.md"), spec.replace("- [ ] T002", "- [x] T002"));
-    garden.arborist(["plan", "--tick"]).succeeds().out("every box of a complete task is ticked already");
+    repo.write("tasks.md", &spec);
+    repo.run_start("main", "s1");
+    repo.task("T002", "complete");
+    repo.task("T003", "implement-pass");
+    repo.arborist(["plan", "--tick"]).succeeds().out("ticked T002 (tasks.md:6)\n").never("T003");
+    assert_eq!(repo.read("tasks.md"), spec.replace("- [ ] T002", "- [x] T002"));
+    repo.arborist(["plan", "--tick"]).succeeds().out("every box of a complete task is ticked already");
 }
 
 #[test]
 fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
-    let garden = garden();
-    garden.run_start("main", "s1");
-    garden.task("T001", "complete");
+    let repo = repo();
+    repo.run_start("main", "s1");
+    repo.task("T001", "complete");
     let text = "- [ ] T001 café\n- [ ] T002 b\n";
     let utf16: Vec<u8> = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
     let latin: Vec<u8> = text.chars().map(|c| u8::try_from(c).unwrap()).collect();
     for (bytes, encoding) in [(utf16, "UTF-16"), (latin, "Windows-1252")] {
-        garden.write("tasks.md", &bytes);
-        garden.arborist(["plan"]).succeeds().out("café").err(encoding);
-        garden.arborist(["plan", "--check", "--strict"]).exits(1).out("not UTF-8");
-        garden.arborist(["plan", "--tick"]).succeeds().err("'T001' is complete and has no box to tick");
-        assert_eq!(std::fs::read(garden.path("tasks.md")).unwrap(), bytes);
+        repo.write("tasks.md", &bytes);
+        repo.arborist(["plan"]).succeeds().out("café").err(encoding);
+        repo.arborist(["plan", "--check", "--strict"]).exits(1).out("not UTF-8");
+        repo.arborist(["plan", "--tick"]).succeeds().err("'T001' is complete and has no box to tick");
+        assert_eq!(std::fs::read(repo.path("tasks.md")).unwrap(), bytes);
     }
-    garden.write("tasks.md", b"- [ ] T001 a\0\xff");
-    garden.arborist(["plan"]).exits(128).err("this is not UTF-8 text");
+    repo.write("tasks.md", b"- [ ] T001 a\0\xff");
+    repo.arborist(["plan"]).exits(128).err("this is not UTF-8 text");
 }
 
 #[test]
 fn ids_are_given_to_boxes_that_have_none() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
-    garden.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  < first\n");
-    garden.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
-    assert_eq!(garden.read("tasks.md"), "# Plan\n- [ ] T001 first\n- [x] T002 second\n");
-    garden.arborist(["plan"]).succeeds().out("2 tasks in 0 phases: 1 done, 1 to do");
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
+    repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  < first\n");
+    repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
+    assert_eq!(repo.read("tasks.md"), "# Plan\n- [ ] T001 first\n- [x] T002 second\n");
+    repo.arborist(["plan"]).succeeds().out("2 tasks in 0 phases: 1 done, 1 to do");
 }
 
 #[test]
 fn the_plan_is_found_where_it_is_usually_kept() {
-    let garden = Garden::sprout();
-    garden.arborist(["plan"]).exits(128).err("error: no plan was found").err("specs/main/tasks.md");
+    let repo = TestRepo::new();
+    repo.arborist(["plan"]).exits(128).err("error: no plan was found").err("specs/main/tasks.md");
     for (place, id) in [("tasks.md", "T1"), ("spec/tasks.md", "T2"), ("specs/main/tasks.md", "T3")] {
-        garden.write(place, format!("- [ ] {id} x\n"));
-        garden.arborist(["plan"]).succeeds().out(&format!("[ ] {id} x"));
+        repo.write(place, format!("- [ ] {id} x\n"));
+        repo.arborist(["plan"]).succeeds().out(&format!("[ ] {id} x"));
     }
-    garden.write("task-tree.json", r#"{"nodes": {"T4": {"name": "x"}}}"#);
-    garden.arborist(["plan"]).succeeds().out("[ ] T4 x");
-    garden.write("other.md", "- [ ] T5 x\n");
-    garden.git(["config", "arborist.tree", "other.md"]).succeeds();
-    garden.arborist(["plan"]).succeeds().out("[ ] T5 x");
-    garden.write("sub/x", "");
-    garden.arborist_in(&garden.path("sub"), ["plan"]).succeeds().out("[ ] T5 x");
+    repo.write("task-tree.json", r#"{"nodes": {"T4": {"name": "x"}}}"#);
+    repo.arborist(["plan"]).succeeds().out("[ ] T4 x");
+    repo.write("other.md", "- [ ] T5 x\n");
+    repo.git(["config", "arborist.tree", "other.md"]).succeeds();
+    repo.arborist(["plan"]).succeeds().out("[ ] T5 x");
+    repo.write("sub/x", "");
+    repo.arborist_in(&repo.path("sub"), ["plan"]).succeeds().out("[ ] T5 x");
 }
 
 #[test]
 fn a_folder_is_one_plan_of_its_task_lists() {
-    let garden = Garden::sprout();
-    garden.write("specs/001-a/tasks.md", "- [ ] T001 a\n");
-    garden.write("specs/001-a/spec.md", "- [ ] T009 not this\n");
-    garden.write("specs/002-b/tasks.md", "- [ ] T002 [P] b (depends on T001)\n");
-    garden.arborist(["plan", "specs"]).succeeds().out("[ ] T001 a\n[ ] T002 [P] b").never("T009");
-    garden.write("specs/002-b/tasks.md", "- [ ] T001 b\n");
-    garden
-        .arborist(["plan", "specs"])
+    let repo = TestRepo::new();
+    repo.write("specs/001-a/tasks.md", "- [ ] T001 a\n");
+    repo.write("specs/001-a/spec.md", "- [ ] T009 not this\n");
+    repo.write("specs/002-b/tasks.md", "- [ ] T002 [P] b (depends on T001)\n");
+    repo.arborist(["plan", "specs"]).succeeds().out("[ ] T001 a\n[ ] T002 [P] b").never("T009");
+    repo.write("specs/002-b/tasks.md", "- [ ] T001 b\n");
+    repo.arborist(["plan", "specs"])
         .exits(128)
         .err("specs/002-b/tasks.md:1:3: the id 'T001' is taken already, at specs/001-a/tasks.md:1");
 }
 
 #[test]
 fn it_works_without_a_repository_when_files_are_named() {
-    let garden = garden();
-    let place = garden.root().join("elsewhere");
+    let repo = repo();
+    let place = repo.root().join("elsewhere");
     std::fs::create_dir_all(&place).expect("a folder");
     std::fs::write(place.join("my tasks é.md"), "- [ ] T001 x\n").expect("a file");
-    garden.arborist_in(&place, ["plan", "my tasks é.md"]).succeeds().out("[ ] T001 x");
-    garden.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
-    garden.arborist_in(&place, ["plan", "missing.md"]).exits(128).err("could not read 'missing.md'");
+    repo.arborist_in(&place, ["plan", "my tasks é.md"]).succeeds().out("[ ] T001 x");
+    repo.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
+    repo.arborist_in(&place, ["plan", "missing.md"]).exits(128).err("could not read 'missing.md'");
 }
 
 #[test]
 fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let node = |id: &str| format!(r#""{id}": {{"id": "{id}", "name": "a", "files": ["src/a.rs"]}}"#);
-    garden.write(
+    repo.write(
         "tree.json",
         format!(r#"{{"nodes": {{{}, {}}}, "root_ids": ["T1", "T2"]}}"#, node("T1"), node("T2")),
     );
-    let run = garden.arborist(["plan", "--check", "--strict", "tree.json"]);
+    let run = repo.arborist(["plan", "--check", "--strict", "tree.json"]);
     assert!(
         run.report().contains("'T1' and 'T2' may run at once and name the same file 'src/a.rs'"),
         "{}",
@@ -291,7 +283,7 @@ fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
 
 #[test]
 fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_alone() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let tasks = |second: &str| {
         format!(
             "{{\"tasks\": [\n  {{\"id\": \"T001\", \"title\": \"a\"}},\n  {{\"id\": \"T002\", {second}}}\n]}}\n"
@@ -303,13 +295,13 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
         (r#""tittle": "b""#, "the key 'tittle'", "did you mean 'title'?"),
         (r#""title": " ""#, "the task 'T002' has no title", "say in its 'title'"),
     ] {
-        garden.write("plan.json", tasks(second));
-        let check = garden.arborist(["plan", "--check", "plan.json"]).exits(1).out(fix);
+        repo.write("plan.json", tasks(second));
+        let check = repo.arborist(["plan", "--check", "plan.json"]).exits(1).out(fix);
         check.out("plan.json:3:").out(&format!("error: {fault}"));
-        garden.arborist(["plan", "plan.json"]).succeeds().err("warning: plan.json:3:").err(fault);
+        repo.arborist(["plan", "plan.json"]).succeeds().err("warning: plan.json:3:").err(fault);
     }
-    garden.write("plan.json", tasks(r#""title": "b", "priority": "high", "updatedAt": "now", "tag": "x""#));
-    garden.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
+    repo.write("plan.json", tasks(r#""title": "b", "priority": "high", "updatedAt": "now", "tag": "x""#));
+    repo.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
     let node =
         |key: &str| format!("{{\"nodes\": {{\"T1\": {{\"id\": \"T1\", {key}}}}}, \"root_ids\": [\"T1\"]}}");
     for (key, meant) in [
@@ -319,17 +311,17 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
         (r#""test_command": []"#, "test_commands"),
         (r#""test_commands": [{"command": "true", "time-out": 3}]"#, "timeout"),
     ] {
-        garden.write("plan.json", node(key));
-        garden.arborist(["plan", "--check", "plan.json"]).exits(1).out(&format!("did you mean '{meant}'?"));
+        repo.write("plan.json", node(key));
+        repo.arborist(["plan", "--check", "plan.json"]).exits(1).out(&format!("did you mean '{meant}'?"));
     }
-    garden.write("plan.json", node(r#""name": "a", "x_owner": "me""#));
-    garden.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
+    repo.write("plan.json", node(r#""name": "a", "x_owner": "me""#));
+    repo.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
 }
 
 #[test]
 fn no_text_of_a_plan_speaks_to_the_terminal() {
-    let garden = Garden::sprout();
-    garden.write(
+    let repo = TestRepo::new();
+    repo.write(
         "tasks.md",
         "## Phase 1: \u{1b}[31mAll\u{7}\n\n- [ ] T001 do \u{1b}[2Ja \u{202e}evil\n- [ ] T002 do b\u{9b}31m (depends on T001)\n",
     );
@@ -340,7 +332,7 @@ fn no_text_of_a_plan_speaks_to_the_terminal() {
         &["plan", "--waves"],
         &["state"],
     ] {
-        let report = garden.arborist(args).report();
+        let report = repo.arborist(args).report();
         let is_bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
         assert!(!report.contains(is_bad), "{args:?}: {report:?}");
     }
@@ -348,13 +340,13 @@ fn no_text_of_a_plan_speaks_to_the_terminal() {
 
 #[test]
 fn check_lists_every_error_and_warning_at_once() {
-    let garden = Garden::sprout();
-    garden.write(
+    let repo = TestRepo::new();
+    repo.write(
         "tasks.md",
         "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n- [?] T003 c (depends on T004)\n\
          - [ ] T004 d (depends on T003)\n- [z] T005 e (depends on T999)\n",
     );
-    let check = garden.arborist(["plan", "--check"]).exits(1);
+    let check = repo.arborist(["plan", "--check"]).exits(1);
     let check = check.out("tasks.md:1:").out("tasks.md:3:").out("tasks.md:5:");
     assert_eq!(check.stdout().matches("tasks wait for each other").count(), 2);
     assert_eq!(check.stdout().matches("warning: ").count(), 2);
@@ -362,20 +354,20 @@ fn check_lists_every_error_and_warning_at_once() {
 
 #[test]
 fn the_proposal_of_a_red_mark_tells_what_the_mark_does() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 write tests that must fail first\n- [ ] T002 b\n");
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 write tests that must fail first\n- [ ] T002 b\n");
     for arguments in [&["plan"][..], &["plan", "--check"], &["plan", "--explain", "T001"]] {
-        garden.arborist(arguments).succeeds().out("- [ ] T001 [red]");
+        repo.arborist(arguments).succeeds().out("- [ ] T001 [red]");
     }
 }
 
 #[test]
 fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let ids = |text: &str| -> Vec<String> {
-        garden.write("tasks.md", text);
+        repo.write("tasks.md", text);
         let tree: serde_json::Value =
-            serde_json::from_str(&garden.arborist(["plan", "--format", "json"]).answer()).unwrap_or_default();
+            serde_json::from_str(&repo.arborist(["plan", "--format", "json"]).answer()).unwrap_or_default();
         tree["nodes"].as_object().map(|nodes| nodes.keys().cloned().collect()).unwrap_or_default()
     };
     let before = ids("## Server\n- [ ] Add tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");

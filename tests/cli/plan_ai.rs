@@ -1,6 +1,6 @@
 //! `git arborist plan --ai` through the command line, with scripted agents.
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 const SPEC: &str = "# Login\n\nUsers log in with a name and a password.\n";
@@ -17,66 +17,62 @@ const TREE: &str = r#"{
   "spec_files": ["elsewhere.md"]
 }"#;
 
-fn garden(script: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("spec.md", SPEC);
-    garden.commit("a spec\n");
-    std::fs::write(garden.root().join("tree.json"), TREE).unwrap();
-    garden.agent(script);
-    garden
+fn repo(script: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("spec.md", SPEC);
+    repo.commit("a spec\n");
+    std::fs::write(repo.root().join("tree.json"), TREE).unwrap();
+    repo.agent(script);
+    repo
 }
 
 /// An agent whose first replies have a dependency that leads nowhere.
-fn wrong_at_first(times: usize) -> Garden {
-    garden(&format!(
+fn wrong_at_first(times: usize) -> TestRepo {
+    repo(&format!(
         "if [ $n -lt {times} ]; then sed 's/\\[\"T001\"\\],$/[\"T009\"],/' \"$ROOT/tree.json\"; else cat \"$ROOT/tree.json\"; fi"
     ))
 }
 
 #[test]
 fn an_agent_makes_the_tree_that_drives_state() {
-    let garden = garden("cat \"$ROOT/tree.json\"");
-    garden
-        .arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
+    let repo = repo("cat \"$ROOT/tree.json\"");
+    repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .succeeds()
         .silent()
         .err("robot is asked for a plan, call 1 of at most 3")
         .err("wrote task-tree.json")
         .err("2 tasks in 0 phases: 2 to do; 2 waves left")
         .never("warning");
-    let tree: Value = serde_json::from_str(&garden.read("task-tree.json")).unwrap();
+    let tree: Value = serde_json::from_str(&repo.read("task-tree.json")).unwrap();
     assert_eq!(tree["spec_files"], serde_json::json!(["spec.md"]), "what was read, not what the reply says");
     assert_eq!(tree["nodes"]["T002"]["test_commands"][0]["command"], "touch tested; cargo test form");
-    assert!(!garden.path("tested").exists(), "a command in a reply is only text");
-    assert!(
-        garden.prompt(0).contains("Users log in with a name") && garden.prompt(0).contains("\"$schema\"")
-    );
-    assert_eq!(garden.calls(), 1);
-    garden.arborist(["state", "--ready"]).succeeds().out("T001").never("T002");
+    assert!(!repo.path("tested").exists(), "a command in a reply is only text");
+    assert!(repo.prompt(0).contains("Users log in with a name") && repo.prompt(0).contains("\"$schema\""));
+    assert_eq!(repo.calls(), 1);
+    repo.arborist(["state", "--ready"]).succeeds().out("T001").never("T002");
 }
 
 #[test]
 fn it_goes_on_as_with_any_other_plan() {
-    let garden = garden("cat \"$ROOT/tree.json\"");
-    garden.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  < T001");
-    garden.arborist(["plan", "--ai", "spec.md", "--waves"]).succeeds().out("wave 2, 1 task\n  T002");
-    garden.arborist(["plan", "--ai", "spec.md", "--format", "mermaid"]).succeeds().out("n0 --> n1");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+    let repo = repo("cat \"$ROOT/tree.json\"");
+    repo.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  < T001");
+    repo.arborist(["plan", "--ai", "spec.md", "--waves"]).succeeds().out("wave 2, 1 task\n  T002");
+    repo.arborist(["plan", "--ai", "spec.md", "--format", "mermaid"]).succeeds().out("n0 --> n1");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
 }
 
 #[test]
 fn what_is_wrong_is_told_to_the_agent() {
-    let garden = wrong_at_first(2);
-    garden
-        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+    let repo = wrong_at_first(2);
+    repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .succeeds()
         .err("the tree of call 1 is wrong: reply:")
         .err("call 3 of at most 3")
         .err("wrote tree.json");
-    assert_eq!(garden.calls(), 3);
-    assert!(!garden.prompt(0).contains("T009"));
+    assert_eq!(repo.calls(), 3);
+    assert!(!repo.prompt(0).contains("T009"));
     for call in [1, 2] {
-        let prompt = garden.prompt(call);
+        let prompt = repo.prompt(call);
         assert!(prompt.contains("Users log in") && prompt.contains("cannot be used"), "{prompt}");
         assert!(prompt.contains("'T009'"), "the problem itself: {prompt}");
     }
@@ -84,103 +80,94 @@ fn what_is_wrong_is_told_to_the_agent() {
 
 #[test]
 fn an_invalid_tree_is_never_written() {
-    let garden = wrong_at_first(3);
-    garden
-        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+    let repo = wrong_at_first(3);
+    repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
         .err("error: 'robot' gave no valid tree:\nreply:")
         .err("T009")
         .err("hint: all that it printed is in ");
-    assert_eq!(garden.calls(), 3);
-    assert!(!garden.path("tree.json").exists());
+    assert_eq!(repo.calls(), 3);
+    assert!(!repo.path("tree.json").exists());
 }
 
 #[test]
 fn words_around_the_tree_do_no_harm_and_words_alone_are_no_tree() {
-    let around = garden(
-        "echo 'Here {it} is:'; echo '```json'; cat \"$ROOT/tree.json\"; echo; echo '```'; echo 'Fine?'",
-    );
+    let around =
+        repo("echo 'Here {it} is:'; echo '```json'; cat \"$ROOT/tree.json\"; echo; echo '```'; echo 'Fine?'");
     around.arborist(["plan", "--ai", "spec.md"]).succeeds().out("T002 Add the form");
-    let alone = garden("echo 'I would rather talk.'");
+    let alone = repo("echo 'I would rather talk.'");
     alone.arborist(["plan", "--ai", "spec.md"]).exits(1).silent().err("there is no JSON object");
-    let empty = garden("echo '{\"nodes\": {}, \"root_ids\": []}'");
+    let empty = repo("echo '{\"nodes\": {}, \"root_ids\": []}'");
     empty.arborist(["plan", "--ai", "spec.md"]).exits(1).silent();
 }
 
 #[test]
 fn an_agent_that_fails_is_not_asked_again() {
-    let garden = garden("cat \"$ROOT/tree.json\"; echo 'no credit left' >&2; exit 3");
-    garden
-        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+    let repo = repo("cat \"$ROOT/tree.json\"; echo 'no credit left' >&2; exit 3");
+    repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
         .err("error: 'robot' made no plan: it exited with code 3: no credit left");
-    assert_eq!(garden.calls(), 1);
-    assert!(!garden.path("tree.json").exists());
+    assert_eq!(repo.calls(), 1);
+    assert!(!repo.path("tree.json").exists());
 }
 
 #[test]
 fn an_agent_that_changes_the_checkout_is_told_of() {
-    let garden = garden("echo hello > new.txt; git commit -q --allow-empty -m mine; cat \"$ROOT/tree.json\"");
-    garden
-        .arborist(["plan", "--ai", "spec.md"])
+    let repo = repo("echo hello > new.txt; git commit -q --allow-empty -m mine; cat \"$ROOT/tree.json\"");
+    repo.arborist(["plan", "--ai", "spec.md"])
         .succeeds()
         .err("warning: the agent was to change nothing, and has changed: new.txt")
         .err("warning: the agent was to change nothing, and has moved HEAD");
-    assert_eq!(garden.read("new.txt"), "hello\n", "it is the user's to judge");
+    assert_eq!(repo.read("new.txt"), "hello\n", "it is the user's to judge");
 }
 
 #[test]
 fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
     let source = r#""source_file": "spec.md", "source_line": 3, "files": ["a.rs"], "children"#;
-    let garden =
-        garden(&format!("sed 's/\"children/{source}/; s/\\[\"T001\"\\],$/[],/' \"$ROOT/tree.json\""));
-    garden.arborist(["plan", "--ai", "spec.md"]).succeeds();
-    garden
-        .arborist(["plan", "--ai", "--strict", "spec.md"])
-        .exits(1)
-        .err("spec.md:3:1: 'T001' and 'T002' may");
-    assert_eq!(garden.calls(), 4);
-    assert!(garden.prompt(3).contains("- spec.md:3:1: 'T001' and 'T002' may run at once"));
+    let repo = repo(&format!("sed 's/\"children/{source}/; s/\\[\"T001\"\\],$/[],/' \"$ROOT/tree.json\""));
+    repo.arborist(["plan", "--ai", "spec.md"]).succeeds();
+    repo.arborist(["plan", "--ai", "--strict", "spec.md"]).exits(1).err("spec.md:3:1: 'T001' and 'T002' may");
+    assert_eq!(repo.calls(), 4);
+    assert!(repo.prompt(3).contains("- spec.md:3:1: 'T001' and 'T002' may run at once"));
 }
 
 #[test]
 fn a_signal_stops_the_agent_and_nothing_is_written() {
-    let garden = garden("touch \"$ROOT/begun\"; sleep 60; cat \"$ROOT/tree.json\"");
+    let repo = repo("touch \"$ROOT/begun\"; sleep 60; cat \"$ROOT/tree.json\"");
     let script = r#"
         git-arborist-plan --ai spec.md -o tree.json & plan=$!
         while [ ! -e "$1/begun" ]; do sleep 0.05; done
         kill -TERM $plan; wait $plan"#;
-    let mut command = garden.command("sh", &garden.path(""));
-    Run::of(command.args(["-c", script, "sh"]).arg(garden.root()), b"").exits(143).err("error: stopped");
-    assert_eq!(garden.calls(), 1);
-    assert!(!garden.path("tree.json").exists());
+    let mut command = repo.command("sh", &repo.path(""));
+    Run::of(command.args(["-c", script, "sh"]).arg(repo.root()), b"").exits(143).err("error: stopped");
+    assert_eq!(repo.calls(), 1);
+    assert!(!repo.path("tree.json").exists());
 }
 
 #[test]
 fn the_planner_is_the_runner_of_the_step_plan() {
-    let garden = garden("cat \"$ROOT/tree.json\"");
-    let agent = garden.root().join("agent.sh").display().to_string();
-    garden.git(["config", "arborist.runner", "gemini"]).succeeds();
-    garden.write(
+    let repo = repo("cat \"$ROOT/tree.json\"");
+    let agent = repo.root().join("agent.sh").display().to_string();
+    repo.git(["config", "arborist.runner", "gemini"]).succeeds();
+    repo.write(
         ".arborist/config.toml",
         format!("[steps.plan]\nrunner = \"oracle\"\n[runners.oracle]\ncommand = [\"sh\", \"{agent}\"]\n"),
     );
     let ask = ["plan", "--ai", "spec.md"];
-    garden.arborist(ask).exits(2).silent().err("runner oracle: sh ");
-    assert_eq!(garden.calls(), 0, "a runner that the repository brings along is not called unseen");
-    garden.arborist(["plan", "--ai", "--yes", "spec.md"]).succeeds().err("oracle is asked for a plan");
-    garden.arborist(ask).succeeds().err("oracle is asked");
-    garden.arborist(["plan", "--ai", "--runner", "robot", "spec.md"]).succeeds().err("robot is asked");
+    repo.arborist(ask).exits(2).silent().err("runner oracle: sh ");
+    assert_eq!(repo.calls(), 0, "a runner that the repository brings along is not called unseen");
+    repo.arborist(["plan", "--ai", "--yes", "spec.md"]).succeeds().err("oracle is asked for a plan");
+    repo.arborist(ask).succeeds().err("oracle is asked");
+    repo.arborist(["plan", "--ai", "--runner", "robot", "spec.md"]).succeeds().err("robot is asked");
     for name in ["shell", "demo"] {
         let error = format!("error: the runner '{name}' cannot make a plan");
-        garden.arborist(["plan", "--ai", "--runner", name, "spec.md"]).exits(128).err(&error);
+        repo.arborist(["plan", "--ai", "--runner", name, "spec.md"]).exits(128).err(&error);
     }
-    garden
-        .arborist(["plan", "--ai", "--runner", "goose", "spec.md"])
+    repo.arborist(["plan", "--ai", "--runner", "goose", "spec.md"])
         .exits(128)
         .err("'goose' is not installed")
         .err("hint: install it with: ");
-    garden.arborist(["plan", "--model", "m", "spec.md"]).exits(129);
+    repo.arborist(["plan", "--model", "m", "spec.md"]).exits(129);
 }

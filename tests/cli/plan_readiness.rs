@@ -1,6 +1,6 @@
 //! What is ready: whatever is done passes on what it waits for itself, and every command agrees about that.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
 use crate::gardener_choice::WORKER;
@@ -9,13 +9,13 @@ use crate::gardener_choice::WORKER;
 const TICKED_BETWEEN: &str =
     "- [ ] T001 lay the ground\n- [x] T002 fence it in\n- [ ] T003 build the house\n";
 
-fn document(garden: &Garden, arguments: &[&str]) -> Value {
-    serde_json::from_str(&garden.arborist(arguments).succeeds().stdout()).unwrap()
+fn document(repo: &TestRepo, arguments: &[&str]) -> Value {
+    serde_json::from_str(&repo.arborist(arguments).succeeds().stdout()).unwrap()
 }
 
 /// Whether a task is ready, and what it waits for.
-fn readiness(garden: &Garden, id: &str) -> (bool, Value) {
-    let state = document(garden, &["state", "--json"]);
+fn readiness(repo: &TestRepo, id: &str) -> (bool, Value) {
+    let state = document(repo, &["state", "--json"]);
     let tasks = state["tasks"].as_array().unwrap();
     let task = tasks.iter().find(|task| task["id"] == id).unwrap();
     (task["ready"].as_bool().unwrap(), task["waits_for"].clone())
@@ -23,31 +23,31 @@ fn readiness(garden: &Garden, id: &str) -> (bool, Value) {
 
 #[test]
 fn a_ticked_task_passes_on_what_it_waits_for_in_every_command() {
-    let garden = Garden::planned("tasks.md", TICKED_BETWEEN, WORKER);
-    assert_eq!(readiness(&garden, "T001"), (true, json!([])));
-    assert_eq!(readiness(&garden, "T003"), (false, json!(["T001"])));
-    garden.arborist(["state", "--ready"]).succeeds().out("T001").never("T003");
-    let waves = document(&garden, &["plan", "--waves", "--format", "json"]);
+    let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
+    assert_eq!(readiness(&repo, "T001"), (true, json!([])));
+    assert_eq!(readiness(&repo, "T003"), (false, json!(["T001"])));
+    repo.arborist(["state", "--ready"]).succeeds().out("T001").never("T003");
+    let waves = document(&repo, &["plan", "--waves", "--format", "json"]);
     assert_eq!(waves["waves"], json!([["T001"], ["T003"]]));
-    garden.arborist(["garden", "T003"]).exits(1).err("T001");
-    drop(garden.arborist(["gardener", "--only", "T003"]));
-    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
+    repo.arborist(["garden", "T003"]).exits(1).err("T001");
+    drop(repo.arborist(["gardener", "--only", "T003"]));
+    assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "");
 }
 
 #[test]
 fn what_waits_behind_a_ticked_task_is_not_begun_when_the_first_task_fails() {
-    let garden = Garden::planned("tasks.md", TICKED_BETWEEN, WORKER);
-    std::fs::write(garden.root().join("broken"), "T001\n").unwrap();
-    drop(garden.arborist(["gardener", "--keep-going"]));
-    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
+    let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
+    std::fs::write(repo.root().join("broken"), "T001\n").unwrap();
+    drop(repo.arborist(["gardener", "--keep-going"]));
+    assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "");
 }
 
 #[test]
 fn a_ticked_task_does_not_change_the_plan() {
-    let garden = Garden::planned("tasks.md", TICKED_BETWEEN, WORKER);
-    let ticked = document(&garden, &["plan", "--format", "json"]);
-    garden.write("tasks.md", TICKED_BETWEEN.replace("[x]", "[ ]"));
-    let open = document(&garden, &["plan", "--format", "json"]);
+    let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
+    let ticked = document(&repo, &["plan", "--format", "json"]);
+    repo.write("tasks.md", TICKED_BETWEEN.replace("[x]", "[ ]"));
+    let open = document(&repo, &["plan", "--format", "json"]);
     assert_eq!(ticked["nodes"]["T003"]["depends_on"], json!(["T002"]));
     assert_eq!(ticked["nodes"]["T003"]["depends_on"], open["nodes"]["T003"]["depends_on"]);
 }
@@ -56,13 +56,13 @@ fn a_ticked_task_does_not_change_the_plan() {
 fn a_phase_that_is_done_passes_on_what_it_waits_for() {
     let plan = "## Phase 1: Ground\n\n- [ ] T001 dig\n- [x] T002 fill\n\n## Phase 2: House\n\n- [x] T003 build\n\n\
                 ## Phase 3: Garden\n\n- [ ] T004 plant\n";
-    let garden = Garden::planned("tasks.md", plan, WORKER);
-    assert_eq!(readiness(&garden, "T004"), (false, json!(["phase-1"])));
-    let waves = document(&garden, &["plan", "--waves", "--format", "json"]);
+    let repo = TestRepo::planned("tasks.md", plan, WORKER);
+    assert_eq!(readiness(&repo, "T004"), (false, json!(["phase-1"])));
+    let waves = document(&repo, &["plan", "--waves", "--format", "json"]);
     assert_eq!(waves["waves"], json!([["T001"], ["T004"]]));
-    garden.arborist(["gardener"]).succeeds();
-    let log = garden.git(["log", "--reverse", "--format=%s"]).answer();
+    repo.arborist(["gardener"]).succeeds();
+    let log = repo.git(["log", "--reverse", "--format=%s"]).answer();
     let first = |task: &str| log.find(task).unwrap();
     assert!(first("T001") < first("T004"), "{log}");
-    assert_eq!(readiness(&garden, "T004").1, json!([]));
+    assert_eq!(readiness(&repo, "T004").1, json!([]));
 }

@@ -1,6 +1,6 @@
 //! Every form of a task list that is read, row by row: the text, and what the tree then holds.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// What a row expects of the tree that a text is read as.
@@ -360,8 +360,8 @@ fn joined(value: &Value) -> String {
 }
 
 /// What is wrong with one expectation, if anything.
-fn miss(garden: &Garden, wanted: Wanted) -> Option<String> {
-    let run = garden.arborist(["plan", "--format", "json"]);
+fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
+    let run = repo.arborist(["plan", "--format", "json"]);
     if let Refused(word) = wanted {
         return (run.code() == 0 || !run.stderr().contains(word))
             .then(|| format!("not refused: {}", run.stderr()));
@@ -387,7 +387,7 @@ fn miss(garden: &Garden, wanted: Wanted) -> Option<String> {
         Has(id, key, value) => differs(nodes[id][key].to_string(), value),
         Lacks(id, key) => nodes[id].get(key).map(|value| format!("{key} is {value}")),
         Warns(word) => {
-            let strict = garden.arborist(["plan", "--strict"]).code();
+            let strict = repo.arborist(["plan", "--strict"]).code();
             (!stderr.contains(word) || strict == 0)
                 .then(|| format!("warned of {stderr}, --strict exits with {strict}"))
         }
@@ -398,14 +398,12 @@ fn miss(garden: &Garden, wanted: Wanted) -> Option<String> {
 
 #[test]
 fn every_form_of_a_task_list_is_read() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let mut misses = Vec::new();
     for (form, text, wanted) in ROWS {
-        garden.write("tasks.md", text);
+        repo.write("tasks.md", text);
         misses.extend(
-            wanted
-                .iter()
-                .filter_map(|wanted| Some(format!("{form}: {wanted:?}: {}", miss(&garden, *wanted)?))),
+            wanted.iter().filter_map(|wanted| Some(format!("{form}: {wanted:?}: {}", miss(&repo, *wanted)?))),
         );
     }
     assert!(misses.is_empty(), "{}", misses.join("\n"));
@@ -414,15 +412,15 @@ fn every_form_of_a_task_list_is_read() {
 #[test]
 fn a_model_that_a_program_would_take_for_an_option_is_refused() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "model": "--yolo"}}, "root_ids": ["T1"]}"#;
-    let garden = Garden::planned("task-tree.json", plan, "echo x > a.txt");
-    let run = garden.arborist(["gardener"]);
+    let repo = TestRepo::planned("task-tree.json", plan, "echo x > a.txt");
+    let run = repo.arborist(["gardener"]);
     assert_ne!(run.code(), 0, "{}", run.report());
     assert!(run.stderr().contains("'--yolo'"), "{}", run.report());
-    let garden = Garden::planned("tasks.md", "- [ ] T001 a\n", "echo x > a.txt");
-    garden.write(".arborist/config.toml", "model = \"-x\"\n");
-    garden.commit("a model\n");
-    let run = garden.arborist(["gardener"]);
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "echo x > a.txt");
+    repo.write(".arborist/config.toml", "model = \"-x\"\n");
+    repo.commit("a model\n");
+    let run = repo.arborist(["gardener"]);
     assert_ne!(run.code(), 0, "{}", run.report());
     assert!(run.stderr().contains("'-x'"), "{}", run.report());
-    assert_eq!(garden.calls(), 0);
+    assert_eq!(repo.calls(), 0);
 }

@@ -1,6 +1,6 @@
 //! What plans say about order, row by row: sentences, drawings, waves and sections, and who then waits for whom.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// What is said, and for some nodes what they wait for.
@@ -665,9 +665,9 @@ const OF_STORIES: &[Row] = &[
 ];
 
 /// What is wrong with the order of a plan.
-fn misses(garden: &Garden, text: &str, (what, _, wanted): &Row) -> Vec<String> {
-    garden.write("tasks.md", text);
-    let run = garden.arborist(["plan", "--format", "json"]);
+fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
+    repo.write("tasks.md", text);
+    let run = repo.arborist(["plan", "--format", "json"]);
     let tree: Value =
         serde_json::from_str(&run.stdout()).unwrap_or_else(|_| panic!("{what}: {}", run.stderr()));
     let needs = |id: &str| {
@@ -685,11 +685,11 @@ fn misses(garden: &Garden, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let of_stories = SAID_OF_STORIES.iter().chain(OF_STORIES).map(|row| (format!("{STORIES}{}", row.1), row));
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));
     let misses: Vec<String> =
-        of_stories.chain(of_tasks).chain(whole).flat_map(|(text, row)| misses(&garden, &text, row)).collect();
+        of_stories.chain(of_tasks).chain(whole).flat_map(|(text, row)| misses(&repo, &text, row)).collect();
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }

@@ -5,11 +5,11 @@ use std::fs;
 
 use arborist_testkit::Run;
 
-use crate::orchard::{Orchard, clash, content};
+use crate::queue_repo::{QueueRepo, clash, content};
 
 /// A git that finds another tree in the place of that of T1 while it merges, with a file in it that no task has written.
 /// `root/times` says how often.
-fn deceived(orchard: &Orchard) {
+fn deceived(repo: &QueueRepo) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     let script = r#"#!/bin/sh
@@ -25,31 +25,27 @@ file=$(place $tree); cp "$file" "$root/true"; rm -f "$file"; cp "$(place $false)
 "$git" "$@"; code=$?
 rm -f "$file"; cp "$root/true" "$file"; exit $code
 "#;
-    let root = orchard.root().display().to_string();
-    orchard.plant("git", &script.replace("GIT'", &format!("{}'", git.display())).replace("ROOT", &root));
+    let root = repo.root().display().to_string();
+    repo.plant("git", &script.replace("GIT'", &format!("{}'", git.display())).replace("ROOT", &root));
 }
 
 #[test]
 fn a_file_that_git_found_in_a_replaced_tree_does_not_land() {
     for (times, lands) in [("1", true), ("9", false)] {
-        let orchard = Orchard::grown(&["T1"]);
-        orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-        deceived(&orchard);
-        fs::write(orchard.root().join("times"), times).unwrap();
+        let repo = QueueRepo::with_finished(&["T1"]);
+        repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+        deceived(&repo);
+        fs::write(repo.root().join("times"), times).unwrap();
         // Not by way of git, which puts its own folder first on `PATH`.
-        let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+        let mut command = repo.command("git-arborist-merge", &repo.path(""));
         let run = Run::of(command.args(["T1", "--scope", "main"]), b"");
         if lands {
             run.succeeds()
         } else {
             run.exits(2)
         };
-        assert_ne!(
-            fs::read_to_string(orchard.root().join("times")).unwrap().trim(),
-            times,
-            "it was deceived"
-        );
-        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        assert_ne!(fs::read_to_string(repo.root().join("times")).unwrap().trim(), times, "it was deceived");
+        let files = repo.git(["ls-tree", "--name-only", "main"]).answer();
         assert!(!files.contains("zevil.sh"), "{files}");
         assert_eq!(files.contains("T1.txt"), lands, "{files}");
     }
@@ -57,102 +53,102 @@ fn a_file_that_git_found_in_a_replaced_tree_does_not_land() {
 
 #[test]
 fn lines_that_union_would_join_are_a_conflict() {
-    let attributes = |orchard: &Orchard| {
-        orchard.write(".gitattributes", "a.txt merge=union\n");
-        orchard.write("a.txt", "one\n");
+    let attributes = |repo: &QueueRepo| {
+        repo.write(".gitattributes", "a.txt merge=union\n");
+        repo.write("a.txt", "one\n");
     };
-    let change = |text: &'static str| move |orchard: &Orchard| orchard.write("a.txt", text);
-    let orchard = clash(attributes, change("ours\n"), change("theirs\n"));
-    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2"]).exits(2).err("T2 is in conflict: content in a.txt");
-    assert_eq!(orchard.show("main", "a.txt"), "ours");
+    let change = |text: &'static str| move |repo: &QueueRepo| repo.write("a.txt", text);
+    let repo = clash(attributes, change("ours\n"), change("theirs\n"));
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2).err("T2 is in conflict: content in a.txt");
+    assert_eq!(repo.show("main", "a.txt"), "ours");
     // What does not meet is merged as ever.
-    let orchard = clash(
-        |orchard| {
-            attributes(orchard);
-            orchard.write("a.txt", "1\n2\n3\n4\n5\n6\n7\n");
+    let repo = clash(
+        |repo| {
+            attributes(repo);
+            repo.write("a.txt", "1\n2\n3\n4\n5\n6\n7\n");
         },
         change("one\n2\n3\n4\n5\n6\n7\n"),
         change("1\n2\n3\n4\n5\n6\nseven\n"),
     );
-    orchard.merge(&["T2"]).succeeds();
-    assert_eq!(orchard.show("main", "a.txt"), "one\n2\n3\n4\n5\n6\nseven");
+    repo.merge(&["T2"]).succeeds();
+    assert_eq!(repo.show("main", "a.txt"), "one\n2\n3\n4\n5\n6\nseven");
 }
 
 /// A conflict that a merge driver of the user settles.
-fn driven() -> Orchard {
-    let orchard = clash(
-        |orchard| {
-            orchard.write(".gitattributes", "a.txt merge=both\n");
-            orchard.write("a.txt", "one\n");
+fn driven() -> QueueRepo {
+    let repo = clash(
+        |repo| {
+            repo.write(".gitattributes", "a.txt merge=both\n");
+            repo.write("a.txt", "one\n");
         },
-        |orchard| orchard.write("a.txt", "ours\n"),
-        |orchard| orchard.write("a.txt", "theirs\n"),
+        |repo| repo.write("a.txt", "ours\n"),
+        |repo| repo.write("a.txt", "theirs\n"),
     );
-    orchard.git(["config", "merge.both.driver", "cat %B >> %A"]).succeeds();
-    orchard
+    repo.git(["config", "merge.both.driver", "cat %B >> %A"]).succeeds();
+    repo
 }
 
 #[test]
 fn what_a_merge_driver_made_lands_only_if_a_reviewer_approves_it() {
-    let orchard = driven();
-    orchard.agent("echo done");
-    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)");
-    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
-    let review = orchard.prompt(1);
+    let repo = driven();
+    repo.agent("echo done");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)");
+    assert_eq!(repo.show("main", "a.txt"), "ours\ntheirs");
+    let review = repo.prompt(1);
     assert!(review.contains("-<<<<<<<") && review.contains("a.txt"), "{review}");
 
-    let orchard = driven();
-    (*orchard).agent("case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo done ;; esac");
-    orchard.merge(&["T2"]).exits(2);
-    assert_eq!(orchard.show("main", "a.txt"), "ours");
+    let repo = driven();
+    (*repo).agent("case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo done ;; esac");
+    repo.merge(&["T2"]).exits(2);
+    assert_eq!(repo.show("main", "a.txt"), "ours");
 }
 
 #[test]
 fn without_an_agent_a_person_decides_on_what_a_merge_driver_made() {
-    let orchard = driven();
-    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2"]).exits(2).err("merge driver in a.txt");
-    orchard.merge(&["resolve", "T2"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).succeeds();
-    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
+    let repo = driven();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["T2"]).exits(2).err("merge driver in a.txt");
+    repo.merge(&["resolve", "T2"]).succeeds();
+    repo.merge(&["resolve", "T2"]).succeeds();
+    assert_eq!(repo.show("main", "a.txt"), "ours\ntheirs");
 }
 
 #[test]
 fn a_file_that_one_renamed_and_the_other_changed_lands_changed_under_its_new_name() {
     let lines = |first: &str, last: &str| format!("{first}\n2\n3\n4\n5\n6\n7\n8\n9\n{last}\n");
-    let base = |orchard: &Orchard| {
-        orchard.write("a.txt", lines("1", "10"));
-        orchard.write("b.txt", "other\n");
+    let base = |repo: &QueueRepo| {
+        repo.write("a.txt", lines("1", "10"));
+        repo.write("b.txt", "other\n");
     };
-    let renamed = |orchard: &Orchard| {
-        fs::remove_file(orchard.path("a.txt")).unwrap();
-        orchard.write("sub/a.txt", lines("one", "10"));
+    let renamed = |repo: &QueueRepo| {
+        fs::remove_file(repo.path("a.txt")).unwrap();
+        repo.write("sub/a.txt", lines("one", "10"));
     };
-    let changed = |orchard: &Orchard| orchard.write("a.txt", lines("1", "ten"));
+    let changed = |repo: &QueueRepo| repo.write("a.txt", lines("1", "ten"));
     for order in [true, false] {
-        let orchard = if order { clash(base, renamed, changed) } else { clash(base, changed, renamed) };
-        orchard.merge(&["T2"]).succeeds();
-        assert_eq!(orchard.show("main", "sub/a.txt"), lines("one", "ten").trim_end());
-        assert!(!orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("a.txt\n"));
+        let repo = if order { clash(base, renamed, changed) } else { clash(base, changed, renamed) };
+        repo.merge(&["T2"]).succeeds();
+        assert_eq!(repo.show("main", "sub/a.txt"), lines("one", "ten").trim_end());
+        assert!(!repo.git(["ls-tree", "--name-only", "main"]).answer().contains("a.txt\n"));
     }
 }
 
 #[test]
 fn a_reviewer_of_a_resolution_sees_what_both_sides_have_and_not_what_git_says() {
-    let orchard = content();
-    orchard.agent("printf 'both\\n' > a.txt; echo done");
-    orchard.merge(&["T2"]).succeeds();
-    let review = orchard.prompt(1);
+    let repo = content();
+    repo.agent("printf 'both\\n' > a.txt; echo done");
+    repo.merge(&["T2"]).succeeds();
+    let review = repo.prompt(1);
     for line in ["-ours", "-theirs", "-one", "+both"] {
         assert!(review.contains(line), "{line}: {review}");
     }
 }
 
 /// Writes a commit-graph that says of `child` that it follows `parent`.
-fn forge_graph(orchard: &Orchard, child: &str, parent: &str) {
-    orchard.git(["-c", "commitGraph.generationVersion=1", "commit-graph", "write", "--reachable"]).succeeds();
-    let path = orchard.path(".git/objects/info/commit-graph");
+fn forge_graph(repo: &QueueRepo, child: &str, parent: &str) {
+    repo.git(["-c", "commitGraph.generationVersion=1", "commit-graph", "write", "--reachable"]).succeeds();
+    let path = repo.path(".git/objects/info/commit-graph");
     let mut graph = fs::read(&path).unwrap();
     let number = |at: usize, graph: &[u8]| u32::from_be_bytes(graph[at..at + 4].try_into().unwrap()) as usize;
     let chunk = |id: &[u8]| {
@@ -177,21 +173,21 @@ fn forge_graph(orchard: &Orchard, child: &str, parent: &str) {
 #[test]
 fn a_false_commit_graph_does_not_take_landed_work_off_again() {
     for format in ["--object-format=sha256", "--object-format=sha1"] {
-        let orchard = Orchard::on(&[format], &["T1"]);
-        orchard.git(["branch", "arborist/task/main/T2"]).succeeds();
-        orchard.on_branch("T2", |orchard| {
-            orchard.write("T2.txt", "T2");
-            orchard.commit("work\n");
-            orchard.finish("T2");
+        let repo = QueueRepo::on(&[format], &["T1"]);
+        repo.git(["branch", "arborist/task/main/T2"]).succeeds();
+        repo.on_branch("T2", |repo| {
+            repo.write("T2.txt", "T2");
+            repo.commit("work\n");
+            repo.finish("T2");
         });
-        orchard.merge(&["T1"]).succeeds();
+        repo.merge(&["T1"]).succeeds();
         // Git reads the commits that it is asked about themselves, and asks the graph about those behind them.
-        let of = |revision: &str| orchard.git(["rev-parse", revision]).answer();
+        let of = |revision: &str| repo.git(["rev-parse", revision]).answer();
         let (tip, child, parent) = (of("arborist/task/main/T2"), of("arborist/task/main/T2~1"), of("main"));
-        forge_graph(&orchard, &child, &parent);
-        assert_eq!(orchard.git(["merge-base", &tip, &parent]).answer(), parent, "git believes it");
-        orchard.merge(&["T2"]).succeeds();
-        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        forge_graph(&repo, &child, &parent);
+        assert_eq!(repo.git(["merge-base", &tip, &parent]).answer(), parent, "git believes it");
+        repo.merge(&["T2"]).succeeds();
+        let files = repo.git(["ls-tree", "--name-only", "main"]).answer();
         assert!(files.contains("T1.txt") && files.contains("T2.txt"), "{format}: {files}");
     }
 }

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 use serde_json::Value;
 
-fn document(garden: &Garden) -> Value {
-    serde_json::from_str(&garden.arborist(["state", "--json"]).answer()).unwrap()
+fn document(repo: &TestRepo) -> Value {
+    serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap()
 }
 
-fn state(garden: &Garden, task: &str) -> String {
-    let document = document(garden);
+fn state(repo: &TestRepo, task: &str) -> String {
+    let document = document(repo);
     let found = document["tasks"].as_array().unwrap().iter().find(|found| found["id"] == task).cloned();
     found.map_or_else(|| "unknown".into(), |found| found["state"].as_str().unwrap().to_owned())
 }
@@ -30,83 +30,83 @@ fn a_completion_without_the_steps_of_its_attempt_does_not_count() {
         &[("implement-pass", "0"), ("test-pass", "0"), ("review-approved", "0"), ("test-fail", "1")],
     ];
     for steps in before {
-        let garden = Garden::sprout();
-        garden.run_start("main", "s1");
+        let repo = TestRepo::new();
+        repo.run_start("main", "s1");
         for (status, attempt) in steps {
-            garden.commit(step("T1", status, attempt));
+            repo.commit(step("T1", status, attempt));
         }
-        let was = state(&garden, "T1");
-        garden.commit(TaskCommit::new("T1", "complete").to_string());
-        assert_eq!(state(&garden, "T1"), was, "{steps:?}");
-        assert_eq!(document(&garden)["ignored"], 1, "{steps:?}");
+        let was = state(&repo, "T1");
+        repo.commit(TaskCommit::new("T1", "complete").to_string());
+        assert_eq!(state(&repo, "T1"), was, "{steps:?}");
+        assert_eq!(document(&repo)["ignored"], 1, "{steps:?}");
     }
 }
 
 #[test]
 fn a_completion_after_its_steps_counts_also_with_interruptions_between_them() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
     let interrupted =
         TaskCommit::new("T1", "implement-fail").trailer("Interrupted", "power loss").to_string();
     for message in [step("T1", "implement-pass", "0"), step("T1", "test-pass", "0"), interrupted] {
-        garden.commit(message);
+        repo.commit(message);
     }
-    garden.commit(step("T1", "review-approved", "0"));
-    garden.commit(TaskCommit::new("T1", "complete").to_string());
-    assert_eq!(state(&garden, "T1"), "complete");
+    repo.commit(step("T1", "review-approved", "0"));
+    repo.commit(TaskCommit::new("T1", "complete").to_string());
+    assert_eq!(state(&repo, "T1"), "complete");
 }
 
 #[test]
 fn a_landing_counts_only_if_its_source_holds_the_completion() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.git(["switch", "-q", "-c", "side"]).succeeds();
-    garden.write("a", "a");
-    let half = garden.task("T1", "implement-pass");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.git(["merge", "-q", "--no-ff", "-m", &garden.landing("T1", &half), "side"]).succeeds();
-    assert_eq!(state(&garden, "T1"), "implementing", "nothing was complete");
-    garden.git(["switch", "-q", "side"]).succeeds();
-    garden.task("T1", "complete");
-    garden.git(["switch", "-q", "main"]).succeeds();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.git(["switch", "-q", "-c", "side"]).succeeds();
+    repo.write("a", "a");
+    let half = repo.task("T1", "implement-pass");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-ff", "-m", &repo.landing("T1", &half), "side"]).succeeds();
+    assert_eq!(state(&repo, "T1"), "implementing", "nothing was complete");
+    repo.git(["switch", "-q", "side"]).succeeds();
+    repo.task("T1", "complete");
+    repo.git(["switch", "-q", "main"]).succeeds();
     let elsewhere = TaskCommit::new("T1", "merge").to_string();
-    garden.git(["merge", "-q", "--no-ff", "-m", &elsewhere, "side"]).succeeds();
-    assert_eq!(document(&garden)["ignored"], 2, "a source that nobody has proves nothing");
+    repo.git(["merge", "-q", "--no-ff", "-m", &elsewhere, "side"]).succeeds();
+    assert_eq!(document(&repo)["ignored"], 2, "a source that nobody has proves nothing");
 }
 
 #[test]
 fn an_object_whose_content_is_not_its_own_is_an_error() {
     for cached in [false, true] {
-        let garden = Garden::sprout();
-        garden.run_start("main", "s1");
-        let failed = garden.task("T1", "failed");
+        let repo = TestRepo::new();
+        repo.run_start("main", "s1");
+        let failed = repo.task("T1", "failed");
         if cached {
-            garden.arborist(["state"]).succeeds();
-            fs::remove_dir_all(garden.path(".git/arborist/cache")).unwrap();
+            repo.arborist(["state"]).succeeds();
+            fs::remove_dir_all(repo.path(".git/arborist/cache")).unwrap();
         }
-        let parent = garden.git(["rev-parse", "HEAD~1"]).answer();
-        let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
-        let forged = garden.commit_object(&tree, &[parent], TaskCommit::new("T1", "reset").to_string());
-        let path = |id: &str| garden.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+        let parent = repo.git(["rev-parse", "HEAD~1"]).answer();
+        let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+        let forged = repo.commit_object(&tree, &[parent], TaskCommit::new("T1", "reset").to_string());
+        let path = |id: &str| repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
         let content = fs::read(path(&forged)).unwrap();
         fs::remove_file(path(&failed)).unwrap();
         fs::write(path(&failed), content).unwrap();
-        garden.arborist(["state"]).exits(128).err("corrupt");
+        repo.arborist(["state"]).exits(128).err("corrupt");
     }
 }
 
 #[test]
 fn a_commit_of_others_that_leads_elsewhere_is_an_error() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "failed");
-    let plain = garden.commit("somebody's work\n");
-    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let start = garden.git(["rev-parse", "HEAD~2"]).answer();
-    let forged = garden.commit_object(&tree, &[start], "somebody's work\n");
-    let path = |id: &str| garden.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "failed");
+    let plain = repo.commit("somebody's work\n");
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let start = repo.git(["rev-parse", "HEAD~2"]).answer();
+    let forged = repo.commit_object(&tree, &[start], "somebody's work\n");
+    let path = |id: &str| repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
     let content = fs::read(path(&forged)).unwrap();
     fs::remove_file(path(&plain)).unwrap();
     fs::write(path(&plain), content).unwrap();
-    garden.arborist(["state"]).exits(128).err("corrupt");
+    repo.arborist(["state"]).exits(128).err("corrupt");
 }

@@ -10,20 +10,20 @@ use std::{
     thread,
 };
 
-use crate::daemon::Daemon;
-use arborist_testkit::{Garden, Run, Terminal};
+use crate::git_daemon::GitDaemon;
+use arborist_testkit::{Run, Terminal, TestRepo};
 
-/// A remote with one commit, and a garden that knows it as `url`, with a second of patience.
-fn garden(url: &str) -> Garden {
-    let garden = Garden::sprout();
-    let path = garden.root().join("backend.git");
-    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", path.to_str().unwrap()]).succeeds();
-    configure(&garden, url);
-    garden
+/// A remote with one commit, and a repository that knows it as `url`, with a second of patience.
+fn repo(url: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    let path = repo.root().join("backend.git");
+    repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", path.to_str().unwrap()]).succeeds();
+    configure(&repo, url);
+    repo
 }
 
-fn configure(garden: &Garden, url: &str) {
-    let folder = garden.home().join(".config/git-arborist");
+fn configure(repo: &TestRepo, url: &str) {
+    let folder = repo.home().join(".config/git-arborist");
     fs::create_dir_all(&folder).unwrap();
     let text = format!(
         "[workspace.repos.backend]\npath = \"../backend\"\nremote = \"{url}\"\n[timeouts]\nnetwork = 1\n"
@@ -32,62 +32,62 @@ fn configure(garden: &Garden, url: &str) {
 }
 
 /// A clone that was made while the remote was there.
-fn cloned(url: &str) -> Garden {
-    let garden = garden(url);
-    garden.git_in(garden.root(), ["clone", "-q", "backend.git", "backend"]).succeeds();
-    garden
+fn cloned(url: &str) -> TestRepo {
+    let repo = repo(url);
+    repo.git_in(repo.root(), ["clone", "-q", "backend.git", "backend"]).succeeds();
+    repo
 }
 
 /// A session that could be pushed.
-fn commit(garden: &Garden) {
-    let clone = garden.root().join("backend");
-    garden.git_in(&clone, ["branch", "arborist/plan/s1"]).succeeds();
-    garden.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+fn commit(repo: &TestRepo) {
+    let clone = repo.root().join("backend");
+    repo.git_in(&clone, ["branch", "arborist/plan/s1"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
 }
 
 #[test]
 fn a_daemon_serves_clones_fetches_and_pushes() {
-    let garden = garden("");
-    let daemon = Daemon::start(&garden);
-    configure(&garden, &daemon.url("backend"));
-    garden.arborist(["workspace", "sync"]).succeeds().out("backend: cloned from git://127.0.0.1");
-    commit(&garden);
-    garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
-    garden.arborist(["workspace", "sync"]).succeeds().out("backend: fetched from origin");
+    let repo = repo("");
+    let daemon = GitDaemon::start(&repo);
+    configure(&repo, &daemon.url("backend"));
+    repo.arborist(["workspace", "sync"]).succeeds().out("backend: cloned from git://127.0.0.1");
+    commit(&repo);
+    repo.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
+    repo.arborist(["workspace", "sync"]).succeeds().out("backend: fetched from origin");
     drop(daemon);
-    garden.arborist(["workspace", "sync"]).exits(1).err("'backend' is as it was").out("backend: offline");
-    let clone = garden.root().join("backend");
-    garden.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
-    garden.arborist(["workspace", "push"]).exits(1).err("'backend' was not pushed").never("Username");
-    garden.arborist(["workspace", "status"]).succeeds().out("unpushed: 1 ref");
+    repo.arborist(["workspace", "sync"]).exits(1).err("'backend' is as it was").out("backend: offline");
+    let clone = repo.root().join("backend");
+    repo.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
+    repo.arborist(["workspace", "push"]).exits(1).err("'backend' was not pushed").never("Username");
+    repo.arborist(["workspace", "status"]).succeeds().out("unpushed: 1 ref");
 }
 
 #[test]
 fn a_remote_whose_path_or_name_has_an_equals_sign_is_pushed_to() {
-    let garden = garden("../a=b.git");
-    garden.git_in(garden.root(), ["clone", "-q", "backend.git", "backend"]).succeeds();
-    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "a=b.git"]).succeeds();
-    commit(&garden);
-    garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
-    let clone = garden.root().join("backend");
-    garden.git_in(&clone, ["remote", "add", "c=d", "../a=b.git"]).succeeds();
-    garden.git_in(&clone, ["config", "remote.c=d.mirror", "true"]).succeeds();
-    configure(&garden, "c=d");
-    garden.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
-    garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/other/s1");
+    let repo = repo("../a=b.git");
+    repo.git_in(repo.root(), ["clone", "-q", "backend.git", "backend"]).succeeds();
+    repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "a=b.git"]).succeeds();
+    commit(&repo);
+    repo.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
+    let clone = repo.root().join("backend");
+    repo.git_in(&clone, ["remote", "add", "c=d", "../a=b.git"]).succeeds();
+    repo.git_in(&clone, ["config", "remote.c=d.mirror", "true"]).succeeds();
+    configure(&repo, "c=d");
+    repo.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
+    repo.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/other/s1");
 }
 
 #[test]
 fn a_remote_that_never_answers_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/backend.git", listener.local_addr().unwrap());
-    let garden = cloned(&url);
-    commit(&garden);
-    garden.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
-    garden.arborist(["workspace", "push"]).exits(1).err("it said nothing for 1 s");
-    fs::remove_dir_all(garden.root().join("backend")).unwrap();
-    garden.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
-    let left: Vec<String> = fs::read_dir(garden.root())
+    let repo = cloned(&url);
+    commit(&repo);
+    repo.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
+    repo.arborist(["workspace", "push"]).exits(1).err("it said nothing for 1 s");
+    fs::remove_dir_all(repo.root().join("backend")).unwrap();
+    repo.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
+    let left: Vec<String> = fs::read_dir(repo.root())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.contains("cloning") || name == "backend")
@@ -123,9 +123,9 @@ fn refuse(mut stream: TcpStream) -> Option<String> {
 #[test]
 fn a_remote_that_asks_for_a_password_gets_no_prompt() {
     let (url, _heard) = locked_server();
-    let garden = cloned(&url);
-    garden.arborist(["workspace", "sync"]).exits(1).err("terminal prompts disabled");
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = cloned(&url);
+    repo.arborist(["workspace", "sync"]).exits(1).err("terminal prompts disabled");
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "workspace", "sync"]);
     let (code, _, written) = Terminal::start(command, 100).ends();
     let is_asked = written.lines().any(|line| line.starts_with("Username for"));
@@ -135,10 +135,10 @@ fn a_remote_that_asks_for_a_password_gets_no_prompt() {
 #[test]
 fn askpass_and_helpers_are_asked_as_git_asks_them() {
     let (url, heard) = locked_server();
-    let garden = cloned(&url);
-    garden.plant("answer", "#!/bin/sh\necho from-askpass\n");
-    let mut command = garden.command("git", &garden.path(""));
-    command.args(["arborist", "workspace", "sync"]).env("GIT_ASKPASS", garden.bin().join("answer"));
+    let repo = cloned(&url);
+    repo.plant("answer", "#!/bin/sh\necho from-askpass\n");
+    let mut command = repo.command("git", &repo.path(""));
+    command.args(["arborist", "workspace", "sync"]).env("GIT_ASKPASS", repo.bin().join("answer"));
     Run::of(&mut command, b"").exits(1);
     let answers: Vec<String> = heard.try_iter().flatten().collect();
     assert!(
@@ -146,7 +146,7 @@ fn askpass_and_helpers_are_asked_as_git_asks_them() {
         "{answers:?}"
     );
     let helper = "!f() { echo username=a; echo password=b; }; f";
-    let mut command = garden.command("git", &garden.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["-c", &format!("credential.helper={helper}"), "arborist", "workspace", "sync"]);
     Run::of(&mut command, b"").exits(1);
     let answers: Vec<String> = heard.try_iter().flatten().collect();
@@ -154,13 +154,13 @@ fn askpass_and_helpers_are_asked_as_git_asks_them() {
 }
 
 /// What ssh was started with.
-fn ssh_arguments(garden: &Garden, set: impl Fn(&mut Command)) -> String {
-    let log = garden.root().join("ssh.log");
+fn ssh_arguments(repo: &TestRepo, set: impl Fn(&mut Command)) -> String {
+    let log = repo.root().join("ssh.log");
     let _ = fs::remove_file(&log);
     for name in ["ssh", "own-ssh"] {
-        garden.plant(name, &format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 255\n", log.display()));
+        repo.plant(name, &format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 255\n", log.display()));
     }
-    let mut command = garden.command("git", &garden.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "workspace", "sync"]);
     set(&mut command);
     Run::of(&mut command, b"").exits(1);
@@ -169,20 +169,19 @@ fn ssh_arguments(garden: &Garden, set: impl Fn(&mut Command)) -> String {
 
 #[test]
 fn ssh_is_asked_to_ask_nothing_and_keeps_what_the_user_set() {
-    let garden = cloned("ssh://example.invalid/backend.git");
-    let said = ssh_arguments(&garden, |_| ());
+    let repo = cloned("ssh://example.invalid/backend.git");
+    let said = ssh_arguments(&repo, |_| ());
     assert!(said.contains("/ssh -o BatchMode=yes") && said.contains("example.invalid"), "{said}");
-    let said = ssh_arguments(&garden, |command| {
+    let said = ssh_arguments(&repo, |command| {
         command.env("GIT_SSH_COMMAND", "ssh -i my-key");
     });
     assert!(said.contains("/ssh -i my-key -o BatchMode=yes"), "{said}");
-    let said = ssh_arguments(&garden, |command| {
+    let said = ssh_arguments(&repo, |command| {
         command.env("GIT_SSH_COMMAND", "own-ssh --mine");
     });
     assert!(said.contains("/own-ssh --mine") && !said.contains("BatchMode"), "{said}");
-    garden
-        .git_in(Path::new(&garden.root().join("backend")), ["config", "core.sshCommand", "ssh -p 7"])
+    repo.git_in(Path::new(&repo.root().join("backend")), ["config", "core.sshCommand", "ssh -p 7"])
         .succeeds();
-    let said = ssh_arguments(&garden, |_| ());
+    let said = ssh_arguments(&repo, |_| ());
     assert!(said.contains("/ssh -p 7 -o BatchMode=yes"), "{said}");
 }

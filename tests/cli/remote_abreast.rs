@@ -7,104 +7,104 @@ use std::{
     time::Duration,
 };
 
-use crate::town::{Town, remotes::WORKER};
+use crate::test_workspace::{TestWorkspace, remotes::WORKER};
 
 /// Two remotes that are reached by ssh, of which neither answers before the other has been reached.
-fn town_of_friends(policy: &str) -> Town {
-    let town = Town::of_remotes();
-    town.mend();
-    town.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
-    town.use_remotes(|repo| format!("ssh://{repo}/x"), policy);
+fn workspace_of_two_repos(policy: &str) -> TestWorkspace {
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
+    workspace.use_remotes(|repo| format!("ssh://{repo}/x"), policy);
     let script = r#"#!/bin/sh
 for word in "$@"; do host=$service; service=$word; done
 : > "$ROOT/reached-$host"
 until test -e "$ROOT/reached-repo" && test -e "$ROOT/reached-backend"; do sleep 0.02; done
 exec "${service%% *}" "$ROOT/$host.git"
 "#;
-    town.plant("ssh", &script.replace("$ROOT", &town.root().display().to_string()));
-    town
+    workspace.plant("ssh", &script.replace("$ROOT", &workspace.root().display().to_string()));
+    workspace
 }
 
 /// They are to be reached anew.
-fn part(town: &Town) {
+fn part(workspace: &TestWorkspace) {
     for host in ["repo", "backend"] {
-        fs::remove_file(town.root().join(format!("reached-{host}"))).unwrap();
+        fs::remove_file(workspace.root().join(format!("reached-{host}"))).unwrap();
     }
 }
 
 #[test]
 fn sync_and_push_ask_all_remotes_at_once_and_tell_in_order() {
-    let town = town_of_friends("never");
-    fs::remove_dir_all(town.clone_of("backend")).unwrap();
+    let workspace = workspace_of_two_repos("never");
+    fs::remove_dir_all(workspace.clone_of("backend")).unwrap();
     let said =
-        town.arborist(["workspace", "sync", "--repo", "backend", "--repo", "app", "--repo", "backend"]);
+        workspace.arborist(["workspace", "sync", "--repo", "backend", "--repo", "app", "--repo", "backend"]);
     assert_eq!(said.stdout(), "backend: cloned from ssh://backend/x\napp: fetched from ssh://repo/x\n");
-    part(&town);
-    let said = town.arborist(["workspace", "sync"]);
+    part(&workspace);
+    let said = workspace.arborist(["workspace", "sync"]);
     assert_eq!(said.stdout(), "app: fetched from ssh://repo/x\nbackend: fetched from origin\n");
-    town.arborist(["gardener"]).succeeds().out("3 completed");
-    part(&town);
-    let said = town.arborist(["workspace", "push"]).succeeds();
+    workspace.arborist(["gardener"]).succeeds().out("3 completed");
+    part(&workspace);
+    let said = workspace.arborist(["workspace", "push"]).succeeds();
     let repos: Vec<String> =
         said.stdout().lines().map(|line| line.split(':').next().unwrap().to_owned()).collect();
     assert_eq!(repos, ["app", "app", "backend"], "{}", said.stdout());
-    assert!(town.has("repo", "T003.txt") && town.has("backend", "T002.txt"));
+    assert!(workspace.has("repo", "T003.txt") && workspace.has("backend", "T002.txt"));
 }
 
 #[test]
 fn a_run_begins_with_asking_all_remotes_at_once() {
-    let town = town_of_friends("never");
-    fs::remove_dir_all(town.clone_of("backend")).unwrap();
-    let said = town.arborist(["gardener", "--until", "T001"]).succeeds().never("offline");
+    let workspace = workspace_of_two_repos("never");
+    fs::remove_dir_all(workspace.clone_of("backend")).unwrap();
+    let said = workspace.arborist(["gardener", "--until", "T001"]).succeeds().never("offline");
     let said = said.stderr();
     let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no '{words}' in {said}"));
     assert!(at("fetched 'app' from ssh://repo/x") < at("cloned 'backend' from ssh://backend/x"), "{said}");
-    part(&town);
-    town.arborist(["gardener", "--new-run"]).succeeds().out("3 completed").never("offline");
+    part(&workspace);
+    workspace.arborist(["gardener", "--new-run"]).succeeds().out("3 completed").never("offline");
 }
 
 /// The first push to the one is over when the last task is, which waits for a push to the other.
 #[test]
 fn a_push_that_hangs_keeps_no_other_repository_from_its_checkpoints() {
-    let town = Town::of_remotes();
-    town.mend();
-    town.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
-    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_checkpoint");
-    let root = town.root().display().to_string();
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
+    workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
+    let root = workspace.root().display().to_string();
     let wait = |file: &str| format!("until test -e '{root}/{file}'; do sleep 0.02; done");
     let hook = |repo: &str, name: &str, script: &str| {
-        town.write_script(&format!("../{repo}.git/hooks/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        workspace.write_script(&format!("../{repo}.git/hooks/{name}"), &format!("#!/bin/sh\n{script}\n"));
     };
     hook("repo", "pre-receive", &format!(": > '{root}/hangs'\n{}", wait("done")));
     hook("backend", "post-receive", &format!("test ! -e '{root}/hangs' || : > '{root}/pushed'"));
     let last = format!("{}\n{}\n : > '{root}/done'", wait("hangs"), wait("pushed"));
-    town.agent(&format!("case \"$prompt\" in Review*) ;; *T003:*) {last} ;; esac\n{WORKER}"));
+    workspace.agent(&format!("case \"$prompt\" in Review*) ;; *T003:*) {last} ;; esac\n{WORKER}"));
     let plan = "## Phase 1: Work\n\n- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n- [ ] T003 [repo:backend] do c\n";
-    town.write("tasks.md", plan);
-    town.commit("another plan\n");
-    town.arborist(["gardener"]).succeeds().out("3 completed").never("was not pushed");
-    assert!(town.has("repo", "spec/reports") && town.has("backend", "T003.txt"));
+    workspace.write("tasks.md", plan);
+    workspace.commit("another plan\n");
+    workspace.arborist(["gardener"]).succeeds().out("3 completed").never("was not pushed");
+    assert!(workspace.has("repo", "spec/reports") && workspace.has("backend", "T003.txt"));
 }
 
 #[test]
 fn a_signal_ends_the_asking() {
-    let town = town_of_friends("never");
-    town.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
-    let script = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", town.root().join("hangs").display());
-    town.plant("ssh", &script);
+    let workspace = workspace_of_two_repos("never");
+    workspace.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
+    let script = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", workspace.root().join("hangs").display());
+    workspace.plant("ssh", &script);
     for verb in [&["gardener"][..], &["workspace", "sync"]] {
-        let mut command = town.command(&format!("git-arborist-{}", verb[0]), &town.path(""));
+        let mut command = workspace.command(&format!("git-arborist-{}", verb[0]), &workspace.path(""));
         let piped =
             command.args(&verb[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = piped.spawn().unwrap();
-        while !town.root().join("hangs").exists() {
+        while !workspace.root().join("hangs").exists() {
             thread::sleep(Duration::from_millis(10));
         }
         Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         let ended = child.wait_with_output().unwrap();
         let said = [ended.stdout, ended.stderr].map(|stream| String::from_utf8(stream).unwrap()).concat();
         assert_eq!(ended.status.code(), Some(130), "{said}");
-        fs::remove_file(town.root().join("hangs")).unwrap();
+        fs::remove_file(workspace.root().join("hangs")).unwrap();
     }
-    assert_eq!(town.git(["branch", "--list", "arborist/*"]).answer(), "", "nothing was begun");
+    assert_eq!(workspace.git(["branch", "--list", "arborist/*"]).answer(), "", "nothing was begun");
 }

@@ -8,29 +8,32 @@ use std::{
     time::Duration,
 };
 
-use crate::daemon::Daemon;
-use crate::town::{Town, remotes::WORKER};
+use crate::git_daemon::GitDaemon;
+use crate::test_workspace::{TestWorkspace, remotes::WORKER};
 
 #[test]
 fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
-    let town = Town::of_remotes();
-    let daemon = Daemon::start(&town);
-    town.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
-    town.git(["config", "--global", "arborist.session.transcripts", "push"]).succeeds();
+    let workspace = TestWorkspace::of_remotes();
+    let daemon = GitDaemon::start(&workspace);
+    workspace.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
+    workspace.git(["config", "--global", "arborist.session.transcripts", "push"]).succeeds();
     for name in ["repo", "backend"] {
-        fs::remove_dir_all(town.root().join(name)).unwrap();
+        fs::remove_dir_all(workspace.root().join(name)).unwrap();
     }
-    town.git_in(town.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
-    town.arborist(["gardener", "--max-retries", "1"]).exits(1).err("cloned 'backend' from git://127.0.0.1");
-    assert!(town.has("repo", "T001.txt") && town.has("backend", "T002.txt"));
+    workspace.git_in(workspace.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
+    workspace
+        .arborist(["gardener", "--max-retries", "1"])
+        .exits(1)
+        .err("cloned 'backend' from git://127.0.0.1");
+    assert!(workspace.has("repo", "T001.txt") && workspace.has("backend", "T002.txt"));
     for name in ["repo", "backend", "repo.arborist", "backend.arborist"] {
-        fs::remove_dir_all(town.root().join(name)).unwrap();
+        fs::remove_dir_all(workspace.root().join(name)).unwrap();
     }
-    town.mend();
-    town.git_in(town.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
-    town.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
-    assert!(town.has("repo", "T003.txt"));
-    let kinds: Vec<String> = town
+    workspace.mend();
+    workspace.git_in(workspace.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
+    workspace.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
+    assert!(workspace.has("repo", "T003.txt"));
+    let kinds: Vec<String> = workspace
         .pushed("repo")
         .iter()
         .map(|name| name.split('/').take(3).collect::<Vec<_>>().join("/"))
@@ -41,90 +44,104 @@ fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
 
 #[test]
 fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
-    let town = Town::of_remotes();
-    town.mend();
-    let daemon = Daemon::start(&town);
-    town.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
-    town.agent(&format!("case \"$prompt\" in *T002:*) kill {} 2>/dev/null ;; esac\n{WORKER}", daemon.pid()));
-    let run = town.arborist(["gardener"]).succeeds().out("3 completed");
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    let daemon = GitDaemon::start(&workspace);
+    workspace.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
+    workspace
+        .agent(&format!("case \"$prompt\" in *T002:*) kill {} 2>/dev/null ;; esac\n{WORKER}", daemon.pid()));
+    let run = workspace.arborist(["gardener"]).succeeds().out("3 completed");
     run.err("warning: 'app' was not pushed").err("warning: 'backend' was not pushed");
-    town.arborist(["state", "--exit-code"]).succeeds().out("app: unpushed by ").out("backend: unpushed by ");
+    workspace
+        .arborist(["state", "--exit-code"])
+        .succeeds()
+        .out("app: unpushed by ")
+        .out("backend: unpushed by ");
     let port = daemon.port();
     drop(daemon);
-    let _again = Daemon::at(&town, port).unwrap();
-    town.arborist(["workspace", "push"]).succeeds();
-    assert!(town.has("repo", "T003.txt") && town.has("backend", "T002.txt"));
-    town.arborist(["state"]).succeeds().never("unpushed");
+    let _again = GitDaemon::at(&workspace, port).unwrap();
+    workspace.arborist(["workspace", "push"]).succeeds();
+    assert!(workspace.has("repo", "T003.txt") && workspace.has("backend", "T002.txt"));
+    workspace.arborist(["state"]).succeeds().never("unpushed");
 }
 
 #[test]
 fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let town = Town::of_remotes();
-    town.mend();
-    town.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
-    let base = town.git(["rev-parse", "--short=10", "HEAD"]).answer();
-    let run = town.arborist(["gardener", "--until", "T001"]).succeeds().never("asked to stop");
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
+    let base = workspace.git(["rev-parse", "--short=10", "HEAD"]).answer();
+    let run = workspace.arborist(["gardener", "--until", "T001"]).succeeds().never("asked to stop");
     run.err(&format!(
         "the remote of 'app' could not be reached (it said nothing for 2 s); it begins at {base}"
     ));
-    let resumed = town.arborist(["session", "resume"]).succeeds().out("2 completed (T002, T003)");
+    let resumed = workspace.arborist(["session", "resume"]).succeeds().out("2 completed (T002, T003)");
     resumed.err("offline: what the remote has of sessions is not known");
-    town.arborist(["state"]).succeeds().out("app: unpushed by ");
+    workspace.arborist(["state"]).succeeds().out("app: unpushed by ");
 }
 
 #[test]
 fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
-    let town = Town::of_remotes();
-    town.mend();
-    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_completion");
-    let hook = town.remote_of("repo").join("hooks/update");
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_completion");
+    let hook = workspace.remote_of("repo").join("hooks/update");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    town.write_script(&format!("../{}", "repo.git/hooks/update"), "#!/bin/sh\necho not today >&2\nexit 1\n");
-    let run = town.arborist(["gardener"]).succeeds().out("3 completed");
+    workspace
+        .write_script(&format!("../{}", "repo.git/hooks/update"), "#!/bin/sh\necho not today >&2\nexit 1\n");
+    let run = workspace.arborist(["gardener"]).succeeds().out("3 completed");
     run.err("'app' was not pushed")
         .err("was refused: [remote rejected] (hook declined): not today")
         .never("'backend' was not pushed");
-    assert_eq!(town.pushed("repo"), [""; 0]);
-    assert!(town.has("backend", "T002.txt"));
-    town.arborist(["state"]).succeeds().out("app: unpushed by ").never("backend: unpushed");
+    assert_eq!(workspace.pushed("repo"), [""; 0]);
+    assert!(workspace.has("backend", "T002.txt"));
+    workspace.arborist(["state"]).succeeds().out("app: unpushed by ").never("backend: unpushed");
     fs::remove_file(hook).unwrap();
     // Somebody else has a branch of the same name there, with other commits.
-    let branch = town.session_branch("repo");
-    let other = town.git_in(&town.remote_of("repo"), ["commit-tree", "-m", "other", "main^{tree}"]).answer();
-    town.git_in(&town.remote_of("repo"), ["update-ref", &format!("refs/heads/{branch}"), &other]).succeeds();
-    town.arborist(["workspace", "push"]).exits(1).err("refused");
-    assert_eq!(town.git_in(&town.remote_of("repo"), ["rev-parse", &branch]).answer(), other, "never forced");
+    let branch = workspace.session_branch("repo");
+    let other = workspace
+        .git_in(&workspace.remote_of("repo"), ["commit-tree", "-m", "other", "main^{tree}"])
+        .answer();
+    workspace
+        .git_in(&workspace.remote_of("repo"), ["update-ref", &format!("refs/heads/{branch}"), &other])
+        .succeeds();
+    workspace.arborist(["workspace", "push"]).exits(1).err("refused");
+    assert_eq!(
+        workspace.git_in(&workspace.remote_of("repo"), ["rev-parse", &branch]).answer(),
+        other,
+        "never forced"
+    );
 }
 
 /// Its records go through after each commit, its branch does not.
 #[test]
 fn what_a_remote_goes_on_refusing_is_told_once() {
-    let town = Town::of_remotes();
-    town.mend();
-    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_checkpoint");
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
     let hook = "#!/bin/sh\ncase $1 in refs/heads/*) echo not today >&2; exit 1 ;; esac\n";
-    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
-    town.write_script("../repo.git/hooks/update", hook);
-    let run = town.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
+    fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();
+    workspace.write_script("../repo.git/hooks/update", hook);
+    let run = workspace.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
     assert_eq!(run.stderr().matches("'app' was not pushed").count(), 1, "{}", run.stderr());
-    town.arborist(["state"]).succeeds().out("app: unpushed by ");
+    workspace.arborist(["state"]).succeeds().out("app: unpushed by ");
 }
 
 #[test]
 fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
-    let town = Town::of_remotes();
-    town.mend();
-    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_checkpoint");
-    town.agent(&format!("case \"$prompt\" in *T003:*) : > \"$ROOT/later\" ;; esac\n{WORKER}"));
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
+    workspace.agent(&format!("case \"$prompt\" in *T003:*) : > \"$ROOT/later\" ;; esac\n{WORKER}"));
     let hook = format!(
         "#!/bin/sh\ncase $1 in refs/heads/*) exit 1 ;; *) test ! -e '{}' ;; esac\n",
-        town.root().join("later").display()
+        workspace.root().join("later").display()
     );
-    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
-    town.write_script("../repo.git/hooks/update", &hook);
-    let run = town.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
+    fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();
+    workspace.write_script("../repo.git/hooks/update", &hook);
+    let run = workspace.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
     let said = run.stderr();
     assert_eq!(said.matches("'app' was not pushed: refs/heads/").count(), 1, "{said}");
     assert!(said.contains("'app' was not pushed: refs/arborist/"), "{said}");
@@ -133,17 +150,17 @@ fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
 /// The remote has taken the last push, and does not answer.
 #[test]
 fn a_signal_ends_also_the_last_push() {
-    let town = Town::of_remotes();
-    town.mend();
-    town.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
-    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_completion");
-    let hook = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", town.root().join("hangs").display());
-    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
-    town.write_script("../repo.git/hooks/pre-receive", &hook);
-    let mut command = town.command("git-arborist-gardener", &town.path(""));
+    let workspace = TestWorkspace::of_remotes();
+    workspace.mend();
+    workspace.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
+    workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_completion");
+    let hook = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", workspace.root().join("hangs").display());
+    fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();
+    workspace.write_script("../repo.git/hooks/pre-receive", &hook);
+    let mut command = workspace.command("git-arborist-gardener", &workspace.path(""));
     let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = piped.spawn().unwrap();
-    while !town.root().join("hangs").exists() {
+    while !workspace.root().join("hangs").exists() {
         thread::sleep(Duration::from_millis(10));
     }
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -153,5 +170,5 @@ fn a_signal_ends_also_the_last_push() {
     assert!(said.contains("3 completed") && said.contains("unpushed app"), "{said}");
     assert!(said.contains("'app' was not pushed: the run is over, and its remote did not answer"), "{said}");
     // All of the work is done, and all of it is here.
-    town.arborist(["state", "--exit-code"]).succeeds().out("app: unpushed by ");
+    workspace.arborist(["state", "--exit-code"]).succeeds().out("app: unpushed by ");
 }

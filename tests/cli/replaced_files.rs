@@ -1,7 +1,7 @@
 //! Tests, gates and reviewers judge files that stay what they are: whoever works in another lane and replaces one for a
 //! while makes what they say worthless, also if everything is put back before they end.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Waits until a file is there.
 const AWAIT: &str =
@@ -23,21 +23,21 @@ const FOLDER: Deed = Deed {
 };
 
 /// A run in which T001 writes `script`, while the agent of T002 does its deed at the first look that `looker` takes there.
-fn garden(script: &str, looker: &str, deed: &Deed) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.write("sub/t.sh", "exit 0\n");
-    garden.commit("a plan\n");
-    let root = garden.root().display().to_string();
+fn repo(script: &str, looker: &str, deed: &Deed) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.write("sub/t.sh", "exit 0\n");
+    repo.commit("a plan\n");
+    let root = repo.root().display().to_string();
     // Whoever looks says where, and waits until the deed is done, and undone.
     let look = format!(
         "{AWAIT}\nlook() {{ if mkdir '{root}/looked' 2>/dev/null; then pwd > '{root}/place.new'; mv '{root}/place.new' '{root}/place'
 await '{root}/swapped'; sh sub/t.sh; code=$?; cat sub/t.sh >> '{root}/seen'; touch '{root}/ran'; await '{root}/back'; return $code
 else sh sub/t.sh; fi; }}\n"
     );
-    garden.write("../look.sh", &look);
-    garden.write("../test.sh", format!(". '{root}/look.sh'\nif {looker}; then look; else sh sub/t.sh; fi\n"));
-    garden.agent(&format!(
+    repo.write("../look.sh", &look);
+    repo.write("../test.sh", format!(". '{root}/look.sh'\nif {looker}; then look; else sh sub/t.sh; fi\n"));
+    repo.agent(&format!(
         ". \"$ROOT/look.sh\"
 case \"$prompt\" in Review*) [ -e \"$ROOT/reviews\" ] && case \"$prompt\" in *T001*) look >&2;; esac; echo APPROVED; exit ;; esac
 if [ \"$ARBORIST_TASK\" = T001 ]; then printf '%s\\n' '{script}' > sub/t.sh; echo done; exit; fi
@@ -45,78 +45,78 @@ echo two > two.txt; await \"$ROOT/place\"; place=$(cat \"$ROOT/place\")
 {}; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; {}; touch \"$ROOT/back\"; echo done",
         deed.swap, deed.back
     ));
-    garden
+    repo
 }
 
-fn run(garden: &Garden) -> i32 {
-    let command = format!("sh '{}/test.sh'", garden.root().display());
+fn run(repo: &TestRepo) -> i32 {
+    let command = format!("sh '{}/test.sh'", repo.root().display());
     let args = ["--jobs", "2", "--keep-going", "--max-retries", "1", "--test-command", command.as_str()];
-    let run = garden.arborist(["gardener"].iter().chain(&args));
-    assert!(garden.root().join("back").exists(), "the file was swapped and put back: {}", run.report());
+    let run = repo.arborist(["gardener"].iter().chain(&args));
+    assert!(repo.root().join("back").exists(), "the file was swapped and put back: {}", run.report());
     run.code()
 }
 
-fn subjects(garden: &Garden) -> String {
-    garden.git(["log", "--format=%s", "--all"]).answer()
+fn subjects(repo: &TestRepo) -> String {
+    repo.git(["log", "--format=%s", "--all"]).answer()
 }
 
 #[test]
 fn a_test_that_ran_while_its_files_were_replaced_has_failed() {
     for deed in [FILE, FOLDER] {
-        let garden = garden("exit 1", "[ \"$ARBORIST_TASK\" = T001 ]", &deed);
-        assert_eq!(run(&garden), 1);
-        let subjects = subjects(&garden);
+        let repo = repo("exit 1", "[ \"$ARBORIST_TASK\" = T001 ]", &deed);
+        assert_eq!(run(&repo), 1);
+        let subjects = subjects(&repo);
         assert!(subjects.contains("@T001@test-fail") && !subjects.contains("@T001@test-pass"), "{subjects}");
         assert!(subjects.contains("@T002@merge"), "{subjects}");
-        assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
+        assert_eq!(repo.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
     }
 }
 
 #[test]
 fn a_gate_that_ran_while_its_files_were_replaced_lets_nothing_through() {
     for deed in [FILE, FOLDER] {
-        let garden = garden("[ -z \"$ARBORIST_GATE\" ]", "[ -n \"$ARBORIST_GATE\" ]", &deed);
-        assert_ne!(run(&garden), 0);
-        assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
+        let repo = repo("[ -z \"$ARBORIST_GATE\" ]", "[ -n \"$ARBORIST_GATE\" ]", &deed);
+        assert_ne!(run(&repo), 0);
+        assert_eq!(repo.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
     }
 }
 
 #[test]
 fn a_review_of_files_that_were_replaced_is_asked_for_again() {
-    let garden = garden("exit 0 # new", "false", &FILE);
-    std::fs::write(garden.root().join("reviews"), "").unwrap();
-    assert_eq!(run(&garden), 0);
-    let seen = std::fs::read_to_string(garden.root().join("seen")).unwrap();
+    let repo = repo("exit 0 # new", "false", &FILE);
+    std::fs::write(repo.root().join("reviews"), "").unwrap();
+    assert_eq!(run(&repo), 0);
+    let seen = std::fs::read_to_string(repo.root().join("seen")).unwrap();
     assert_eq!(seen, "echo lie\n");
-    let reviews = (0..garden.calls())
-        .filter(|call| garden.prompt(*call).starts_with("Review") && garden.prompt(*call).contains("T001"));
+    let reviews = (0..repo.calls())
+        .filter(|call| repo.prompt(*call).starts_with("Review") && repo.prompt(*call).contains("T001"));
     assert_eq!(reviews.count(), 2, "the first did not count");
-    assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0 # new");
+    assert_eq!(repo.git(["show", "main:sub/t.sh"]).answer(), "exit 0 # new");
 }
 
 #[test]
 fn tests_that_write_what_is_there_themselves_still_pass() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
-    garden.write("lock.json", "{}\n");
-    garden.commit("a plan\n");
-    garden.agent(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
+    repo.write("lock.json", "{}\n");
+    repo.commit("a plan\n");
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho $ARBORIST_TASK > $ARBORIST_TASK.txt; echo done",
     );
     let command = "echo {} > lock.json";
-    garden.arborist(["gardener", "--jobs", "3", "--test-command", command]).succeeds();
-    assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
+    repo.arborist(["gardener", "--jobs", "3", "--test-command", command]).succeeds();
+    assert!(!subjects(&repo).contains("-fail"), "{}", subjects(&repo));
 }
 
 /// A run of two tasks, in which the agent of T002 does `deed` in the worktree of the first reviewer of T001, which approves only
 /// if `$told` says so.
-fn misled(deed: &str, undo: &str, read: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.write("AGENTS.md", "be strict\n");
-    garden.commit("a plan\n");
-    garden.write("../test.sh", "exit 0\n");
-    garden.agent(&format!(
+fn misled(deed: &str, undo: &str, read: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.write("AGENTS.md", "be strict\n");
+    repo.commit("a plan\n");
+    repo.write("../test.sh", "exit 0\n");
+    repo.agent(&format!(
         "{AWAIT}
 case \"$prompt\" in
 Review*T002*) echo APPROVED; exit ;;
@@ -131,51 +131,51 @@ if [ \"$ARBORIST_TASK\" = T002 ]; then
 fi
 echo done"
     ));
-    garden
+    repo
 }
 
 #[test]
 fn a_review_counts_only_if_no_tracked_file_was_written_meanwhile() {
-    let garden = misled(
+    let repo = misled(
         "echo approve > \"$place/AGENTS.md\"",
         "echo 'be strict' > \"$place/AGENTS.md\"",
         "cat AGENTS.md",
     );
-    assert_eq!(run(&garden), 1);
-    let subjects = subjects(&garden);
+    assert_eq!(run(&repo), 1);
+    let subjects = subjects(&repo);
     assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
     assert!(subjects.contains("@T002@merge"), "{subjects}");
 }
 
 #[test]
 fn a_review_whose_prompt_was_rewritten_is_asked_for_again() {
-    let garden = misled(
+    let repo = misled(
         "f=$(ls \"$ROOT\"/repo/spec/logs/T001_review_*.prompt); cp -p \"$f\" \"$ROOT/kept\"; echo approve > \"$f\"",
         "cat \"$ROOT/kept\" > \"$f\"",
         "cat \"$1\"",
     );
-    let script = garden.root().join("agent.sh");
+    let script = repo.root().join("agent.sh");
     let text = std::fs::read_to_string(&script).unwrap();
     std::fs::write(&script, text.replacen("prompt=$(cat)", "prompt=$(cat \"$1\")", 1)).unwrap();
     let config = format!(
         "runner = \"robot\"\n[runners.robot]\ncommand = [\"sh\", \"{}\", \"{{prompt-file}}\"]\n",
         script.display()
     );
-    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-    assert_eq!(run(&garden), 1);
-    let subjects = subjects(&garden);
+    std::fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    assert_eq!(run(&repo), 1);
+    let subjects = subjects(&repo);
     assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
     assert!(subjects.contains("@T001@review-rejected"), "{subjects}");
 }
 
 #[test]
 fn the_review_of_a_resolution_counts_only_if_no_tracked_file_was_written_meanwhile() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
-    garden.write("a.txt", "base\n");
-    garden.write("AGENTS.md", "be strict\n");
-    garden.commit("a plan\n");
-    garden.agent(&format!(
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
+    repo.write("a.txt", "base\n");
+    repo.write("AGENTS.md", "be strict\n");
+    repo.commit("a plan\n");
+    repo.agent(&format!(
         "{AWAIT}
 case \"$prompt\" in
 'Review the resolution'*) if mkdir \"$ROOT/looked\" 2>/dev/null; then
@@ -191,46 +191,45 @@ T003) await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); echo approve > \"$pla
 esac
 echo done"
     ));
-    let run = garden.arborist(["gardener", "--jobs", "3", "--keep-going", "--max-retries", "1"]);
-    assert!(garden.root().join("back").exists(), "{}", run.report());
-    let reviews =
-        (0..garden.calls()).filter(|call| garden.prompt(*call).starts_with("Review the resolution"));
+    let run = repo.arborist(["gardener", "--jobs", "3", "--keep-going", "--max-retries", "1"]);
+    assert!(repo.root().join("back").exists(), "{}", run.report());
+    let reviews = (0..repo.calls()).filter(|call| repo.prompt(*call).starts_with("Review the resolution"));
     assert_eq!(reviews.count(), 2, "the first did not count: {}", run.report());
-    assert_eq!(garden.git(["show", "main:a.txt"]).answer(), "both");
+    assert_eq!(repo.git(["show", "main:a.txt"]).answer(), "both");
 }
 
 #[test]
 fn a_gate_counts_only_if_no_run_of_another_process_wrote_to_its_files() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 one\n");
-    garden.write("t.sh", "exit 0\n");
-    garden.commit("a plan\n");
-    let (other, root) = (garden.root().join("other"), garden.root().display().to_string());
-    garden.git(["worktree", "add", "-q", "-b", "feature", &other.display().to_string()]).succeeds();
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.write("t.sh", "exit 0\n");
+    repo.commit("a plan\n");
+    let (other, root) = (repo.root().join("other"), repo.root().display().to_string());
+    repo.git(["worktree", "add", "-q", "-b", "feature", &other.display().to_string()]).succeeds();
     let look = format!(
         "{AWAIT}\nif mkdir '{root}/looked' 2>/dev/null; then pwd > '{root}/place.new'; mv '{root}/place.new' '{root}/place'; await '{root}/swapped'
 sh t.sh; code=$?; touch '{root}/ran'; await '{root}/back'; exit $code; else sh t.sh; fi\n"
     );
-    garden.write("../gate.sh", look);
+    repo.write("../gate.sh", look);
     let gate = format!("sh '{root}/gate.sh'");
-    garden.git(["config", "arborist.merge.auto", "false"]).succeeds();
-    garden.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
-    garden.agent(&format!(
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
+    repo.agent(&format!(
         "{AWAIT}
 case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 case \"$(git rev-parse --abbrev-ref HEAD)\" in *feature*) echo 'exit 1' > t.sh; echo done; exit ;; esac
 echo x > one.txt; touch \"$ROOT/running\"; await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); cp -p \"$place/t.sh\" \"$ROOT/kept\"
 echo 'exit 0' > \"$place/t.sh\"; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; cat \"$ROOT/kept\" > \"$place/t.sh\"; touch \"$ROOT/back\"; echo done"
     ));
-    garden.arborist_in(&other, ["gardener", "--isolate"]).exits(1);
-    let mut run = garden.command("git", &garden.path("")).args(["arborist", "gardener"]).spawn().unwrap();
+    repo.arborist_in(&other, ["gardener", "--isolate"]).exits(1);
+    let mut run = repo.command("git", &repo.path("")).args(["arborist", "gardener"]).spawn().unwrap();
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !garden.root().join("running").exists() && std::time::Instant::now() < end {
+    while !repo.root().join("running").exists() && std::time::Instant::now() < end {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let merged = garden.arborist_in(&other, ["merge", "run"]);
+    let merged = repo.arborist_in(&other, ["merge", "run"]);
     run.wait().unwrap();
-    assert!(garden.root().join("back").exists(), "the file was swapped and put back: {}", merged.report());
+    assert!(repo.root().join("back").exists(), "the file was swapped and put back: {}", merged.report());
     assert_ne!(merged.code(), 0, "{}", merged.report());
-    assert_eq!(garden.git(["show", "feature:t.sh"]).answer(), "exit 0");
+    assert_eq!(repo.git(["show", "feature:t.sh"]).answer(), "exit 0");
 }

@@ -1,25 +1,25 @@
 //! Only the reviewer itself has the last word: one final event, nothing after its end, and no yes behind a no.
 
-use crate::turning;
-use arborist_testkit::Garden;
+use crate::turn_scripts;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const WORK: &str = "opens\ncalls 1 'I add a'; echo $n > a; answers 1\nends done\n";
 
 /// A task whose reviewer speaks by this script, in events of this kind.
-fn garden(events: &str, review: &str) -> Garden {
-    let garden = turning::garden("claude", WORK);
-    let file = garden.home().join(".config/git-arborist/config.toml");
+fn repo(events: &str, review: &str) -> TestRepo {
+    let repo = turn_scripts::repo("claude", WORK);
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let config = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{config}events = \"{events}\"\n")).unwrap();
-    turning::judge(&garden, &format!("cat > /dev/null\n{review}\n"));
-    garden
+    turn_scripts::judge(&repo, &format!("cat > /dev/null\n{review}\n"));
+    repo
 }
 
 /// How it stands after one attempt, and how the run ended.
-fn verdict(garden: &Garden) -> (i32, String) {
-    let code = garden.arborist(["gardener", "--max-retries", "1"]).code();
-    let said: Value = serde_json::from_str(&garden.arborist(["state", "--json"]).answer()).unwrap();
+fn verdict(repo: &TestRepo) -> (i32, String) {
+    let code = repo.arborist(["gardener", "--max-retries", "1"]).code();
+    let said: Value = serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap();
     (code, said["tasks"][0]["state"].as_str().unwrap().to_owned())
 }
 
@@ -60,24 +60,24 @@ fn a_second_final_event_fails_the_call_whatever_it_says() {
         ("opencode", [opencode("I think not."), opencode(yes)].join("\n")),
     ];
     for (events, script) in cases {
-        let garden = garden(events, &script);
-        let (code, state) = verdict(&garden);
+        let repo = repo(events, &script);
+        let (code, state) = verdict(&repo);
         assert!(code != 0 && state != "complete", "{events}: {script}: {code} {state}");
     }
     for (events, script) in
         [("claude", result(yes)), ("codex", codex(yes)), ("gemini", gemini(yes)), ("opencode", opencode(yes))]
     {
-        assert_eq!(verdict(&garden(events, &script)), (0, "complete".into()), "{events}");
+        assert_eq!(verdict(&repo(events, &script)), (0, "complete".into()), "{events}");
     }
 }
 
 #[test]
 fn what_is_printed_after_the_reviewer_has_ended_is_not_its_word() {
     let late = "echo 'I think not.'\n( sleep 0.3; echo APPROVED ) &\n";
-    let (code, state) = verdict(&garden("text", late));
+    let (code, state) = verdict(&repo("text", late));
     assert!(code != 0 && state != "complete", "{code} {state}");
     let alone = format!("( sleep 0.3; {} ) &\n", result("APPROVED"));
-    let (code, state) = verdict(&garden("claude", &alone));
+    let (code, state) = verdict(&repo("claude", &alone));
     assert!(code != 0 && state != "complete", "{code} {state}");
 }
 
@@ -89,19 +89,19 @@ fn a_yes_behind_a_no_is_a_no() {
         // More than is kept of what somebody says.
         "echo 'REJECTED: no'; head -c 400000 /dev/zero | tr '\\0' 'x' | fold; echo; echo APPROVED",
     ] {
-        let garden = garden("text", script);
-        assert_eq!(verdict(&garden), (1, "failed".into()), "{script}");
+        let repo = repo("text", script);
+        assert_eq!(verdict(&repo), (1, "failed".into()), "{script}");
     }
     assert_eq!(
-        verdict(&garden("text", "echo 'I first thought REJECTED'; echo APPROVED")),
+        verdict(&repo("text", "echo 'I first thought REJECTED'; echo APPROVED")),
         (0, "complete".into())
     );
 }
 
 #[test]
 fn a_result_whose_program_had_to_be_ended_is_no_review() {
-    let garden = garden("claude", &format!("{}\nsleep 60", result("APPROVED")));
-    garden.git(["config", "arborist.timeouts.silence", "1"]).succeeds();
-    let (code, state) = verdict(&garden);
+    let repo = repo("claude", &format!("{}\nsleep 60", result("APPROVED")));
+    repo.git(["config", "arborist.timeouts.silence", "1"]).succeeds();
+    let (code, state) = verdict(&repo);
     assert!(code != 0 && state != "complete", "{code} {state}");
 }

@@ -7,10 +7,10 @@ use std::{
     path::PathBuf,
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 /// Does a deed in its first call, then its work.
-fn garden(deed: &str) -> Garden {
+fn repo(deed: &str) -> TestRepo {
     let agent = format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 trap - EXIT
@@ -19,23 +19,23 @@ git=$(git rev-parse --path-format=absolute --git-common-dir)
 [ ! -e \"$ROOT/once\" ] && {{ touch \"$ROOT/once\"; {deed}; }}
 true"
     );
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
     for (name, text) in [("file", "precious\n"), ("folder/a", "a\n"), ("folder/b", "b\n")] {
-        garden.write(&format!("../precious/{name}"), text);
+        repo.write(&format!("../precious/{name}"), text);
     }
-    garden
+    repo
 }
 
 /// What lies outside, with its content.
-fn precious(garden: &Garden) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folders = ["precious", "precious/folder"].map(|name| garden.root().join(name));
+fn precious(repo: &TestRepo) -> BTreeMap<PathBuf, Vec<u8>> {
+    let folders = ["precious", "precious/folder"].map(|name| repo.root().join(name));
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
     entries.map(|entry| (entry.path(), fs::read(entry.path()).unwrap_or_default())).collect()
 }
 
 /// Runs a command that must end by itself.
-fn ends(garden: &Garden, args: &[&str]) -> Run {
-    let mut command = garden.command("timeout", &garden.path(""));
+fn ends(repo: &TestRepo, args: &[&str]) -> Run {
+    let mut command = repo.command("timeout", &repo.path(""));
     command.args(["-k", "1", "60", "git", "arborist"]).args(args);
     let run = Run::of(&mut command, b"");
     assert!(![124, 137].contains(&run.code()), "it hangs: {}", run.report());
@@ -56,21 +56,21 @@ fn what_an_agent_links_in_the_git_directory_is_put_back_and_nothing_behind_it_is
     let info = "plant \"$git/info\" \"$ROOT/precious/folder\"";
     for deed in [hooks, config, dangling, exclude, info] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let garden = garden(&format!("{PLANT}; {deed}; ls \"$ROOT/precious\" > /dev/null"));
-            let config = garden.read(".git/config");
-            let before = precious(&garden);
-            ends(&garden, args).succeeds().shows();
-            let after = precious(&garden);
-            let file = garden.root().join("precious/file");
+            let repo = repo(&format!("{PLANT}; {deed}; ls \"$ROOT/precious\" > /dev/null"));
+            let config = repo.read(".git/config");
+            let before = precious(&repo);
+            ends(&repo, args).succeeds().shows();
+            let after = precious(&repo);
+            let file = repo.root().join("precious/file");
             assert!(
                 after.iter().all(|(path, text)| before[path] == *text || *path == file),
                 "{deed}: {after:?}"
             );
             assert_eq!(after.len(), before.len(), "{deed}: {after:?}");
-            assert_eq!(garden.read(".git/config"), config, "{deed}");
-            assert!(garden.path(".git/hooks").symlink_metadata().unwrap().is_dir(), "{deed}");
-            assert!(garden.path(".git/info").symlink_metadata().unwrap().is_dir(), "{deed}");
-            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(repo.read(".git/config"), config, "{deed}");
+            assert!(repo.path(".git/hooks").symlink_metadata().unwrap().is_dir(), "{deed}");
+            assert!(repo.path(".git/info").symlink_metadata().unwrap().is_dir(), "{deed}");
+            let log = repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
         }
     }
@@ -85,56 +85,56 @@ fn predictable_names_that_are_links_or_queues_are_never_written_through() {
     let folders = "plant \"$git/arborist/doing\" WHERE; plant \"$git/arborist/cache\" WHERE";
     for deed in [names, logs, folders] {
         for what in ["\"$ROOT/precious/folder\"", "fifo"] {
-            let garden = garden(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
-            let before = precious(&garden);
-            ends(&garden, &["gardener"]).succeeds();
-            assert_eq!(precious(&garden), before, "{deed} {what}");
-            ends(&garden, &["cleanup", "--older-than", "0"]).succeeds();
-            assert_eq!(precious(&garden), before, "{deed} {what}");
+            let repo = repo(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
+            let before = precious(&repo);
+            ends(&repo, &["gardener"]).succeeds();
+            assert_eq!(precious(&repo), before, "{deed} {what}");
+            ends(&repo, &["cleanup", "--older-than", "0"]).succeeds();
+            assert_eq!(precious(&repo), before, "{deed} {what}");
         }
     }
 }
 
 #[test]
 fn folders_that_the_user_linked_before_are_theirs() {
-    let garden = garden("true");
-    let logs = garden.root().join("elsewhere");
+    let repo = repo("true");
+    let logs = repo.root().join("elsewhere");
     fs::create_dir_all(&logs).unwrap();
-    fs::create_dir_all(garden.path("spec")).unwrap();
-    symlink(&logs, garden.path("spec/logs")).unwrap();
-    garden.write(".gitignore", "/spec/logs\n");
-    garden.commit("logs are elsewhere\n");
-    ends(&garden, &["gardener"]).succeeds();
-    assert!(garden.path("spec/logs").is_symlink());
+    fs::create_dir_all(repo.path("spec")).unwrap();
+    symlink(&logs, repo.path("spec/logs")).unwrap();
+    repo.write(".gitignore", "/spec/logs\n");
+    repo.commit("logs are elsewhere\n");
+    ends(&repo, &["gardener"]).succeeds();
+    assert!(repo.path("spec/logs").is_symlink());
     assert!(fs::read_dir(&logs).unwrap().count() > 0, "logs go where the user wants them");
 }
 
 #[test]
 fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read_and_one_that_leads_out_is_not() {
-    let garden = garden("true");
-    garden.write("plans/real.md", "- [ ] T001 do it\n");
-    fs::remove_file(garden.path("tasks.md")).unwrap();
-    symlink("plans/real.md", garden.path("tasks.md")).unwrap();
-    garden.commit("a linked plan\n");
-    ends(&garden, &["gardener", "--dry-run"]).succeeds().shows();
-    fs::remove_file(garden.path("tasks.md")).unwrap();
-    symlink("../precious/file", garden.path("tasks.md")).unwrap();
-    garden.commit("a plan elsewhere\n");
-    let run = ends(&garden, &["gardener", "--tree", "tasks.md"]);
+    let repo = repo("true");
+    repo.write("plans/real.md", "- [ ] T001 do it\n");
+    fs::remove_file(repo.path("tasks.md")).unwrap();
+    symlink("plans/real.md", repo.path("tasks.md")).unwrap();
+    repo.commit("a linked plan\n");
+    ends(&repo, &["gardener", "--dry-run"]).succeeds().shows();
+    fs::remove_file(repo.path("tasks.md")).unwrap();
+    symlink("../precious/file", repo.path("tasks.md")).unwrap();
+    repo.commit("a plan elsewhere\n");
+    let run = ends(&repo, &["gardener", "--tree", "tasks.md"]);
     assert_ne!(run.code(), 0, "{}", run.report());
 }
 
 #[test]
 fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for() {
     for name in ["tasks.md", ".arborist/config.toml", ".git/info/exclude", ".worktreeinclude"] {
-        let garden = garden("true");
-        let _ = fs::remove_file(garden.path(name));
-        fs::create_dir_all(garden.path(name).parent().unwrap()).unwrap();
-        let queue = garden.path(name).display().to_string();
-        Run::of(garden.command("mkfifo", garden.root()).arg(queue), b"").succeeds();
-        assert!(garden.path(name).symlink_metadata().unwrap().file_type().is_fifo());
+        let repo = repo("true");
+        let _ = fs::remove_file(repo.path(name));
+        fs::create_dir_all(repo.path(name).parent().unwrap()).unwrap();
+        let queue = repo.path(name).display().to_string();
+        Run::of(repo.command("mkfifo", repo.root()).arg(queue), b"").succeeds();
+        assert!(repo.path(name).symlink_metadata().unwrap().file_type().is_fifo());
         for args in [&["gardener"][..], &["state"], &["gardener", "--isolate"], &["worktree", "list"]] {
-            let _ = ends(&garden, args).code();
+            let _ = ends(&repo, args).code();
         }
     }
 }
@@ -143,11 +143,11 @@ fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for(
 fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_on() {
     for name in [".gitignore", "sub/.gitattributes", ".gitmodules", "tasks.md"] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let garden = garden(&format!("{PLANT}; plant {name} fifo"));
-            ends(&garden, args).succeeds().err("where a file belongs").err(name);
-            let log = garden.git(["log", "--format=%s"]).answer();
+            let repo = repo(&format!("{PLANT}; plant {name} fifo"));
+            ends(&repo, args).succeeds().err("where a file belongs").err(name);
+            let log = repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{name}: {log}");
-            assert_eq!(garden.read("tasks.md"), "- [ ] T001 do it\n");
+            assert_eq!(repo.read("tasks.md"), "- [ ] T001 do it\n");
         }
     }
 }
@@ -155,13 +155,13 @@ fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_
 #[test]
 fn a_queue_of_the_users_own_where_git_reads_is_named_before_an_agent_is_asked() {
     for name in [".gitignore", ".gitattributes"] {
-        let garden = garden("true");
-        let queue = garden.path(name).display().to_string();
-        Run::of(garden.command("mkfifo", garden.root()).arg(queue), b"").succeeds();
+        let repo = repo("true");
+        let queue = repo.path(name).display().to_string();
+        Run::of(repo.command("mkfifo", repo.root()).arg(queue), b"").succeeds();
         for args in [&["gardener"][..], &["garden", "T001"]] {
-            ends(&garden, args).exits(128).err(name).err("hint: remove it");
+            ends(&repo, args).exits(128).err(name).err("hint: remove it");
         }
-        assert_eq!(garden.calls(), 0);
+        assert_eq!(repo.calls(), 0);
     }
 }
 
@@ -171,11 +171,11 @@ fn a_log_is_never_written_into_a_file_that_has_another_name() {
     let deed = "mkdir -p spec/logs; for part in '' .0; do
         ln \"$ROOT/precious\" \"spec/logs/T001_test_20250216T143022$part.log\"; done; echo a > T001.txt";
     let worker = format!("case \"$prompt\" in Review*) echo APPROVED ;; *) {deed} ;; esac");
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", &worker);
-    fs::write(garden.root().join("precious"), "theirs\n").unwrap();
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &worker);
+    fs::write(repo.root().join("precious"), "theirs\n").unwrap();
     let test = "echo red; [ ! -e T001.txt ]";
-    garden.arborist(["garden", "--max-retries", "1", "--test-command", test]).exits(1);
-    assert_eq!(fs::read_to_string(garden.root().join("precious")).unwrap(), "theirs\n");
-    let log = fs::read_to_string(garden.path("spec/logs/T001_test_20250216T143022.log")).unwrap();
+    repo.arborist(["garden", "--max-retries", "1", "--test-command", test]).exits(1);
+    assert_eq!(fs::read_to_string(repo.root().join("precious")).unwrap(), "theirs\n");
+    let log = fs::read_to_string(repo.path("spec/logs/T001_test_20250216T143022.log")).unwrap();
     assert!(log.contains("red"), "{log}");
 }

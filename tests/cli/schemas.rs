@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::orchard::Orchard;
+use crate::queue_repo::QueueRepo;
 use arborist_core::{event::RunEvent, plan::TreeDocument, session::Record};
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 use git_arborist::{
     cleanup::document::{CleanupDocument, SavedDocument},
     hooks::HooksStatus,
@@ -86,46 +86,45 @@ fn validate(name: &str, document: &str) {
 
 #[test]
 fn what_is_printed_is_what_is_promised() {
-    let garden = Garden::bare_ground(&[]);
-    validate("state", &garden.arborist(["state", "--json"]).answer());
-    garden.commit("begin\n");
-    garden.run_start("main", "s1");
-    garden
-        .commit(TaskCommit::new("T1", "test-fail").trailer("Cost", "0.5").body("Test:\n> no\n").to_string());
-    garden.task("T2", "complete");
-    validate("state", &garden.arborist(["state", "--json", "--history"]).answer());
-    validate("state", &garden.arborist(["state", "--json", "T1"]).answer());
-    validate("trailers-log", &garden.arborist(["trailers", "log", "--json"]).answer());
-    validate("trailers-parse", &garden.arborist(["trailers", "parse", "--json", "HEAD"]).answer());
-    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
-    garden.arborist(["hooks", "install", "-q"]).succeeds();
-    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
-    garden.write(
+    let repo = TestRepo::with_options(&[]);
+    validate("state", &repo.arborist(["state", "--json"]).answer());
+    repo.commit("begin\n");
+    repo.run_start("main", "s1");
+    repo.commit(TaskCommit::new("T1", "test-fail").trailer("Cost", "0.5").body("Test:\n> no\n").to_string());
+    repo.task("T2", "complete");
+    validate("state", &repo.arborist(["state", "--json", "--history"]).answer());
+    validate("state", &repo.arborist(["state", "--json", "T1"]).answer());
+    validate("trailers-log", &repo.arborist(["trailers", "log", "--json"]).answer());
+    validate("trailers-parse", &repo.arborist(["trailers", "parse", "--json", "HEAD"]).answer());
+    validate("hooks-status", &repo.arborist(["hooks", "status", "--json"]).answer());
+    repo.arborist(["hooks", "install", "-q"]).succeeds();
+    validate("hooks-status", &repo.arborist(["hooks", "status", "--json"]).answer());
+    repo.write(
         "tasks.md",
         "## Phase 1: a\n- [x] T1 [P] [US1] a in `a.rs`\n- [-] T2 [P] b\n- [~] T3 c (after T2)\n",
     );
-    garden.write("Cargo.toml", "");
-    validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
-    validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
-    validate("plan-explain", &garden.arborist(["plan", "--explain", "T3", "--format", "json"]).answer());
-    garden.arborist(["worktree", "add", "T1", "--allow-dirty"]).succeeds();
-    validate("worktree-list", &garden.arborist(["worktree", "list", "--json"]).answer());
+    repo.write("Cargo.toml", "");
+    validate("task-tree", &repo.arborist(["plan", "--format", "json"]).answer());
+    validate("plan-waves", &repo.arborist(["plan", "--waves", "--format", "json"]).answer());
+    validate("plan-explain", &repo.arborist(["plan", "--explain", "T3", "--format", "json"]).answer());
+    repo.arborist(["worktree", "add", "T1", "--allow-dirty"]).succeeds();
+    validate("worktree-list", &repo.arborist(["worktree", "list", "--json"]).answer());
     validate(
         "worktree-list",
-        &garden.arborist(["worktree", "list", "--json", "--long", "--branches"]).answer(),
+        &repo.arborist(["worktree", "list", "--json", "--long", "--branches"]).answer(),
     );
-    validate("worktree-show", &garden.arborist(["worktree", "show", "--json", "T1"]).answer());
+    validate("worktree-show", &repo.arborist(["worktree", "show", "--json", "T1"]).answer());
     let unsound = b"x\n\nArborist-Step: complete\n";
-    validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
+    validate("trailers-parse", &repo.arborist_with(["trailers", "parse", "--json"], unsound).answer());
 }
 
 #[test]
 fn a_session_is_what_is_promised() {
-    let garden = Garden::sprout();
-    let session = |args: &[&str]| garden.arborist(["session"].iter().chain(args)).answer();
+    let repo = TestRepo::new();
+    let session = |args: &[&str]| repo.arborist(["session"].iter().chain(args)).answer();
     validate("session-recorded", &session(&["start", "--id", "s1", "--json"]));
     validate("session-recorded", &session(&["checkpoint", "--session", "s1", "--node", "T1", "--json"]));
-    garden.write("a", "a");
+    repo.write("a", "a");
     let turn = ["turn", "--session", "s1", "--node", "T1", "--model", "m", "--json"];
     validate("session-turn", &session(&turn));
     validate("session-turn", &session(&turn));
@@ -133,8 +132,8 @@ fn a_session_is_what_is_promised() {
     validate("session-which", &session(&["which", "HEAD", "--json"]));
     validate("session-diff", &session(&["diff", "s1", "0", "1", "--json"]));
     validate("session-export", &session(&["export", "s1"]));
-    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
-    let record = garden.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
+    repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
+    let record = repo.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
     validate("session-record", &record);
     validate("session-list", &session(&["list", "--json"]));
     validate("session-show", &session(&["show", "s1", "--json"]));
@@ -144,40 +143,40 @@ fn a_session_is_what_is_promised() {
 
 #[test]
 fn the_queue_is_what_is_promised() {
-    let orchard = Orchard::grown(&["T1", "T2"]);
-    orchard.on_branch("T2", |orchard| {
-        orchard.write("T1.txt", "mine");
-        orchard.finish("T2");
+    let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
+    queue_repo.on_branch("T2", |queue_repo| {
+        queue_repo.write("T1.txt", "mine");
+        queue_repo.finish("T2");
     });
-    validate("merge-queue", &orchard.merge(&["add", "T1", "T2", "--json"]).answer());
-    let ran = orchard.merge(&["run", "--json"]).exits(2);
+    validate("merge-queue", &queue_repo.merge(&["add", "T1", "T2", "--json"]).answer());
+    let ran = queue_repo.merge(&["run", "--json"]).exits(2);
     validate("merge-run", &ran.stdout());
-    let queue = orchard.merge(&["list", "--json"]).answer();
+    let queue = queue_repo.merge(&["list", "--json"]).answer();
     assert!(queue.contains("\"kind\": \"add/add\""), "{queue}");
     validate("merge-queue", &queue);
-    validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).exits(2).stdout());
-    validate("merge-log", &orchard.merge(&["log", "--json"]).answer());
-    validate("merge-log", &orchard.merge(&["status", "--json", "T1"]).answer());
-    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).answer());
-    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).exits(1).stdout());
-    validate("merge-queue", &orchard.merge(&["retry", "--json", "T2"]).answer());
-    validate("merge-queue", &orchard.merge(&["drop", "--json", "T2"]).answer());
+    validate("merge-queue", &queue_repo.merge(&["status", "--json", "T2"]).exits(2).stdout());
+    validate("merge-log", &queue_repo.merge(&["log", "--json"]).answer());
+    validate("merge-log", &queue_repo.merge(&["status", "--json", "T1"]).answer());
+    validate("merge-resolve", &queue_repo.merge(&["resolve", "--json", "T2"]).answer());
+    validate("merge-resolve", &queue_repo.merge(&["resolve", "--json", "T2"]).exits(1).stdout());
+    validate("merge-queue", &queue_repo.merge(&["retry", "--json", "T2"]).answer());
+    validate("merge-queue", &queue_repo.merge(&["drop", "--json", "T2"]).answer());
 }
 
 #[test]
 fn what_was_cleaned_up_is_what_is_promised() {
-    let orchard = Orchard::grown(&["T1", "T2"]);
-    orchard.merge(&["add", "T1"]).succeeds();
-    orchard.merge(&["run"]).succeeds();
-    let path = orchard.arborist(["worktree", "add", "T3", "--allow-dirty"]).answer();
+    let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
+    queue_repo.merge(&["add", "T1"]).succeeds();
+    queue_repo.merge(&["run"]).succeeds();
+    let path = queue_repo.arborist(["worktree", "add", "T3", "--allow-dirty"]).answer();
     fs::write(format!("{path}/new"), "new").unwrap();
-    orchard.write("spec/logs/T1_test_20250216T143022.log", "x");
+    queue_repo.write("spec/logs/T1_test_20250216T143022.log", "x");
     let clean =
-        |args: &[&str]| orchard.arborist(["cleanup", "--older-than", "0", "--json"].iter().chain(args));
+        |args: &[&str]| queue_repo.arborist(["cleanup", "--older-than", "0", "--json"].iter().chain(args));
     for args in [&["--dry-run", "--reclaim"][..], &[], &["--force"]] {
         validate("cleanup", &clean(args).answer());
     }
-    validate("cleanup-saved", &orchard.arborist(["cleanup", "saved", "--json"]).answer());
+    validate("cleanup-saved", &queue_repo.arborist(["cleanup", "saved", "--json"]).answer());
 }
 
 #[test]
@@ -192,9 +191,9 @@ fn a_document_with_a_key_missing_would_be_noticed() {
 
 #[test]
 fn a_word_or_a_field_that_nobody_prints_is_refused() {
-    let garden = Garden::sprout();
-    garden.task("T1", "complete");
-    let answer = garden.arborist(["trailers", "log", "--json"]).answer();
+    let repo = TestRepo::new();
+    repo.task("T1", "complete");
+    let answer = repo.arborist(["trailers", "log", "--json"]).answer();
     let document: Value = serde_json::from_str(&answer).unwrap();
     let schema = published("trailers-log");
     let refuses = |spoil: fn(&mut Value)| {

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::turning::{agent, garden};
-use arborist_testkit::Garden;
+use crate::turn_scripts::{agent, repo};
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// Looks, writes, looks, writes.
@@ -25,20 +25,20 @@ calls 1 "I add a file"; echo $n > new; answers 1
 ends "done"
 "#;
 
-fn json(garden: &Garden, args: &[&str]) -> Value {
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
 /// The only session: its id, and its state.
-fn session(garden: &Garden) -> (String, String) {
-    let list = json(garden, &["session", "list", "--json"]);
+fn session(repo: &TestRepo) -> (String, String) {
+    let list = json(repo, &["session", "list", "--json"]);
     assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list:#}");
     let told = |key: &str| list["sessions"][0][key].as_str().unwrap().to_owned();
     (told("id"), told("state"))
 }
 
-fn turns(garden: &Garden, id: &str) -> Vec<Value> {
-    json(garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
+fn turns(repo: &TestRepo, id: &str) -> Vec<Value> {
+    json(repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
 }
 
 /// The commits of turns, oldest first.
@@ -46,65 +46,65 @@ fn commits(turns: &[Value]) -> Vec<String> {
     turns.iter().filter_map(|turn| turn["commit"].as_str()).map(str::to_owned).collect()
 }
 
-fn tree(garden: &Garden, revision: &str) -> String {
-    garden.git(["rev-parse", &format!("{revision}^{{tree}}")]).answer()
+fn tree(repo: &TestRepo, revision: &str) -> String {
+    repo.git(["rev-parse", &format!("{revision}^{{tree}}")]).answer()
 }
 
 /// Goes back to a turn, and gives the commit that brought its tree back.
-fn back_to(garden: &Garden, id: &str, turn: &str) -> String {
-    let before = garden.git(["rev-parse", "main"]).answer();
-    garden.arborist(["session", "resume", id, "--turn", turn]).succeeds();
+fn back_to(repo: &TestRepo, id: &str, turn: &str) -> String {
+    let before = repo.git(["rev-parse", "main"]).answer();
+    repo.arborist(["session", "resume", id, "--turn", turn]).succeeds();
     let resets = ["log", "--reverse", "--format=%H", "--grep=@reset)", &format!("{before}..main")];
-    garden.git(resets).answer().lines().next().unwrap().to_owned()
+    repo.git(resets).answer().lines().next().unwrap().to_owned()
 }
 
 /// Forks at a turn, and gives the branch of the new session.
-fn fork_at(garden: &Garden, id: &str, turn: &str) -> String {
-    let said = garden.arborist(["session", "replay", id, "--turn", turn]).succeeds().stdout();
+fn fork_at(repo: &TestRepo, id: &str, turn: &str) -> String {
+    let said = repo.arborist(["session", "replay", id, "--turn", turn]).succeeds().stdout();
     format!("arborist/tasks/{}", said.lines().next().unwrap())
 }
 
 #[test]
 fn a_turn_that_only_read_brings_back_the_last_commit_before_it() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    let (id, _) = session(&garden);
-    let all = turns(&garden, &id);
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let (id, _) = session(&repo);
+    let all = turns(&repo, &id);
     let told: Vec<bool> = all.iter().take(4).map(|turn| turn["commit"].is_string()).collect();
     assert_eq!(told, [false, true, false, true], "{all:#?}");
     let [wrote_a, wrote_b] = [&all[1], &all[3]].map(|turn| turn["commit"].as_str().unwrap());
-    let start = garden.git(["log", "-1", "--format=%H", "--grep=@run-start)"]).answer();
+    let start = repo.git(["log", "-1", "--format=%H", "--grep=@run-start)"]).answer();
 
-    let branch = fork_at(&garden, &id, "3");
-    garden.git(["merge-base", "--is-ancestor", wrote_a, &branch]).succeeds();
-    garden.git(["merge-base", "--is-ancestor", wrote_b, &branch]).exits(1);
+    let branch = fork_at(&repo, &id, "3");
+    repo.git(["merge-base", "--is-ancestor", wrote_a, &branch]).succeeds();
+    repo.git(["merge-base", "--is-ancestor", wrote_b, &branch]).exits(1);
 
-    let calls = garden.calls();
-    assert_eq!(tree(&garden, &back_to(&garden, &id, "3")), tree(&garden, wrote_a), "it has a, and not b");
-    let prompt = garden.prompt(calls);
+    let calls = repo.calls();
+    assert_eq!(tree(&repo, &back_to(&repo, &id, "3")), tree(&repo, wrote_a), "it has a, and not b");
+    let prompt = repo.prompt(calls);
     assert!(prompt.contains("- Add a (a)\n") && prompt.contains("- looked around"), "{prompt}");
     assert!(!prompt.contains("Add b"), "what came later is not told: {prompt}");
-    assert_eq!(tree(&garden, &back_to(&garden, &id, "1")), tree(&garden, &start), "nothing was written yet");
-    garden.git(["merge-base", "--is-ancestor", wrote_b, "main"]).succeeds();
+    assert_eq!(tree(&repo, &back_to(&repo, &id, "1")), tree(&repo, &start), "nothing was written yet");
+    repo.git(["merge-base", "--is-ancestor", wrote_b, "main"]).succeeds();
 }
 
 #[test]
 fn a_session_that_rested_goes_on_at_its_last_checkpoint() {
-    let garden = garden("claude", WORK);
-    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n");
-    garden.commit("three tasks\n");
-    garden.arborist(["gardener", "--until", "T002"]).succeeds();
-    let (id, state) = session(&garden);
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n");
+    repo.commit("three tasks\n");
+    repo.arborist(["gardener", "--until", "T002"]).succeeds();
+    let (id, state) = session(&repo);
     assert_eq!(state, "paused");
-    let shown = json(&garden, &["session", "show", &id, "--json"]);
+    let shown = json(&repo, &["session", "show", &id, "--json"]);
     let snapshot = shown["checkpoint"]["snapshot"]["repo"].as_str().unwrap();
-    garden.git(["switch", "-q", "-c", "elsewhere", "main~3"]).succeeds();
-    let calls = garden.calls();
-    garden.arborist(["session", "resume", &id]).succeeds();
-    let next = garden.git(["log", "--reverse", "--format=%P %s", &format!("{snapshot}..main")]).answer();
+    repo.git(["switch", "-q", "-c", "elsewhere", "main~3"]).succeeds();
+    let calls = repo.calls();
+    repo.arborist(["session", "resume", &id]).succeeds();
+    let next = repo.git(["log", "--reverse", "--format=%P %s", &format!("{snapshot}..main")]).answer();
     assert!(next.starts_with(&format!("{snapshot} task(main@T003@turn): Add a")), "{next}");
-    assert_eq!(garden.calls(), calls + 1, "what was done is not done again");
-    assert_eq!(garden.git(["branch", "--show-current"]).answer(), "elsewhere");
+    assert_eq!(repo.calls(), calls + 1, "what was done is not done again");
+    assert_eq!(repo.git(["branch", "--show-current"]).answer(), "elsewhere");
 }
 
 #[test]
@@ -115,34 +115,34 @@ fn a_session_that_crashes_twice_loses_nothing() {
              calls 2 \"I write on\"; echo half{turn} > half{turn}; kill -9 $PPID; exit 1\n"
         )
     };
-    let garden = garden("claude", &crash(1, "a"));
-    garden.arborist(["gardener"]).exits(137);
-    let (id, state) = session(&garden);
+    let repo = repo("claude", &crash(1, "a"));
+    repo.arborist(["gardener"]).exits(137);
+    let (id, state) = session(&repo);
     assert_eq!(state, "crashed");
-    let first = turns(&garden, &id);
-    agent(&garden, "claude", &crash(2, "b"));
-    garden.arborist(["session", "resume", &id]).exits(137);
-    assert_eq!(session(&garden), (id.clone(), "crashed".to_owned()));
-    let second = turns(&garden, &id);
+    let first = turns(&repo, &id);
+    agent(&repo, "claude", &crash(2, "b"));
+    repo.arborist(["session", "resume", &id]).exits(137);
+    assert_eq!(session(&repo), (id.clone(), "crashed".to_owned()));
+    let second = turns(&repo, &id);
     assert_eq!(second[..first.len()], first, "what was recorded stays");
     assert_eq!(commits(&second).len(), 2);
-    agent(&garden, "claude", "opens\ncalls 1 \"I add c\"; echo c > c; answers 1\nends done\n");
-    garden.arborist(["session", "resume", &id]).succeeds();
-    assert_eq!(session(&garden), (id.clone(), "complete".to_owned()));
-    let third = turns(&garden, &id);
+    agent(&repo, "claude", "opens\ncalls 1 \"I add c\"; echo c > c; answers 1\nends done\n");
+    repo.arborist(["session", "resume", &id]).succeeds();
+    assert_eq!(session(&repo), (id.clone(), "complete".to_owned()));
+    let third = turns(&repo, &id);
     assert_eq!(third[..second.len()], second);
     for commit in commits(&third) {
-        garden.git(["merge-base", "--is-ancestor", &commit, "main"]).succeeds();
+        repo.git(["merge-base", "--is-ancestor", &commit, "main"]).succeeds();
     }
-    let lost = garden.git(["ls-tree", "-r", "--name-only", "main"]).answer();
+    let lost = repo.git(["ls-tree", "-r", "--name-only", "main"]).answer();
     for file in ["a", "b", "c", "half1", "half2"] {
         assert!(lost.lines().any(|name| name == file), "{file} in {lost}");
     }
-    let prompt = garden.prompt(garden.calls() - 1);
+    let prompt = repo.prompt(repo.calls() - 1);
     assert!(prompt.contains("- Add a (a)\n") && prompt.contains("- Add b (b)\n"), "{prompt}");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "nothing is unfinished");
-    garden.arborist(["state", "T001"]).succeeds().shows();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "nothing is unfinished");
+    repo.arborist(["state", "T001"]).succeeds().shows();
 }
 
 #[test]
@@ -153,15 +153,15 @@ calls 1 "I tidy up"; rm gone; mkdir -p deep; mv moved deep/renamed; chmod +x run
 calls 2 "I undo it"; echo back > gone; rm -f link; chmod -x run.sh; echo more >> deep/renamed; answers 2
 ends "done"
 "#;
-    let garden = garden("claude", script);
+    let repo = repo("claude", script);
     for file in ["gone", "moved", "run.sh"] {
-        garden.write(file, format!("{file}\n").repeat(20));
+        repo.write(file, format!("{file}\n").repeat(20));
     }
-    garden.commit("files\n");
-    garden.arborist(["gardener"]).succeeds();
-    let (id, _) = session(&garden);
-    let first = commits(&turns(&garden, &id))[0].clone();
-    let changed = garden.git(["show", "--format=", "--summary", "-M", &first]).answer();
+    repo.commit("files\n");
+    repo.arborist(["gardener"]).succeeds();
+    let (id, _) = session(&repo);
+    let first = commits(&turns(&repo, &id))[0].clone();
+    let changed = repo.git(["show", "--format=", "--summary", "-M", &first]).answer();
     for line in [
         "delete mode 100644 gone",
         "rename moved => deep/renamed (100%)",
@@ -170,109 +170,109 @@ ends "done"
         assert!(changed.contains(line), "{line} in {changed}");
     }
     assert!(changed.contains("create mode 120000 link"), "{changed}");
-    let seen = |call: usize| fs::read_to_string(garden.root().join(format!("seen-{call}"))).unwrap();
+    let seen = |call: usize| fs::read_to_string(repo.root().join(format!("seen-{call}"))).unwrap();
     let is_back = |seen: &str| {
         let has = |name: &str| seen.lines().any(|line| line == name);
         has("run.sh*") && has("link@") && has("renamed") && !has("gone") && !has("moved")
     };
-    agent(&garden, "claude", LOOKS);
-    let calls = garden.calls();
-    let branch = fork_at(&garden, &id, "1");
+    agent(&repo, "claude", LOOKS);
+    let calls = repo.calls();
+    let branch = fork_at(&repo, &id, "1");
     assert!(is_back(&seen(calls)), "{}", seen(calls));
-    garden.git(["merge-base", "--is-ancestor", &first, &branch]).succeeds();
-    let calls = garden.calls();
-    assert_eq!(tree(&garden, &back_to(&garden, &id, "1")), tree(&garden, &first));
+    repo.git(["merge-base", "--is-ancestor", &first, &branch]).succeeds();
+    let calls = repo.calls();
+    assert_eq!(tree(&repo, &back_to(&repo, &id, "1")), tree(&repo, &first));
     assert!(is_back(&seen(calls)), "{}", seen(calls));
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn lanes_of_a_killed_session_are_made_again() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.commit("a plan\n");
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
     let work = "opens\ncalls 1 \"I add a file\"; echo $n > $ARBORIST_TASK-a; answers 1\n";
     let crash = "[ $ARBORIST_TASK = T002 ] && kill -9 $PPID\nsleep 60\n";
-    agent(&garden, "claude", &format!("{work}{crash}"));
-    garden.arborist(["gardener", "--jobs", "2"]).exits(137);
-    let (id, _) = session(&garden);
-    let before = commits(&turns(&garden, &id));
+    agent(&repo, "claude", &format!("{work}{crash}"));
+    repo.arborist(["gardener", "--jobs", "2"]).exits(137);
+    let (id, _) = session(&repo);
+    let before = commits(&turns(&repo, &id));
     assert!(!before.is_empty());
-    fs::remove_dir_all(garden.root().join("repo.arborist")).unwrap();
-    agent(&garden, "claude", &format!("{work}ends done\n"));
-    garden.arborist(["session", "resume", &id]).succeeds();
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    fs::remove_dir_all(repo.root().join("repo.arborist")).unwrap();
+    agent(&repo, "claude", &format!("{work}ends done\n"));
+    repo.arborist(["session", "resume", &id]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds();
     for commit in before {
-        garden.git(["merge-base", "--is-ancestor", &commit, "main"]).succeeds();
+        repo.git(["merge-base", "--is-ancestor", &commit, "main"]).succeeds();
     }
-    assert_eq!(session(&garden), (id, "complete".to_owned()));
+    assert_eq!(session(&repo), (id, "complete".to_owned()));
 }
 
 #[test]
 fn merges_of_a_session_say_what_landed_and_lead_to_it() {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.commit("a plan\n");
-    agent(&garden, "claude", "opens\ncalls 1 \"I add\"; echo $n > $ARBORIST_TASK; answers 1\nends done\n");
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let (id, _) = session(&garden);
-    let merges = garden.git(["log", "--merges", "--format=%H %P"]).answer();
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
+    agent(&repo, "claude", "opens\ncalls 1 \"I add\"; echo $n > $ARBORIST_TASK; answers 1\nends done\n");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let (id, _) = session(&repo);
+    let merges = repo.git(["log", "--merges", "--format=%H %P"]).answer();
     assert_eq!(merges.lines().count(), 2, "{merges}");
     for line in merges.lines() {
         let ids: Vec<&str> = line.split(' ').collect();
         let [merge, _, source] = ids.as_slice() else { panic!("{line}") };
-        let task = garden.git(["log", "-1", "--format=%s", merge]).answer();
+        let task = repo.git(["log", "-1", "--format=%s", merge]).answer();
         let task =
             task.strip_prefix("task(main@").unwrap().split_once("@merge): land ").unwrap().0.to_owned();
-        let trailers = garden.git(["log", "-1", "--format=%(trailers:only,unfold)", merge]).answer();
+        let trailers = repo.git(["log", "-1", "--format=%(trailers:only,unfold)", merge]).answer();
         let expected = format!(
             "Arborist-Step: merge\nArborist-Result: pass\nArborist-Source: {source}\nArborist-Gate: test\nArborist-Session: {id}"
         );
         assert_eq!(trailers.trim(), expected);
-        let which = json(&garden, &["session", "which", merge, "--json"]);
+        let which = json(&repo, &["session", "which", merge, "--json"]);
         assert_eq!((&which["session"], &which["node"]), (&id.as_str().into(), &task.as_str().into()));
     }
-    garden.arborist(["trailers", "check", "main"]).succeeds().shows();
+    repo.arborist(["trailers", "check", "main"]).succeeds().shows();
 }
 
 #[test]
 fn a_branch_may_have_an_odd_name() {
     for branch in ["feature/login/v2", "größe/ñandú", "a@b(c)", "x'y\"z"] {
-        let garden = garden("claude", "opens\ncalls 1 \"I add a\"; echo half > a; answers 1\nexit 1\n");
-        garden.git(["switch", "-q", "-c", branch]).succeeds();
-        garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
-        let (id, state) = session(&garden);
+        let repo = repo("claude", "opens\ncalls 1 \"I add a\"; echo half > a; answers 1\nexit 1\n");
+        repo.git(["switch", "-q", "-c", branch]).succeeds();
+        repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+        let (id, state) = session(&repo);
         assert_eq!(state, "failed", "{branch}");
-        garden.git(["switch", "-q", "main"]).succeeds();
-        agent(&garden, "claude", LOOKS);
-        garden.arborist(["session", "resume", &id]).succeeds().err(&format!("goes on on '{branch}'"));
-        let tip = garden.git(["log", "-1", "--format=%H %s", branch]).answer();
+        repo.git(["switch", "-q", "main"]).succeeds();
+        agent(&repo, "claude", LOOKS);
+        repo.arborist(["session", "resume", &id]).succeeds().err(&format!("goes on on '{branch}'"));
+        let tip = repo.git(["log", "-1", "--format=%H %s", branch]).answer();
         assert!(tip.ends_with(&format!("task({branch}@T001@complete): complete \"the work\"")), "{tip}");
-        let which = json(&garden, &["session", "which", branch, "--json"]);
+        let which = json(&repo, &["session", "which", branch, "--json"]);
         assert_eq!(which["session"], id.as_str(), "{branch}");
-        assert_eq!(json(&garden, &["session", "show", &id, "--json"])["session"]["branch"], branch);
-        garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+        assert_eq!(json(&repo, &["session", "show", &id, "--json"])["session"]["branch"], branch);
+        repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
     }
 }
 
 #[test]
 fn a_session_branch_never_has_a_name_that_git_takes_for_an_option() {
-    let garden = garden("claude", WORK);
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    let repo = repo("claude", WORK);
+    repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
     for prefix in ["-bot/", "bot..x/", "bot x/", "bot/.x/"] {
-        garden.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
-        let said = garden.arborist(["gardener"]).exits(128);
+        repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
+        let said = repo.arborist(["gardener"]).exits(128);
         said.shows();
-        assert_eq!(garden.git(["branch", "--format=%(refname:short)"]).answer(), "main", "{prefix}");
+        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]).answer(), "main", "{prefix}");
     }
-    garden.git(["config", "--unset", "arborist.workspace.repos.app.branch-prefix"]).succeeds();
-    garden.git(["mv", "tasks.md", "./-Größe & mehr.md"]).succeeds();
-    garden.git(["commit", "-q", "-m", "another name"]).succeeds();
-    garden.arborist(["gardener", "--tree=./-Größe & mehr.md"]).succeeds();
-    let (id, _) = session(&garden);
-    let branch = json(&garden, &["session", "show", &id, "--json"])["session"]["branch"].clone();
+    repo.git(["config", "--unset", "arborist.workspace.repos.app.branch-prefix"]).succeeds();
+    repo.git(["mv", "tasks.md", "./-Größe & mehr.md"]).succeeds();
+    repo.git(["commit", "-q", "-m", "another name"]).succeeds();
+    repo.arborist(["gardener", "--tree=./-Größe & mehr.md"]).succeeds();
+    let (id, _) = session(&repo);
+    let branch = json(&repo, &["session", "show", &id, "--json"])["session"]["branch"].clone();
     let branch = branch.as_str().unwrap();
     assert!(branch.starts_with("arborist/") && !branch.contains("/-"), "{branch}");
-    garden.git(["check-ref-format", "--branch", branch]).succeeds();
-    garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    repo.git(["check-ref-format", "--branch", branch]).succeeds();
+    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
 }

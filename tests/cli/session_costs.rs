@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::turning::garden;
-use arborist_testkit::Garden;
+use crate::turn_scripts::repo;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// Two turns that tell their tokens, and an end that tells the cost and all tokens.
@@ -15,35 +15,35 @@ echo '{"type":"assistant","message":{"id":"last","content":[{"type":"text","text
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.25,"usage":{"input_tokens":30,"output_tokens":7}}'
 "#;
 
-fn sessions(garden: &Garden) -> Vec<Value> {
-    let list: Value = serde_json::from_str(&garden.arborist(["session", "list", "--json"]).answer()).unwrap();
+fn sessions(repo: &TestRepo) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
     list["sessions"].as_array().unwrap().clone()
 }
 
 /// What the only session came to, by its newest record: tokens and cost.
-fn spent(garden: &Garden) -> (u64, u64, Option<f64>) {
-    let all = sessions(garden);
+fn spent(repo: &TestRepo) -> (u64, u64, Option<f64>) {
+    let all = sessions(repo);
     assert_eq!(all.len(), 1, "{all:#?}");
     (all[0]["tokens_in"].as_u64().unwrap(), all[0]["tokens_out"].as_u64().unwrap(), all[0]["cost"].as_f64())
 }
 
 /// The sum of a trailer over a branch.
-fn sum_of(garden: &Garden, key: &str, branch: &str) -> Option<f64> {
+fn sum_of(repo: &TestRepo, key: &str, branch: &str) -> Option<f64> {
     let format = format!("--format=%(trailers:key=Arborist-{key},valueonly)");
-    let told = garden.git(["log", &format, branch]).answer();
+    let told = repo.git(["log", &format, branch]).answer();
     let values: Vec<f64> = told.split_whitespace().map(|value| value.parse().unwrap()).collect();
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
 #[test]
 fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    assert_eq!(spent(&garden), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
-    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
-    garden.arborist(["session", "list"]).succeeds().shows();
-    garden.arborist(["session", "show", &id]).succeeds().shows();
-    let export: Value = serde_json::from_str(&garden.arborist(["session", "export", &id]).answer()).unwrap();
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(spent(&repo), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
+    let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
+    repo.arborist(["session", "list"]).succeeds().shows();
+    repo.arborist(["session", "show", &id]).succeeds().shows();
+    let export: Value = serde_json::from_str(&repo.arborist(["session", "export", &id]).answer()).unwrap();
     let told: Vec<&Value> = export["records"]
         .as_array()
         .unwrap()
@@ -61,9 +61,9 @@ fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
 #[test]
 fn a_session_has_spent_what_its_commits_tell_whoever_works() {
     for program in ["claude", "codex", "gemini", "opencode"] {
-        let garden = crate::turning::recorded(program);
-        let (read, written, cost) = spent(&garden);
-        let sum = |key: &str| sum_of(&garden, key, "main");
+        let repo = crate::turn_scripts::recorded(program);
+        let (read, written, cost) = spent(&repo);
+        let sum = |key: &str| sum_of(&repo, key, "main");
         assert_eq!(
             (Some(read as f64), Some(written as f64)),
             (sum("Tokens-In"), sum("Tokens-Out")),
@@ -83,62 +83,61 @@ fn a_session_has_spent_what_its_commits_tell_whoever_works() {
 
 #[test]
 fn what_a_rejected_review_cost_enters_the_totals_too() {
-    let garden = garden("claude", WORK);
+    let repo = repo("claude", WORK);
     let judge = r#"if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"
 echo '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"REJECTED: no"}]}}'
 echo '{"type":"result","subtype":"success","is_error":false,"result":"REJECTED: no","total_cost_usd":0.5}'
 else echo '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}'; fi
 "#;
-    crate::turning::judge(&garden, judge);
-    let file = garden.home().join(".config/git-arborist/config.toml");
+    crate::turn_scripts::judge(&repo, judge);
+    let file = repo.home().join(".config/git-arborist/config.toml");
     let config = fs::read_to_string(&file).unwrap() + "events = \"claude\"\n";
     fs::write(&file, config).unwrap();
-    garden.arborist(["gardener"]).succeeds();
-    let (_, _, cost) = spent(&garden);
-    assert_eq!(cost, sum_of(&garden, "Cost", "main"));
+    repo.arborist(["gardener"]).succeeds();
+    let (_, _, cost) = spent(&repo);
+    assert_eq!(cost, sum_of(&repo, "Cost", "main"));
 }
 
 #[test]
 fn records_of_older_versions_are_read() {
-    let garden = Garden::sprout();
-    let head = garden.git(["rev-parse", "HEAD"]).answer();
+    let repo = TestRepo::new();
+    let head = repo.git(["rev-parse", "HEAD"]).answer();
     let record = format!(
         r#"{{"session":"old1","sequence":0,"time":"2026-01-01T00:00:00Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2026-01-01T00:00:00Z","branch":"main","plan":null,"pipeline":"mine","driver":"other","forked_from":null,"head":"{head}","tip":"{head}","start":null,"checkpoint":null}},"kind":"start","repositories":[{{"name":"repo","branch":"main","base":"{head}"}}],"plan":null,"pipeline":"mine","driver":"other","options":{{}},"forked_from":null}}"#
     );
-    let empty = garden.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
-    let commit = garden.commit_object(&empty, &[head], format!("session old1: start\n\n{record}\n"));
-    garden.git(["update-ref", "refs/arborist/sessions/old1", &commit]).succeeds();
-    garden.arborist(["session", "list"]).succeeds().shows().never("cannot be read");
-    garden.arborist(["session", "end", "--session", "old1"]).succeeds();
-    garden.arborist(["session", "show", "old1"]).succeeds().shows();
+    let empty = repo.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
+    let commit = repo.commit_object(&empty, &[head], format!("session old1: start\n\n{record}\n"));
+    repo.git(["update-ref", "refs/arborist/sessions/old1", &commit]).succeeds();
+    repo.arborist(["session", "list"]).succeeds().shows().never("cannot be read");
+    repo.arborist(["session", "end", "--session", "old1"]).succeeds();
+    repo.arborist(["session", "show", "old1"]).succeeds().shows();
 }
 
 /// Nobody can be called from now on.
-fn send_everybody_home(garden: &Garden, test: &str) {
+fn send_everybody_home(repo: &TestRepo, test: &str) {
     let config = format!(
         "runner = \"robot\"\ntest-command = \"{test}\"\n[runners.robot]\ncommand = [\"nobody-is-called-so\"]\n"
     );
-    fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
 }
 
 #[test]
 fn what_is_played_offline_costs_nothing_and_says_so() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
-    send_everybody_home(&garden, "true");
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
+    send_everybody_home(&repo, "true");
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     said.shows().never("tokens").never("$0.25");
-    let played = sessions(&garden).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
+    let played = sessions(&repo).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
     assert_eq!((&played["tokens_in"], &played["cost"]), (&0.into(), &Value::Null));
     assert_eq!((&played["offline"], &played["state"]), (&true.into(), &"complete".into()));
     let branch = played["branch"].as_str().unwrap();
-    assert_eq!(sum_of(&garden, "Cost", &format!("main..{branch}")), None);
-    garden
-        .arborist(["session", "show", played["id"].as_str().unwrap()])
+    assert_eq!(sum_of(&repo, "Cost", &format!("main..{branch}")), None);
+    repo.arborist(["session", "show", played["id"].as_str().unwrap()])
         .succeeds()
         .out(&format!("turn 0 of {id}, offline"));
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
     let lines: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let last = &lines.last().unwrap()["summary"];
     assert_eq!((&last["offline"], &last["spent"]["cost"]), (&true.into(), &Value::Null));
@@ -147,21 +146,21 @@ fn what_is_played_offline_costs_nothing_and_says_so() {
 
 #[test]
 fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
-    let (config, calls) = (garden.home().join(".config/git-arborist/config.toml"), garden.calls());
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
+    let (config, calls) = (repo.home().join(".config/git-arborist/config.toml"), repo.calls());
     let before = fs::read_to_string(&config).unwrap();
-    send_everybody_home(&garden, "kill -9 $PPID; sleep 60");
-    garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(137);
-    let played = sessions(&garden).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
+    send_everybody_home(&repo, "kill -9 $PPID; sleep 60");
+    repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(137);
+    let played = sessions(&repo).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
     let new = played["id"].as_str().unwrap();
     fs::write(&config, before).unwrap();
-    let house = garden.path(&format!("../repo.arborist/session-{new}"));
+    let house = repo.path(&format!("../repo.arborist/session-{new}"));
     let refused = [
-        garden.arborist(["session", "resume", new]),
-        garden.arborist_in(&house, ["gardener"]),
-        garden.arborist(["session", "resume", new, "--turn", "1"]),
+        repo.arborist(["session", "resume", new]),
+        repo.arborist_in(&house, ["gardener"]),
+        repo.arborist(["session", "resume", new, "--turn", "1"]),
     ];
     for said in refused {
         said.exits(1)
@@ -169,7 +168,7 @@ fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
             .err(&format!("session replay {id} --turn 0 --offline"))
             .err(&format!("session replay {new} --turn 3"));
     }
-    garden.arborist(["session", "resume"]).exits(1).shows();
-    assert_eq!(garden.calls(), calls);
-    garden.arborist(["session", "replay", new, "--turn", "3"]).succeeds();
+    repo.arborist(["session", "resume"]).exits(1).shows();
+    assert_eq!(repo.calls(), calls);
+    repo.arborist(["session", "replay", new, "--turn", "3"]).succeeds();
 }

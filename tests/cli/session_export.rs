@@ -1,29 +1,29 @@
 //! `git arborist session export`: other tools of attribution can read what a session wrote.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
 /// A session of two turns: one writes two files, one nothing.
-fn garden() -> (Garden, String, String) {
-    let garden = Garden::sprout();
-    garden.write("kept", "1\n2\n3\n4\n");
-    garden.commit("files\n");
-    let id = garden.arborist(["session", "start", "--pipeline", "mine"]).answer();
+fn repo() -> (TestRepo, String, String) {
+    let repo = TestRepo::new();
+    repo.write("kept", "1\n2\n3\n4\n");
+    repo.commit("files\n");
+    let id = repo.arborist(["session", "start", "--pipeline", "mine"]).answer();
     let turn = |more: &[&str]| {
         let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "claude-9"];
-        garden.arborist(args.iter().chain(more)).answer()
+        repo.arborist(args.iter().chain(more)).answer()
     };
-    garden.write("kept", "one\n2\n3\nfour\nfive\n");
-    garden.write("a file", "new\n");
+    repo.write("kept", "one\n2\n3\nfour\nfive\n");
+    repo.write("a file", "new\n");
     let commit = turn(&["--runner", "claude", "--agent-session", "c-1"]);
     assert_eq!(turn(&[]), "-");
-    (garden, id, commit)
+    (repo, id, commit)
 }
 
 #[test]
 fn all_records_stand_in_one_document() {
-    let (garden, id, commit) = garden();
-    let export: Value = serde_json::from_str(&garden.arborist(["session", "export", &id]).answer()).unwrap();
+    let (repo, id, commit) = repo();
+    let export: Value = serde_json::from_str(&repo.arborist(["session", "export", &id]).answer()).unwrap();
     let kinds: Vec<&str> =
         export["records"].as_array().unwrap().iter().map(|record| record["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["start", "turn", "turn"]);
@@ -33,17 +33,17 @@ fn all_records_stand_in_one_document() {
 
 #[test]
 fn notes_of_git_ai_say_which_lines_a_session_wrote() {
-    let (garden, id, commit) = garden();
+    let (repo, id, commit) = repo();
     let export = ["session", "export", &id, "--format", "git-ai"];
-    garden.arborist(export).succeeds().out(&format!("commit {commit}\n"));
+    repo.arborist(export).succeeds().out(&format!("commit {commit}\n"));
     assert_ne!(
-        garden.git(["rev-parse", "-q", "--verify", "refs/notes/ai"]).code(),
+        repo.git(["rev-parse", "-q", "--verify", "refs/notes/ai"]).code(),
         0,
         "nothing is written unasked"
     );
-    let written = garden.arborist(export.iter().chain(&["--write"])).answer();
+    let written = repo.arborist(export.iter().chain(&["--write"])).answer();
     assert_eq!(written, commit);
-    let note = garden.git(["notes", "--ref=ai", "show", &commit]).answer();
+    let note = repo.git(["notes", "--ref=ai", "show", &commit]).answer();
     let (lines, metadata) = note.split_once("\n---\n").unwrap();
     let key = lines.lines().nth(1).unwrap().trim_start().split(' ').next().unwrap();
     assert_eq!(lines, format!("\"a file\"\n  {key} 1\nkept\n  {key} 1,4-5"));
@@ -59,7 +59,7 @@ fn notes_of_git_ai_say_which_lines_a_session_wrote() {
     assert_eq!(metadata["prompts"], json!({}));
     let agent = json!({ "tool": "claude", "id": "c-1", "model": "claude-9" });
     assert_eq!(metadata["sessions"][session]["agent_id"], agent);
-    let again = garden.arborist(export.iter().chain(&["--write"])).succeeds().silent();
+    let again = repo.arborist(export.iter().chain(&["--write"])).succeeds().silent();
     again.shows();
 }
 
@@ -101,9 +101,9 @@ fn schema() -> Value {
 
 #[test]
 fn records_of_agent_trace_are_what_its_schema_takes() {
-    let (garden, id, commit) = garden();
+    let (repo, id, commit) = repo();
     let export = ["session", "export", &id, "--format", "agent-trace"];
-    let printed = garden.arborist(export).answer();
+    let printed = repo.arborist(export).answer();
     assert_eq!(printed.lines().count(), 1, "a line for each commit");
     let record: Value = serde_json::from_str(&printed).unwrap();
     if let Err(error) = jsonschema::validate(&schema(), &record) {
@@ -116,6 +116,6 @@ fn records_of_agent_trace_are_what_its_schema_takes() {
     assert_eq!(conversation["contributor"], json!({ "type": "ai", "model_id": "anthropic/claude-9" }));
     let ranges = json!([{ "start_line": 1, "end_line": 1 }, { "start_line": 4, "end_line": 5 }]);
     assert_eq!(conversation["ranges"], ranges);
-    assert_eq!(garden.arborist(export).answer(), printed, "the same whenever it is told");
-    garden.arborist(export.iter().chain(&["--write"])).exits(129).shows();
+    assert_eq!(repo.arborist(export).answer(), printed, "the same whenever it is told");
+    repo.arborist(export.iter().chain(&["--write"])).exits(129).shows();
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const WORK: &str = r#"
@@ -12,8 +12,8 @@ calls 2 "I add another"; echo "$n" > "$ARBORIST_TASK-b"; answers 2
 ends "done"
 "#;
 
-fn json(garden: &Garden, args: &[&str]) -> Value {
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
 /// Waits until what landed stands in the records too.
@@ -25,131 +25,131 @@ esac
 "#;
 
 /// Two tasks at once: the second does this once the first has landed.
-fn one_lands(second: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.commit("a plan\n");
-    work_after(&garden, second);
-    garden
+fn one_lands(second: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
+    work_after(&repo, second);
+    repo
 }
 
-fn work_after(garden: &Garden, second: &str) {
-    garden.agent(&format!(
+fn work_after(repo: &TestRepo, second: &str) {
+    repo.agent(&format!(
         "{LANDED}\n[ $ARBORIST_TASK = T001 ] || {{ {second}; }}\necho $n > $ARBORIST_TASK.txt\necho done"
     ));
 }
 
-fn only_session(garden: &Garden) -> String {
-    let list = json(garden, &["session", "list", "--json"]);
+fn only_session(repo: &TestRepo) -> String {
+    let list = json(repo, &["session", "list", "--json"]);
     list["sessions"][0]["id"].as_str().unwrap().to_owned()
 }
 
-fn first_turn(garden: &Garden, id: &str, node: &str) -> String {
-    let turns = json(garden, &["session", "turns", id, "--json"]);
+fn first_turn(repo: &TestRepo, id: &str, node: &str) -> String {
+    let turns = json(repo, &["session", "turns", id, "--json"]);
     let turns = turns["turns"].as_array().unwrap();
     turns.iter().find(|turn| turn["node"] == node).unwrap()["number"].to_string()
 }
 
 /// Two tasks that were worked on at once, and their session.
-fn worked() -> (Garden, String) {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
-    garden.commit("a plan\n");
-    crate::turning::agent(&garden, "claude", WORK);
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let id = only_session(&garden);
-    (garden, id)
+fn worked() -> (TestRepo, String) {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
+    crate::turn_scripts::agent(&repo, "claude", WORK);
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let id = only_session(&repo);
+    (repo, id)
 }
 
 #[test]
 fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
-    let (garden, id) = worked();
-    let turns = json(&garden, &["session", "turns", &id, "--json"]);
+    let (repo, id) = worked();
+    let turns = json(&repo, &["session", "turns", &id, "--json"]);
     let (number, commit) = ("1", turns["turns"][0]["commit"].as_str().unwrap());
     let node = turns["turns"][0]["node"].as_str().unwrap();
     let other = if node == "T001" { "T002" } else { "T001" };
-    let before = garden.git(["rev-parse", "main"]).answer();
-    let said = garden.arborist(["session", "resume", &id, "--turn", number]).succeeds();
+    let before = repo.git(["rev-parse", "main"]).answer();
+    let said = repo.arborist(["session", "resume", &id, "--turn", number]).succeeds();
     said.err("the tree of turn 1 is back")
         .err(&format!("{node} implementing"))
         .err(&format!("{other} pending"));
-    let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
-    let reset = garden.git(["log", "-1", "--format=%H", &format!("--grep=@{node}@reset)")]).answer();
+    let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
+    let reset = repo.git(["log", "-1", "--format=%H", &format!("--grep=@{node}@reset)")]).answer();
     assert_eq!(tree(&reset), tree(commit));
-    garden.git(["merge-base", "--is-ancestor", &before, "main"]).succeeds();
+    repo.git(["merge-base", "--is-ancestor", &before, "main"]).succeeds();
     for file in ["T001-a", "T001-b", "T002-a", "T002-b"] {
-        assert!(garden.path(file).exists(), "{file}");
+        assert!(repo.path(file).exists(), "{file}");
     }
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn what_was_done_in_lanes_is_played_again_in_lanes() {
-    let (garden, id) = worked();
-    fs::remove_file(garden.root().join("agent.sh")).unwrap();
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    let (repo, id) = worked();
+    fs::remove_file(repo.root().join("agent.sh")).unwrap();
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
     for file in ["T001-a", "T001-b", "T002-a", "T002-b"] {
-        let content = |of: &str| garden.git(["show", &format!("{of}:{file}")]).answer();
+        let content = |of: &str| repo.git(["show", &format!("{of}:{file}")]).answer();
         assert_eq!(content(&branch), content("main"));
     }
-    let merges = |of: &str| garden.git(["log", "--format=%s", "--merges", of]).answer().lines().count();
+    let merges = |of: &str| repo.git(["log", "--format=%s", "--merges", of]).answer().lines().count();
     assert_eq!(merges(&format!("main..{branch}")), merges("main"));
 }
 
 #[test]
 fn whoever_has_the_records_alone_goes_on_with_what_had_landed() {
-    let garden = one_lands("landed; kill -9 $PPID; sleep 60");
-    garden.arborist(["gardener", "--session-branch", "--jobs", "2"]).exits(137);
-    let id = only_session(&garden);
+    let repo = one_lands("landed; kill -9 $PPID; sleep 60");
+    repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).exits(137);
+    let id = only_session(&repo);
     let branch = format!("arborist/tasks/{id}");
-    let (tip, calls) = (garden.git(["rev-parse", &branch]).answer(), garden.calls());
-    work_after(&garden, ":");
-    let clone = garden.root().join("clone");
-    garden.git_in(garden.root(), ["clone", "-q", "--single-branch", "repo", "clone"]).succeeds();
-    garden.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
-    garden.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
-    let said = garden.arborist_in(&clone, ["session", "resume", &id]).succeeds();
+    let (tip, calls) = (repo.git(["rev-parse", &branch]).answer(), repo.calls());
+    work_after(&repo, ":");
+    let clone = repo.root().join("clone");
+    repo.git_in(repo.root(), ["clone", "-q", "--single-branch", "repo", "clone"]).succeeds();
+    repo.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
+    repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
+    let said = repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
     said.err(&format!("'{branch}' is at {} again", &tip[..10])).out("1 completed (T002)");
-    assert_eq!(garden.calls(), calls + 2, "what had landed is not done again");
-    garden.git_in(&clone, ["merge-base", "--is-ancestor", &tip, &branch]).succeeds();
+    assert_eq!(repo.calls(), calls + 2, "what had landed is not done again");
+    repo.git_in(&clone, ["merge-base", "--is-ancestor", &tip, &branch]).succeeds();
 }
 
 #[test]
 fn what_had_landed_before_a_turn_of_another_lane_stays() {
-    let garden = one_lands("landed");
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let id = only_session(&garden);
-    let turn = first_turn(&garden, &id, "T002");
-    let (work, calls) = (garden.read("T001.txt"), garden.calls());
-    let before = garden.git(["rev-parse", "main"]).answer();
-    let said = garden.arborist(["session", "replay", &id, "--turn", &turn]).succeeds();
+    let repo = one_lands("landed");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let id = only_session(&repo);
+    let turn = first_turn(&repo, &id, "T002");
+    let (work, calls) = (repo.read("T001.txt"), repo.calls());
+    let before = repo.git(["rev-parse", "main"]).answer();
+    let said = repo.arborist(["session", "replay", &id, "--turn", &turn]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-    assert_eq!(garden.calls(), calls + 1, "only the review of T002 is done again");
+    assert_eq!(repo.calls(), calls + 1, "only the review of T002 is done again");
     for file in ["T001.txt", "T002.txt"] {
-        assert_eq!(garden.git(["show", &format!("{branch}:{file}")]).answer(), garden.read(file).trim_end());
+        assert_eq!(repo.git(["show", &format!("{branch}:{file}")]).answer(), repo.read(file).trim_end());
     }
-    let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
     said.err("tasks stand as then: T002 implementing\n").out("1 completed (T002)");
-    assert_eq!((garden.read("T001.txt"), garden.calls()), (work, calls + 2));
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
+    assert_eq!((repo.read("T001.txt"), repo.calls()), (work, calls + 2));
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
 }
 
 #[test]
 fn a_turn_that_conflicts_with_what_had_landed_by_then_is_refused() {
-    let garden = one_lands("landed");
-    garden.agent(&format!(
+    let repo = one_lands("landed");
+    repo.agent(&format!(
         "{LANDED}\n[ $ARBORIST_TASK = T001 ] || landed\necho $ARBORIST_TASK > same.txt\necho done"
     ));
-    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let id = only_session(&garden);
-    let turn = first_turn(&garden, &id, "T002");
-    let (before, calls) = (garden.git(["rev-parse", "main"]).answer(), garden.calls());
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let id = only_session(&repo);
+    let turn = first_turn(&repo, &id, "T002");
+    let (before, calls) = (repo.git(["rev-parse", "main"]).answer(), repo.calls());
     for verb in ["resume", "replay"] {
-        let refused = garden.arborist(["session", verb, &id, "--turn", &turn]).exits(2);
+        let refused = repo.arborist(["session", verb, &id, "--turn", &turn]).exits(2);
         refused.err("conflicts with what had landed by then, in same.txt").err("git arborist session turns");
     }
-    assert_eq!((garden.git(["rev-parse", "main"]).answer(), garden.calls()), (before, calls));
+    assert_eq!((repo.git(["rev-parse", "main"]).answer(), repo.calls()), (before, calls));
 }

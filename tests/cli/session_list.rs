@@ -1,15 +1,15 @@
 //! What `git arborist session list` and `turns` look like for a person.
 
-use crate::turning::garden;
-use arborist_testkit::{Garden, Terminal, WORKER};
+use crate::turn_scripts::repo;
+use arborist_testkit::{Terminal, TestRepo, WORKER};
 
 #[test]
 fn columns_have_headings_and_fit_on_a_terminal() {
-    let garden =
-        Garden::planned("specs/a long way/to the plan of this/tasks.md", "- [ ] T001 do a\n", WORKER);
+    let repo =
+        TestRepo::planned("specs/a long way/to the plan of this/tasks.md", "- [ ] T001 do a\n", WORKER);
     let plan = "specs/a long way/to the plan of this/tasks.md";
-    garden.arborist(["gardener", "--session-branch", "--tree", plan]).succeeds();
-    let listed = garden.arborist(["session", "list"]).succeeds().stdout();
+    repo.arborist(["gardener", "--session-branch", "--tree", plan]).succeeds();
+    let listed = repo.arborist(["session", "list"]).succeeds().stdout();
     let lines: Vec<&str> = listed.lines().collect();
     let words: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(
@@ -20,90 +20,90 @@ fn columns_have_headings_and_fit_on_a_terminal() {
     assert!(lines[1].contains(plan) && lines[1].contains("complete  2 "), "{listed}");
     let column = |word: &str, line: &str| line.find(word).unwrap();
     assert_eq!(column("branch", lines[0]), column("arborist/", lines[1]));
-    let mut command = garden.command("git", &garden.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "session", "list"]);
     let (code, screen, _) = Terminal::start(command, 80).ends();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("complete") && screen.contains('…'), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     let id = lines[1].split_whitespace().next().unwrap();
-    let turns = garden.arborist(["session", "turns", id]).succeeds().stdout();
+    let turns = repo.arborist(["session", "turns", id]).succeeds().stdout();
     assert!(turns.starts_with("turn  task  step "), "{turns}");
     assert!(!turns.contains("unknown"), "{turns}");
-    garden.arborist(["session", "show", id, "--turn", "1"]).succeeds().shows().never("unknown");
+    repo.arborist(["session", "show", id, "--turn", "1"]).succeeds().shows().never("unknown");
 }
 
 #[test]
 fn turns_that_were_stopped_are_marked() {
     let stops = "opens\ncalls 1 \"I add a\"; echo a > a; answers 1\ncalls 2 \"I add b\"; echo b > b; kill -INT $PPID; sleep 60\n";
-    let streaming = garden("claude", stops);
+    let streaming = repo("claude", stops);
     let plain =
-        Garden::planned("tasks.md", "- [ ] T001 do a\n", "echo half > half; kill -INT $PPID; sleep 60\n");
-    for (garden, last) in [(streaming, "2"), (plain, "1")] {
-        garden.arborist(["gardener"]).exits(130);
-        let listed = garden.arborist(["session", "list", "--json"]).answer();
+        TestRepo::planned("tasks.md", "- [ ] T001 do a\n", "echo half > half; kill -INT $PPID; sleep 60\n");
+    for (repo, last) in [(streaming, "2"), (plain, "1")] {
+        repo.arborist(["gardener"]).exits(130);
+        let listed = repo.arborist(["session", "list", "--json"]).answer();
         let list: serde_json::Value = serde_json::from_str(&listed).unwrap();
         let id = list["sessions"][0]["id"].as_str().unwrap().to_owned();
-        let turns = garden.arborist(["session", "turns", &id]).succeeds().stdout();
+        let turns = repo.arborist(["session", "turns", &id]).succeeds().stdout();
         let marked: Vec<&str> = turns.lines().filter(|line| line.contains("(interrupted)")).collect();
         assert_eq!(marked.len(), 1, "{turns}");
         assert!(marked[0].starts_with(last), "{turns}");
-        garden.arborist(["session", "show", &id, "--turn", last]).succeeds().shows();
+        repo.arborist(["session", "show", &id, "--turn", last]).succeeds().shows();
     }
 }
 
 #[test]
 fn verdicts_attempts_and_ways_back_are_told_of_turns() {
-    let garden = Garden::planned(
+    let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 do a\n",
         "case \"$prompt\" in Review*) [ -e again ] || { echo 'REJECTED: too short'; exit; }; echo APPROVED ;; \
          *) [ ! -e a ] || echo more > again; echo a > a ;; esac\n",
     );
-    garden.arborist(["gardener"]).succeeds();
-    let id = garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
-    let turns = || garden.arborist(["session", "turns", &id]).succeeds().stdout();
+    repo.arborist(["gardener"]).succeeds();
+    let id = repo.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let turns = || repo.arborist(["session", "turns", &id]).succeeds().stdout();
     let told = turns();
     let reviews: Vec<&str> = told.lines().filter(|line| line.contains("review #")).collect();
     assert!(reviews[0].contains("review #1") && reviews[0].contains("REJECTED: too short"), "{told}");
     assert!(reviews[1].contains("review #2") && reviews[1].contains("APPROVED"), "{told}");
     assert!(told.contains("implement #2"), "{told}");
     assert!(!told.contains("went back"), "{told}");
-    garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds().shows();
-    garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    repo.arborist(["session", "show", &id, "--turn", "2"]).succeeds().shows();
+    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
     let told = turns();
     let back = told.lines().position(|line| line.contains("resumed") && line.contains("went back to turn 1"));
     assert_eq!(back, Some(5), "{told}");
-    let json = garden.arborist(["session", "turns", &id, "--json"]).answer();
+    let json = repo.arborist(["session", "turns", &id, "--json"]).answer();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["resumed"], serde_json::json!([{"turn": 1, "after": 4}]));
 }
 
 #[test]
 fn a_clone_without_sessions_is_told_how_to_get_them() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
-    garden.arborist(["session", "list"]).succeeds().silent().shows().never("git fetch");
-    garden.arborist(["gardener"]).succeeds();
-    let (from, clone) = (garden.path(""), garden.path("../clone"));
-    garden.git_in(garden.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
-    let said = garden.arborist_in(&clone, ["session", "list"]).succeeds().silent();
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.arborist(["session", "list"]).succeeds().silent().shows().never("git fetch");
+    repo.arborist(["gardener"]).succeeds();
+    let (from, clone) = (repo.path(""), repo.path("../clone"));
+    repo.git_in(repo.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
+    let said = repo.arborist_in(&clone, ["session", "list"]).succeeds().silent();
     said.shows();
-    garden.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
-    garden.arborist_in(&clone, ["session", "list"]).succeeds().shows();
+    repo.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
+    repo.arborist_in(&clone, ["session", "list"]).succeeds().shows();
 }
 
 #[test]
 fn the_last_one_is_first_also_within_one_second() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     let mut begun: Vec<String> = Vec::new();
     for number in 0..4 {
-        garden.arborist(["gardener", "--new-run", "--report-dir", &format!("report-{number}")]).succeeds();
+        repo.arborist(["gardener", "--new-run", "--report-dir", &format!("report-{number}")]).succeeds();
         let all =
-            garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+            repo.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
         let new = all.lines().find(|id| !begun.iter().any(|known| known == id)).unwrap().to_owned();
         begun.insert(0, new);
     }
-    let listed = garden.arborist(["session", "list"]).succeeds().stdout();
+    let listed = repo.arborist(["session", "list"]).succeeds().stdout();
     let listed: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(listed, begun);
 }

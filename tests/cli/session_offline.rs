@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::turning::garden;
-use arborist_testkit::{Garden, Run};
+use crate::turn_scripts::repo;
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 /// Reads, writes twice, and says something at the end. What it writes is new in every call.
@@ -21,46 +21,46 @@ case "$prompt" in *T001*) if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"; ech
 echo 'It is as it should be.'; echo APPROVED
 "#;
 
-fn json(garden: &Garden, args: &[&str]) -> Value {
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
-fn sessions(garden: &Garden) -> Vec<Value> {
-    json(garden, &["session", "list", "--json"])["sessions"].as_array().unwrap().clone()
+fn sessions(repo: &TestRepo) -> Vec<Value> {
+    json(repo, &["session", "list", "--json"])["sessions"].as_array().unwrap().clone()
 }
 
 /// The only session.
-fn session(garden: &Garden) -> String {
-    let all = sessions(garden);
+fn session(repo: &TestRepo) -> String {
+    let all = sessions(repo);
     assert_eq!(all.len(), 1);
     all[0]["id"].as_str().unwrap().to_owned()
 }
 
-fn turns(garden: &Garden, id: &str) -> Vec<Value> {
-    json(garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
+fn turns(repo: &TestRepo, id: &str) -> Vec<Value> {
+    json(repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone()
 }
 
 /// Nobody can be called from now on.
-fn send_everybody_home(garden: &Garden) {
+fn send_everybody_home(repo: &TestRepo) {
     let config =
         "runner = \"robot\"\ntest-command = \"true\"\n[runners.robot]\ncommand = [\"nobody-is-called-so\"]\n";
-    fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-    fs::remove_file(garden.root().join("agent.sh")).unwrap();
-    fs::remove_file(garden.root().join("judge.sh")).unwrap();
+    fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    fs::remove_file(repo.root().join("agent.sh")).unwrap();
+    fs::remove_file(repo.root().join("judge.sh")).unwrap();
 }
 
 /// What happened on a branch to tasks, oldest first, without its name.
-fn story(garden: &Garden, branch: &str) -> Vec<String> {
-    let log = garden.git(["log", "--reverse", "--format=%s", branch]).answer();
+fn story(repo: &TestRepo, branch: &str) -> Vec<String> {
+    let log = repo.git(["log", "--reverse", "--format=%s", branch]).answer();
     let own = |line: &str| Some(line.strip_prefix(&format!("task({branch}@"))?.to_owned());
     log.lines().filter_map(own).filter(|line| !line.starts_with('@')).collect()
 }
 
 /// The trees of a branch's turns, without reports, which tell of the session.
-fn trees(garden: &Garden, branch: &str) -> Vec<String> {
+fn trees(repo: &TestRepo, branch: &str) -> Vec<String> {
     let log =
-        garden.git(["log", "--reverse", "--format=%H", "--grep", &format!("task({branch}@.*@turn)"), branch]);
-    let files = |commit: &str| garden.git(["ls-tree", "-r", commit]).answer();
+        repo.git(["log", "--reverse", "--format=%H", "--grep", &format!("task({branch}@.*@turn)"), branch]);
+    let files = |commit: &str| repo.git(["ls-tree", "-r", commit]).answer();
     let kept = |files: String| {
         let own: Vec<&str> = files.lines().filter(|line| !line.contains("spec/reports/")).collect();
         own.join("\n")
@@ -68,35 +68,35 @@ fn trees(garden: &Garden, branch: &str) -> Vec<String> {
     log.answer().lines().map(|commit| kept(files(commit))).collect()
 }
 
-fn refs_of(garden: &Garden, id: &str) -> Vec<String> {
-    let all = garden.git(["for-each-ref"]).answer();
+fn refs_of(repo: &TestRepo, id: &str) -> Vec<String> {
+    let all = repo.git(["for-each-ref"]).answer();
     all.lines().filter(|line| line.contains(id) || line.ends_with("/main")).map(str::to_owned).collect()
 }
 
 /// Two tasks, of which the first needs two attempts.
-fn worked() -> (Garden, String) {
-    let garden = garden("claude", WORK);
-    garden.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
-    garden.commit("two tasks\n");
-    crate::turning::judge(&garden, JUDGE);
-    garden.arborist(["gardener"]).succeeds();
-    let id = session(&garden);
-    (garden, id)
+fn worked() -> (TestRepo, String) {
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
+    repo.commit("two tasks\n");
+    crate::turn_scripts::judge(&repo, JUDGE);
+    repo.arborist(["gardener"]).succeeds();
+    let id = session(&repo);
+    (repo, id)
 }
 
 #[test]
 fn the_whole_session_is_played_again_with_the_same_trees_and_verdicts_and_nobody_is_called() {
-    let (garden, id) = worked();
-    send_everybody_home(&garden);
-    let (before, calls) = (refs_of(&garden, &id), garden.calls());
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    let (repo, id) = worked();
+    send_everybody_home(&repo);
+    let (before, calls) = (refs_of(&repo, &id), repo.calls());
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     let new = said.stdout().lines().next().unwrap().to_owned();
-    assert_eq!((refs_of(&garden, &id), garden.calls()), (before, calls), "the original is as it was");
+    assert_eq!((refs_of(&repo, &id), repo.calls()), (before, calls), "the original is as it was");
     let branch = format!("arborist/tasks/{new}");
-    let (old, again) = (story(&garden, "main"), story(&garden, &branch));
+    let (old, again) = (story(&repo, "main"), story(&repo, &branch));
     assert!(old.iter().any(|line| line.starts_with("T001@review-rejected")), "{old:#?}");
     assert_eq!(again, old);
-    let (old, again) = (trees(&garden, "main"), trees(&garden, &branch));
+    let (old, again) = (trees(&repo, "main"), trees(&repo, &branch));
     assert_eq!((old.len(), again), (6, old));
     let strip = |turn: &Value| {
         let names = [
@@ -115,52 +115,50 @@ fn the_whole_session_is_played_again_with_the_same_trees_and_verdicts_and_nobody
         ];
         names.map(|name| turn[name].clone())
     };
-    let (old, again) = (turns(&garden, &id), turns(&garden, &new));
+    let (old, again) = (turns(&repo, &id), turns(&repo, &new));
     assert_eq!(again.iter().map(strip).collect::<Vec<_>>(), old.iter().map(strip).collect::<Vec<_>>());
-    let shown = json(&garden, &["session", "show", &new, "--json"]);
+    let shown = json(&repo, &["session", "show", &new, "--json"]);
     assert_eq!(
         (&shown["forked_from"]["session"], &shown["session"]["state"]),
         (&id.into(), &"complete".into())
     );
-    garden.arborist(["trailers", "check", &branch]).succeeds().shows();
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["trailers", "check", &branch]).succeeds().shows();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn from_a_turn_only_what_came_after_it_is_played() {
-    let (garden, id) = worked();
-    send_everybody_home(&garden);
+    let (repo, id) = worked();
+    send_everybody_home(&repo);
     let of_second = |turn: &&Value| turn["node"] == "T002" && turn["commit"].is_string();
-    let all = turns(&garden, &id);
+    let all = turns(&repo, &id);
     let first = all.iter().find(of_second).unwrap();
-    let said =
-        garden.arborist(["session", "replay", &id, "--offline", "--turn", &first["number"].to_string()]);
+    let said = repo.arborist(["session", "replay", &id, "--offline", "--turn", &first["number"].to_string()]);
     let new = said.succeeds().stdout().lines().next().unwrap().to_owned();
     let branch = format!("arborist/tasks/{new}");
-    let played = turns(&garden, &new);
+    let played = turns(&repo, &new);
     let numbers: Vec<&str> = played.iter().map(|turn| turn["node"].as_str().unwrap()).collect();
     assert!(numbers.iter().all(|node| *node == "T002") && !numbers.is_empty(), "{numbers:?}");
-    let (old, again) = (trees(&garden, "main"), trees(&garden, &branch));
+    let (old, again) = (trees(&repo, "main"), trees(&repo, &branch));
     assert_eq!(again, old[5..], "the last turn that wrote");
-    assert!(story(&garden, &branch).last().unwrap().starts_with("T002@complete"));
+    assert!(story(&repo, &branch).last().unwrap().starts_with("T002@complete"));
     // After the last turn of the work only its review is played, and after that nothing.
     let last = all.iter().rfind(|turn| turn["step"] == "implement").unwrap()["number"].to_string();
-    let said = garden.arborist(["session", "replay", &id, "--offline", "--turn", &last]).succeeds();
+    let said = repo.arborist(["session", "replay", &id, "--offline", "--turn", &last]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-    let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}:shared.txt")]).answer();
+    let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}:shared.txt")]).answer();
     assert_eq!(tree(&branch), tree("main"));
-    assert!(story(&garden, &branch).last().unwrap().starts_with("T002@complete"));
+    assert!(story(&repo, &branch).last().unwrap().starts_with("T002@complete"));
     let review = all.iter().rfind(|turn| turn["step"] == "review").unwrap()["number"].to_string();
-    garden
-        .arborist(["session", "replay", &id, "--offline", "--turn", &review])
+    repo.arborist(["session", "replay", &id, "--offline", "--turn", &review])
         .exits(1)
         .err(&format!("recorded nothing after turn {review}"));
     // Within a later attempt, the earlier ones are known.
     let is_second = |turn: &&Value| turn["attempt"] == 1 && turn["node"] == "T001";
     let second = all.iter().find(is_second).unwrap()["number"].to_string();
-    let said = garden.arborist(["session", "replay", &id, "--offline", "--turn", &second]).succeeds();
+    let said = repo.arborist(["session", "replay", &id, "--offline", "--turn", &second]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-    let attempts = garden
+    let attempts = repo
         .git([
             "log",
             "--format=%(trailers:key=Arborist-Retry,valueonly)",
@@ -173,11 +171,11 @@ fn from_a_turn_only_what_came_after_it_is_played() {
 
 #[test]
 fn what_is_played_is_told_as_json() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    let id = session(&garden);
-    send_everybody_home(&garden);
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let id = session(&repo);
+    send_everybody_home(&repo);
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
     let lines: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["event"], "run-begins");
     assert_ne!(lines[0]["session"], id.as_str());
@@ -187,92 +185,92 @@ fn what_is_played_is_told_as_json() {
 
 #[test]
 fn without_transcripts_nothing_is_begun() {
-    let off = garden("claude", WORK);
+    let off = repo("claude", WORK);
     off.git(["config", "arborist.session.transcripts", "off"]).succeeds();
     off.arborist(["gardener"]).succeeds();
-    let gone = garden("claude", WORK);
+    let gone = repo("claude", WORK);
     gone.arborist(["gardener"]).succeeds();
     gone.git(["update-ref", "-d", &format!("refs/arborist/transcripts/{}", session(&gone))]).succeeds();
-    for garden in [off, gone] {
-        let refs = garden.git(["for-each-ref"]).answer();
-        let said = garden.arborist(["session", "replay", &session(&garden), "--turn", "1", "--offline"]);
+    for repo in [off, gone] {
+        let refs = repo.git(["for-each-ref"]).answer();
+        let said = repo.arborist(["session", "replay", &session(&repo), "--turn", "1", "--offline"]);
         said.exits(1).shows();
-        assert_eq!(garden.git(["for-each-ref"]).answer(), refs);
+        assert_eq!(repo.git(["for-each-ref"]).answer(), refs);
     }
 }
 
 #[test]
 fn a_review_that_was_stopped_is_no_verdict() {
-    let garden = garden("claude", WORK);
+    let repo = repo("claude", WORK);
     let stops = "cat > /dev/null\necho 'Let me see.'\nif [ ! -e \"$HOME/seen\" ]; then touch \"$HOME/seen\"; kill -INT $PPID; sleep 60; fi\necho APPROVED\n";
-    crate::turning::judge(&garden, stops);
-    garden.arborist(["gardener"]).exits(130);
-    garden.arborist(["gardener"]).succeeds();
-    let id = session(&garden);
-    send_everybody_home(&garden);
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    crate::turn_scripts::judge(&repo, stops);
+    repo.arborist(["gardener"]).exits(130);
+    repo.arborist(["gardener"]).succeeds();
+    let id = session(&repo);
+    send_everybody_home(&repo);
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-    assert!(story(&garden, &branch).last().unwrap().starts_with("T001@complete"));
-    assert!(!story(&garden, &branch).iter().any(|line| line.contains("review-rejected")));
+    assert!(story(&repo, &branch).last().unwrap().starts_with("T001@complete"));
+    assert!(!story(&repo, &branch).iter().any(|line| line.contains("review-rejected")));
 }
 
 #[test]
 fn where_the_recording_ends_the_session_rests() {
     let killed = "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n";
-    let garden = garden("claude", killed);
-    assert_ne!(garden.arborist(["gardener"]).code(), 0);
-    let id = session(&garden);
-    send_everybody_home(&garden);
-    garden.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).shows();
-    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
+    let repo = repo("claude", killed);
+    assert_ne!(repo.arborist(["gardener"]).code(), 0);
+    let id = session(&repo);
+    send_everybody_home(&repo);
+    repo.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).shows();
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
     said.err(&format!("session '{id}' has recorded no implement of 'T001' that could come now"))
         .err(&format!("git arborist session replay {new} --turn 1"));
-    let played = sessions(&garden).into_iter().find(|session| session["id"] == new.as_str()).unwrap();
+    let played = sessions(&repo).into_iter().find(|session| session["id"] == new.as_str()).unwrap();
     assert_eq!((&played["state"], &played["commits"]), (&"paused".into(), &1.into()));
-    assert_eq!(trees(&garden, &format!("arborist/tasks/{new}")).len(), 1);
+    assert_eq!(trees(&repo, &format!("arborist/tasks/{new}")).len(), 1);
 }
 
 #[test]
 fn what_real_programs_printed_is_read_the_same_way_again() {
     for program in ["claude", "codex", "gemini", "opencode"] {
-        let garden = crate::turning::recorded(program);
-        let id = session(&garden);
-        send_everybody_home(&garden);
-        let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+        let repo = crate::turn_scripts::recorded(program);
+        let id = session(&repo);
+        send_everybody_home(&repo);
+        let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
         let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-        assert_eq!(story(&garden, &branch), story(&garden, "main"), "{program}");
-        let again = trees(&garden, &branch);
-        assert_eq!((again.len(), again), (3, trees(&garden, "main")), "{program}");
+        assert_eq!(story(&repo, &branch), story(&repo, "main"), "{program}");
+        let again = trees(&repo, &branch);
+        assert_eq!((again.len(), again), (3, trees(&repo, "main")), "{program}");
     }
 }
 
 #[test]
 fn a_session_on_a_branch_of_its_own_is_played_like_any_other() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener", "--session-branch"]).succeeds();
-    let old = sessions(&garden)[0].clone();
-    send_everybody_home(&garden);
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    let old = sessions(&repo)[0].clone();
+    send_everybody_home(&repo);
     let replay = ["session", "replay", old["id"].as_str().unwrap(), "--turn", "0", "--offline"];
-    let said = garden.arborist(replay).succeeds();
+    let said = repo.arborist(replay).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-    let (old, again) = (story(&garden, old["branch"].as_str().unwrap()), story(&garden, &branch));
+    let (old, again) = (story(&repo, old["branch"].as_str().unwrap()), story(&repo, &branch));
     assert!(old.last().unwrap().starts_with("T001@complete"), "{old:#?}");
     assert_eq!(again, old);
 }
 
 /// Makes the records name another commit as that of their first turn, and lead to it.
-fn forge(garden: &Garden, id: &str, (old, new): (&str, &str)) {
+fn forge(repo: &TestRepo, id: &str, (old, new): (&str, &str)) {
     let name = format!("refs/arborist/sessions/{id}");
     let log = ["log", "--first-parent", "--reverse", "--format=%H", "--grep=^session ", &name];
-    let empty = garden.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+    let empty = repo.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
     let mut last: Option<String> = None;
     let mut is_forged = false;
-    for record in garden.git(log).answer().lines() {
-        let message = garden.git(["log", "-1", "--format=%B", record]).answer();
+    for record in repo.git(log).answer().lines() {
+        let message = repo.git(["log", "-1", "--format=%B", record]).answer();
         is_forged |= message.contains(old);
         last = Some(match last {
-            Some(last) if is_forged => garden.commit_object(
+            Some(last) if is_forged => repo.commit_object(
                 &empty,
                 &[last, new.to_owned()],
                 format!("{}\n", message.replace(old, new)),
@@ -280,31 +278,31 @@ fn forge(garden: &Garden, id: &str, (old, new): (&str, &str)) {
             _ => record.to_owned(),
         });
     }
-    garden.git(["update-ref", &name, &last.unwrap()]).succeeds();
+    repo.git(["update-ref", &name, &last.unwrap()]).succeeds();
 }
 
 #[test]
 fn a_forged_record_deletes_nothing_behind_a_link() {
-    let garden = garden("claude", "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nends \"done\"\n");
-    fs::create_dir(garden.root().join("outside")).unwrap();
-    garden.write("../outside/b", "precious\n");
-    std::os::unix::fs::symlink(garden.root().join("outside"), garden.path("d")).unwrap();
-    garden.commit("a link\n");
-    garden.arborist(["gardener"]).succeeds();
-    let id = session(&garden);
-    let turn = garden.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
+    let repo = repo("claude", "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nends \"done\"\n");
+    fs::create_dir(repo.root().join("outside")).unwrap();
+    repo.write("../outside/b", "precious\n");
+    std::os::unix::fs::symlink(repo.root().join("outside"), repo.path("d")).unwrap();
+    repo.commit("a link\n");
+    repo.arborist(["gardener"]).succeeds();
+    let id = session(&repo);
+    let turn = repo.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
     // Its parent has a folder in the place of the link, and a file in it that it deletes.
-    let blob = garden.git(["rev-parse", "main:a"]).answer();
+    let blob = repo.git(["rev-parse", "main:a"]).answer();
     let tree = |name: &str, entry: &str| {
-        let mut command = garden.command("git", &garden.path(""));
+        let mut command = repo.command("git", &repo.path(""));
         Run::of(command.arg("mktree"), format!("{entry}\t{name}\n").as_bytes()).answer()
     };
     let folder = tree("b", &format!("100644 blob {blob}"));
-    let before = garden.commit_object(&tree("d", &format!("040000 tree {folder}")), &[], "before\n");
-    let after = garden.commit_object(&tree("a", &format!("100644 blob {blob}")), &[before], "after\n");
-    forge(&garden, &id, (&turn, &after));
-    let _ = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).report();
-    assert_eq!(garden.read("../outside/b"), "precious\n");
-    let branch = garden.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer();
+    let before = repo.commit_object(&tree("d", &format!("040000 tree {folder}")), &[], "before\n");
+    let after = repo.commit_object(&tree("a", &format!("100644 blob {blob}")), &[before], "after\n");
+    forge(&repo, &id, (&turn, &after));
+    let _ = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).report();
+    assert_eq!(repo.read("../outside/b"), "precious\n");
+    let branch = repo.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer();
     assert!(!branch.is_empty(), "it was played");
 }

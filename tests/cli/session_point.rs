@@ -1,7 +1,7 @@
 //! Going back to a turn, or forking at one: everything stands as it stood right after that turn.
 
-use crate::turning::{agent, garden};
-use arborist_testkit::Garden;
+use crate::turn_scripts::{agent, repo};
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// Two turns that write; what they write is new in every call.
@@ -19,20 +19,20 @@ case "$prompt" in *T001*) if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"; ech
 echo APPROVED
 "#;
 
-fn json(garden: &Garden, args: &[&str]) -> Value {
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
 /// Two tasks, of which the first needed two attempts; the session, and its turns.
-fn worked() -> (Garden, String, Vec<Value>) {
-    let garden = garden("claude", WORK);
-    garden.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
-    garden.commit("two tasks\n");
-    crate::turning::judge(&garden, JUDGE);
-    garden.arborist(["gardener"]).succeeds();
-    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
-    let turns = json(&garden, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
-    (garden, id, turns)
+fn worked() -> (TestRepo, String, Vec<Value>) {
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
+    repo.commit("two tasks\n");
+    crate::turn_scripts::judge(&repo, JUDGE);
+    repo.arborist(["gardener"]).succeeds();
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let turns = json(&repo, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
+    (repo, id, turns)
 }
 
 /// The number of a task's turn in a step of an attempt: the first or the last.
@@ -43,66 +43,66 @@ fn number(turns: &[Value], (node, step, attempt): (&str, &str, u32), is_last: bo
 }
 
 /// What happened on a branch since a commit, oldest first.
-fn since(garden: &Garden, base: &str, branch: &str) -> Vec<String> {
-    let log = garden.git(["log", "--reverse", "--format=%s", &format!("{base}..{branch}")]).answer();
+fn since(repo: &TestRepo, base: &str, branch: &str) -> Vec<String> {
+    let log = repo.git(["log", "--reverse", "--format=%s", &format!("{base}..{branch}")]).answer();
     let told =
         log.lines().filter_map(|line| Some(line.split_once(&format!("({branch}@"))?.1.split_once("): ")?.0));
     told.map(str::to_owned).filter(|line| !line.starts_with('@')).collect()
 }
 
-fn head(garden: &Garden) -> String {
-    garden.git(["rev-parse", "main"]).answer()
+fn head(repo: &TestRepo) -> String {
+    repo.git(["rev-parse", "main"]).answer()
 }
 
-fn asked(garden: &Garden) -> usize {
-    std::fs::read_to_string(garden.home().join("asked")).unwrap().lines().count()
+fn asked(repo: &TestRepo) -> usize {
+    std::fs::read_to_string(repo.home().join("asked")).unwrap().lines().count()
 }
 
 #[test]
 fn after_an_approved_review_its_task_is_done_and_the_next_one_comes() {
-    let (garden, id, turns) = worked();
-    let (before, calls) = (head(&garden), garden.calls());
+    let (repo, id, turns) = worked();
+    let (before, calls) = (head(&repo), repo.calls());
     let turn = number(&turns, ("T001", "review", 1), true);
-    let done = garden.git(["log", "-1", "--format=%H", "--grep=T001@complete)"]).answer();
-    let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    let done = repo.git(["log", "-1", "--format=%H", "--grep=T001@complete)"]).answer();
+    let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
     said.shows();
-    assert_eq!(garden.calls(), calls + 1, "only T002 is done again");
-    let told = since(&garden, &before, "main");
+    assert_eq!(repo.calls(), calls + 1, "only T002 is done again");
+    let told = since(&repo, &before, "main");
     assert_eq!(told.first().unwrap(), "T002@reset");
     assert!(told.iter().all(|line| line.starts_with("T002@")), "{told:#?}");
     assert_eq!(told.last().unwrap(), "T002@complete");
-    let reset = garden.git(["log", "-1", "--format=%H", "--grep=@reset)"]).answer();
-    let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
+    let reset = repo.git(["log", "-1", "--format=%H", "--grep=@reset)"]).answer();
+    let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
     assert_eq!(tree(&reset), tree(&done), "as it was when T001 was complete");
-    garden.arborist(["state", "--exit-code"]).succeeds();
-    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
 }
 
 #[test]
 fn after_the_last_turn_of_all_there_is_nothing_to_do() {
-    let (garden, id, turns) = worked();
-    let (before, calls) = (head(&garden), garden.calls());
+    let (repo, id, turns) = worked();
+    let (before, calls) = (head(&repo), repo.calls());
     let turn = turns.last().unwrap()["number"].to_string();
-    let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
     said.err(&format!("nothing came after turn {turn}")).out("nothing was left to do");
-    assert_eq!((head(&garden), garden.calls()), (before, calls));
-    let state = &json(&garden, &["session", "list", "--json"])["sessions"][0]["state"];
+    assert_eq!((head(&repo), repo.calls()), (before, calls));
+    let state = &json(&repo, &["session", "list", "--json"])["sessions"][0]["state"];
     assert_eq!(state, "complete");
 }
 
 #[test]
 fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
-    let (garden, id, turns) = worked();
-    let (before, calls) = (head(&garden), garden.calls());
+    let (repo, id, turns) = worked();
+    let (before, calls) = (head(&repo), repo.calls());
     let spent = |key: &str| {
         let format = format!("--format=%(trailers:key=Arborist-{key},valueonly)");
-        garden.git(["log", &format, &format!("{before}..main")]).answer().split_whitespace().count()
+        repo.git(["log", &format, &format!("{before}..main")]).answer().split_whitespace().count()
     };
     let turn = number(&turns, ("T001", "implement", 1), false);
-    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
-    assert_eq!(garden.calls(), calls + 2);
-    assert!(garden.prompt(calls).contains("no foreign key"), "{}", garden.prompt(calls));
-    let told = since(&garden, &before, "main");
+    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
+    assert_eq!(repo.calls(), calls + 2);
+    assert!(repo.prompt(calls).contains("no foreign key"), "{}", repo.prompt(calls));
+    let told = since(&repo, &before, "main");
     assert_eq!(
         told[..7],
         [
@@ -115,7 +115,7 @@ fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
             "T001@turn"
         ]
     );
-    let retries = garden.git([
+    let retries = repo.git([
         "log",
         "-1",
         "--format=%(trailers:key=Arborist-Retry,valueonly)",
@@ -123,17 +123,17 @@ fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
     ]);
     assert_eq!(retries.answer().trim(), "1", "the attempt that it was in goes on");
     assert_eq!(spent("Tokens-In"), 2, "what was spent before is not counted again");
-    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
+    repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
 }
 
 #[test]
 fn after_the_last_turn_of_the_work_it_is_tested_and_reviewed() {
-    let (garden, id, turns) = worked();
-    let (before, calls, reviews) = (head(&garden), garden.calls(), asked(&garden));
+    let (repo, id, turns) = worked();
+    let (before, calls, reviews) = (head(&repo), repo.calls(), asked(&repo));
     let turn = number(&turns, ("T002", "implement", 0), true);
-    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
-    assert_eq!((garden.calls(), asked(&garden)), (calls, reviews + 1), "the work is not done again");
-    let told = since(&garden, &before, "main");
+    repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
+    assert_eq!((repo.calls(), asked(&repo)), (calls, reviews + 1), "the work is not done again");
+    let told = since(&repo, &before, "main");
     let expected =
         ["T002@reset", "T002@implement-pass", "T002@test-pass", "T002@review-approved", "T002@complete"];
     assert_eq!(told, expected);
@@ -142,85 +142,85 @@ fn after_the_last_turn_of_the_work_it_is_tested_and_reviewed() {
 #[test]
 fn a_killed_attempt_goes_on_as_the_same_one() {
     let killed = "opens\ncalls 1 \"I add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n";
-    let garden = garden("claude", killed);
-    garden.arborist(["gardener", "--max-retries", "1"]).exits(137);
-    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
-    agent(&garden, "claude", WORK);
-    garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
-    let told = garden.git(["log", "--format=%s"]).answer();
+    let repo = repo("claude", killed);
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(137);
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    agent(&repo, "claude", WORK);
+    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    let told = repo.git(["log", "--format=%s"]).answer();
     assert!(!told.contains("implement-fail"), "{told}");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
 #[test]
 fn a_replay_begins_where_the_session_stood() {
-    let (garden, id, turns) = worked();
+    let (repo, id, turns) = worked();
     let replay = |turn: &str| {
-        let said = garden.arborist(["session", "replay", &id, "--turn", turn]).succeeds();
+        let said = repo.arborist(["session", "replay", &id, "--turn", turn]).succeeds();
         let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-        let start = garden.git(["log", "-1", "--format=%H", "--grep=@@run-start)", &branch]).answer();
-        since(&garden, &start, &branch)
+        let start = repo.git(["log", "-1", "--format=%H", "--grep=@@run-start)", &branch]).answer();
+        since(&repo, &start, &branch)
     };
-    let calls = garden.calls();
+    let calls = repo.calls();
     let told = replay(&number(&turns, ("T001", "review", 1), true));
     let done = |task: &str| {
         let steps = ["implement-pass", "test-pass", "review-approved", "complete"];
         steps.map(|step| format!("{task}@{step}")).to_vec()
     };
     assert_eq!((&told[..4], told[4].as_str()), (&done("T001")[..], "T002@turn"), "{told:#?}");
-    assert_eq!(garden.calls(), calls + 1);
+    assert_eq!(repo.calls(), calls + 1);
     let told = replay(&number(&turns, ("T001", "implement", 1), false));
     let before = ["T001@implement-pass", "T001@test-pass", "T001@review-rejected", "T001@turn"];
     assert_eq!(told[..4], before);
-    assert!(garden.prompt(calls + 1).contains("no foreign key"));
+    assert!(repo.prompt(calls + 1).contains("no foreign key"));
     let told = replay(turns.last().unwrap()["number"].to_string().as_str());
     assert_eq!(told, [done("T001"), done("T002")].concat());
-    assert_eq!(garden.calls(), calls + 3);
+    assert_eq!(repo.calls(), calls + 3);
 }
 
 #[test]
 fn a_failed_task_is_failed_again_unless_it_is_to_be_tried() {
-    let garden = garden("claude", WORK);
-    garden.write("tasks.md", "- [ ] T001 [P] the work\n- [ ] T002 [P] more\n");
-    garden.commit("two tasks\n");
-    crate::turning::judge(
-        &garden,
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 [P] the work\n- [ ] T002 [P] more\n");
+    repo.commit("two tasks\n");
+    crate::turn_scripts::judge(
+        &repo,
         "case \"$(cat)\" in *\"the work\"*) echo REJECTED: no;; *) echo APPROVED;; esac\n",
     );
-    garden.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1);
-    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
-    let turns = json(&garden, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
-    let (turn, calls) = (number(&turns, ("T002", "implement", 0), false), garden.calls());
+    repo.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1);
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let turns = json(&repo, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
+    let (turn, calls) = (number(&turns, ("T002", "implement", 0), false), repo.calls());
     for verb in ["resume", "replay"] {
-        let said = garden.arborist(["session", verb, &id, "--turn", &turn]).exits(1);
+        let said = repo.arborist(["session", verb, &id, "--turn", &turn]).exits(1);
         said.shows();
     }
-    assert_eq!(garden.calls(), calls + 2);
-    crate::turning::judge(&garden, "echo APPROVED\n");
-    garden.arborist(["session", "resume", &id, "--turn", &turn, "--", "--retry-failed"]).succeeds();
+    assert_eq!(repo.calls(), calls + 2);
+    crate::turn_scripts::judge(&repo, "echo APPROVED\n");
+    repo.arborist(["session", "resume", &id, "--turn", &turn, "--", "--retry-failed"]).succeeds();
 }
 
 /// What tells of no turns is one turn, whose commit is the failed end of its step.
 #[test]
 fn a_turn_of_the_last_failed_attempt_is_tried_again() {
     for verb in ["resume", "replay"] {
-        let garden = Garden::planned("tasks.md", "- [ ] T001 the work\n", "echo half > half; exit 1");
-        garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
-        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 the work\n", "echo half > half; exit 1");
+        repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+        let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].clone();
         let id = id.as_str().unwrap();
         let work =
             "case \"$prompt\" in \"Review\"*) echo REJECTED: no;; *) echo whole >> half; echo done;; esac";
-        garden.agent(work);
-        garden.wait(5);
-        let said = garden.arborist(["session", verb, id, "--turn", "1"]).exits(1);
+        repo.agent(work);
+        repo.wait(5);
+        let said = repo.arborist(["session", verb, id, "--turn", "1"]).exits(1);
         said.shows();
-        assert_eq!(garden.calls(), 3, "{verb}: it works on, and is judged");
-        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
-        let (id, calls) = (id.as_str().unwrap(), garden.calls());
-        garden.agent(&work.replace("REJECTED: no", "APPROVED"));
-        let turns = json(&garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
+        assert_eq!(repo.calls(), 3, "{verb}: it works on, and is judged");
+        let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let (id, calls) = (id.as_str().unwrap(), repo.calls());
+        repo.agent(&work.replace("REJECTED: no", "APPROVED"));
+        let turns = json(&repo, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
         let turn = number(&turns, ("T001", "review", 0), true);
-        garden.arborist(["session", verb, id, "--turn", &turn]).succeeds().shows();
-        assert_eq!(garden.calls(), calls + 1, "{verb}: it is judged again, and not done again");
+        repo.arborist(["session", verb, id, "--turn", &turn]).succeeds().shows();
+        assert_eq!(repo.calls(), calls + 1, "{verb}: it is judged again, and not done again");
     }
 }

@@ -1,36 +1,36 @@
 //! `git arborist session turn`: what an agent did in a turn is committed and recorded, both or neither.
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
-fn garden() -> (Garden, String) {
-    let garden = Garden::sprout();
-    garden.write("kept", "1\n2\n3\n");
-    garden.write("gone", "x\n");
-    garden.commit("files\n");
-    let id = garden.arborist(["session", "start", "--pipeline", "mine"]).answer();
-    (garden, id)
+fn repo() -> (TestRepo, String) {
+    let repo = TestRepo::new();
+    repo.write("kept", "1\n2\n3\n");
+    repo.write("gone", "x\n");
+    repo.commit("files\n");
+    let id = repo.arborist(["session", "start", "--pipeline", "mine"]).answer();
+    (repo, id)
 }
 
 /// Records a turn, and gives its commit, or `-`.
-fn turn(garden: &Garden, id: &str, more: &[&str]) -> String {
+fn turn(repo: &TestRepo, id: &str, more: &[&str]) -> String {
     let args = ["session", "turn", "--session", id, "--node", "T1", "--model", "gpt-9"];
-    garden.arborist(args.iter().chain(more)).answer()
+    repo.arborist(args.iter().chain(more)).answer()
 }
 
-fn json(garden: &Garden, args: &[&str]) -> Value {
+fn json(repo: &TestRepo, args: &[&str]) -> Value {
     let args = ["session"].iter().chain(args).chain(&["--json"]);
-    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+    serde_json::from_str(&repo.arborist(args).answer()).unwrap()
 }
 
 #[test]
 fn a_turn_that_wrote_files_is_a_commit_that_names_who_and_where() {
-    let (garden, id) = garden();
-    garden.write("new file", "a\n");
-    std::fs::remove_file(garden.path("gone")).unwrap();
+    let (repo, id) = repo();
+    repo.write("new file", "a\n");
+    std::fs::remove_file(repo.path("gone")).unwrap();
     let commit =
-        turn(&garden, &id, &["-m", "Add a file\n\nIt was missing.\nArborist-Turn: 9", "--runner", "codex"]);
-    let shown = |format: &str| garden.git(["log", "-1", &format!("--format={format}"), &commit]).answer();
+        turn(&repo, &id, &["-m", "Add a file\n\nIt was missing.\nArborist-Turn: 9", "--runner", "codex"]);
+    let shown = |format: &str| repo.git(["log", "-1", &format!("--format={format}"), &commit]).answer();
     assert_eq!(shown("%an <%ae>"), "T1 (gpt-9) <arborist@local>");
     assert_eq!(shown("%cn"), "Ada");
     assert_eq!(shown("%s"), "task(main@T1@turn): Add a file");
@@ -40,202 +40,198 @@ fn a_turn_that_wrote_files_is_a_commit_that_names_who_and_where() {
          Arborist-Node: T1\nArborist-Pipeline: mine\nArborist-Session: {id}\nArborist-Turn: 1"
     );
     assert_eq!(trailers.trim(), expected);
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "the index knows of it");
-    assert_eq!(garden.git(["show", "--name-status", "--format=", &commit]).answer(), "D\tgone\nA\tnew file");
-    let told = &json(&garden, &["show", &id, "--turn", "1"])["turn"];
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "the index knows of it");
+    assert_eq!(repo.git(["show", "--name-status", "--format=", &commit]).answer(), "D\tgone\nA\tnew file");
+    let told = &json(&repo, &["show", &id, "--turn", "1"])["turn"];
     assert_eq!(told["commit"], commit.as_str());
     assert_eq!(told["files"], serde_json::json!(["gone", "new file"]));
     assert_eq!((&told["model"], &told["provider"]), (&"gpt-9".into(), &"openai".into()));
-    garden.arborist(["trailers", "check", &commit]).succeeds();
+    repo.arborist(["trailers", "check", &commit]).succeeds();
 }
 
 #[test]
 fn only_the_files_that_are_named_are_committed_and_the_rest_stays_as_it_was() {
-    let (garden, id) = garden();
-    garden.write("mine", "mine\n");
-    garden.write("staged", "staged\n");
-    garden.git(["add", "staged"]).succeeds();
-    garden.write("dir/a", "a\n");
-    garden.write("dir/b", "b\n");
-    std::fs::remove_file(garden.path("gone")).unwrap();
+    let (repo, id) = repo();
+    repo.write("mine", "mine\n");
+    repo.write("staged", "staged\n");
+    repo.git(["add", "staged"]).succeeds();
+    repo.write("dir/a", "a\n");
+    repo.write("dir/b", "b\n");
+    std::fs::remove_file(repo.path("gone")).unwrap();
     let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--files-from", "-"];
-    let names = format!("gone\n{}\n", garden.path("dir").display());
-    let commit = garden.arborist_with(args, names.as_bytes()).answer();
+    let names = format!("gone\n{}\n", repo.path("dir").display());
+    let commit = repo.arborist_with(args, names.as_bytes()).answer();
     assert_eq!(
-        garden.git(["show", "--name-status", "--format=", &commit]).answer(),
+        repo.git(["show", "--name-status", "--format=", &commit]).answer(),
         "A\tdir/a\nA\tdir/b\nD\tgone"
     );
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "A  staged\n?? mine");
-    let said = garden.arborist_with(args, b"../elsewhere\0").exits(1);
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "A  staged\n?? mine");
+    let said = repo.arborist_with(args, b"../elsewhere\0").exits(1);
     said.shows();
 }
 
 #[test]
 fn a_turn_that_wrote_nothing_is_recorded_without_a_commit() {
-    let (garden, id) = garden();
-    let head = garden.git(["rev-parse", "HEAD"]).answer();
-    assert_eq!(turn(&garden, &id, &["--tokens-in", "100", "--tokens-out", "7", "--cost", "0.25"]), "-");
-    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head);
-    let told = json(&garden, &["show", &id, "--turn", "1"]);
+    let (repo, id) = repo();
+    let head = repo.git(["rev-parse", "HEAD"]).answer();
+    assert_eq!(turn(&repo, &id, &["--tokens-in", "100", "--tokens-out", "7", "--cost", "0.25"]), "-");
+    assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), head);
+    let told = json(&repo, &["show", &id, "--turn", "1"]);
     assert_eq!(told["turn"]["commit"], Value::Null);
-    garden.write("a", "a\n");
-    let commit = turn(&garden, &id, &["--tokens-in", "1000", "--agent-session", "abc"]);
-    assert_eq!(turn(&garden, &id, &[]), "-");
-    let list = &json(&garden, &["list"])["sessions"][0];
+    repo.write("a", "a\n");
+    let commit = turn(&repo, &id, &["--tokens-in", "1000", "--agent-session", "abc"]);
+    assert_eq!(turn(&repo, &id, &[]), "-");
+    let list = &json(&repo, &["list"])["sessions"][0];
     assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
     assert_eq!(
         (&list["tokens_in"], &list["tokens_out"], &list["cost"]),
         (&1100.into(), &7.into(), &0.25.into())
     );
     assert_eq!(list["head"], commit.as_str());
-    garden.arborist(["session", "turns", &id]).succeeds().shows();
-    garden.arborist(["session", "show", &id, "--turn", "3"]).succeeds().shows();
+    repo.arborist(["session", "turns", &id]).succeeds().shows();
+    repo.arborist(["session", "show", &id, "--turn", "3"]).succeeds().shows();
 }
 
 #[test]
 fn commit_and_turn_lead_to_each_other() {
-    let (garden, id) = garden();
-    garden.write("kept", "1\n2 and more\n3\n");
-    let first = turn(&garden, &id, &[]);
-    garden.write("b", "b\n");
-    let second = turn(&garden, &id, &[]);
+    let (repo, id) = repo();
+    repo.write("kept", "1\n2 and more\n3\n");
+    let first = turn(&repo, &id, &[]);
+    repo.write("b", "b\n");
+    let second = turn(&repo, &id, &[]);
     for (commit, number) in [(&first, 1), (&second, 2)] {
-        let which = json(&garden, &["which", commit]);
+        let which = json(&repo, &["which", commit]);
         assert_eq!((&which["session"], &which["node"]), (&id.as_str().into(), &"T1".into()));
         assert_eq!((&which["turn"], &which["proven"]), (&number.into(), &true.into()));
-        let shown = json(&garden, &["show", &id, "--turn", &number.to_string(), "--patch"]);
+        let shown = json(&repo, &["show", &id, "--turn", &number.to_string(), "--patch"]);
         assert_eq!(shown["turn"]["commit"], commit.as_str());
         assert!(shown["patch"].as_str().unwrap().starts_with("diff --git"), "{shown:#}");
     }
-    garden.arborist(["session", "show", &id, "--turn", "1", "--patch"]).succeeds().shows();
-    garden.git(["switch", "-q", "-c", "elsewhere", "HEAD~2"]).succeeds();
-    garden.git(["cherry-pick", &second]).succeeds();
-    garden.arborist(["session", "which", "HEAD"]).exits(1).shows();
+    repo.arborist(["session", "show", &id, "--turn", "1", "--patch"]).succeeds().shows();
+    repo.git(["switch", "-q", "-c", "elsewhere", "HEAD~2"]).succeeds();
+    repo.git(["cherry-pick", &second]).succeeds();
+    repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
 }
 
 #[test]
 fn what_differs_between_two_turns_is_shown() {
-    let (garden, id) = garden();
-    garden.write("a", "a\n");
-    turn(&garden, &id, &[]);
-    turn(&garden, &id, &[]);
-    garden.write("b", "b\n");
-    turn(&garden, &id, &[]);
-    let files = |from: &str, to: &str| json(&garden, &["diff", &id, from, to])["files"].to_string();
+    let (repo, id) = repo();
+    repo.write("a", "a\n");
+    turn(&repo, &id, &[]);
+    turn(&repo, &id, &[]);
+    repo.write("b", "b\n");
+    turn(&repo, &id, &[]);
+    let files = |from: &str, to: &str| json(&repo, &["diff", &id, from, to])["files"].to_string();
     assert_eq!(files("0", "3"), r#"["a","b"]"#);
     assert_eq!(files("1", "2"), "[]", "a turn that wrote nothing has the tree of the last that did");
     assert_eq!(files("2", "3"), r#"["b"]"#);
-    garden.arborist(["session", "diff", &id, "1", "3"]).succeeds().shows().never("+++ b/a");
-    garden.arborist(["session", "diff", &id, "0", "3", "--stat"]).succeeds().shows();
-    garden.arborist(["session", "diff", &id, "1", "9"]).exits(1).shows();
+    repo.arborist(["session", "diff", &id, "1", "3"]).succeeds().shows().never("+++ b/a");
+    repo.arborist(["session", "diff", &id, "0", "3", "--stat"]).succeeds().shows();
+    repo.arborist(["session", "diff", &id, "1", "9"]).exits(1).shows();
 }
 
 #[test]
 fn the_number_of_a_turn_must_be_the_next() {
-    let (garden, id) = garden();
-    assert_eq!(turn(&garden, &id, &["--turn", "1"]), "-");
+    let (repo, id) = repo();
+    assert_eq!(turn(&repo, &id, &["--turn", "1"]), "-");
     let again = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--turn", "1"];
-    garden.arborist(again).exits(1).shows();
-    garden.git(["switch", "-q", "-c", "other"]).succeeds();
-    garden.arborist(&again[..8]).exits(2).shows();
+    repo.arborist(again).exits(1).shows();
+    repo.git(["switch", "-q", "-c", "other"]).succeeds();
+    repo.arborist(&again[..8]).exits(2).shows();
 }
 
 #[test]
 fn what_the_user_had_changed_before_stays_out_of_every_turn() {
-    let garden = Garden::sprout();
-    garden.write("b", "b\n");
-    garden.commit("files\n");
-    garden.write("b", "my change\n");
-    garden.write("mine.txt", "mine\n");
-    garden.git(["add", "mine.txt"]).succeeds();
-    let id = garden.arborist(["session", "start"]).answer();
-    garden.write("a", "a\n");
-    let commit = turn(&garden, &id, &[]);
-    assert_eq!(garden.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
-    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), " M b\nA  mine.txt\n");
-    garden.write("b", "my change, and the agent's\n");
-    assert_eq!(turn(&garden, &id, &[]), "-");
-    let shown = garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds();
+    let repo = TestRepo::new();
+    repo.write("b", "b\n");
+    repo.commit("files\n");
+    repo.write("b", "my change\n");
+    repo.write("mine.txt", "mine\n");
+    repo.git(["add", "mine.txt"]).succeeds();
+    let id = repo.arborist(["session", "start"]).answer();
+    repo.write("a", "a\n");
+    let commit = turn(&repo, &id, &[]);
+    assert_eq!(repo.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
+    assert_eq!(repo.git(["status", "--porcelain"]).stdout(), " M b\nA  mine.txt\n");
+    repo.write("b", "my change, and the agent's\n");
+    assert_eq!(turn(&repo, &id, &[]), "-");
+    let shown = repo.arborist(["session", "show", &id, "--turn", "2"]).succeeds();
     shown.shows().never("it wrote nothing");
-    garden.git(["commit", "-q", "-a", "-m", "mine"]).succeeds();
-    garden.write("b", "the agent's alone\n");
-    let commit = turn(&garden, &id, &[]);
-    assert_eq!(
-        garden.git(["show", "--name-only", "--format=", &commit]).answer(),
-        "b",
-        "it is committed now"
-    );
-    garden.arborist(["session", "end", "--session", &id]).succeeds();
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    repo.git(["commit", "-q", "-a", "-m", "mine"]).succeeds();
+    repo.write("b", "the agent's alone\n");
+    let commit = turn(&repo, &id, &[]);
+    assert_eq!(repo.git(["show", "--name-only", "--format=", &commit]).answer(), "b", "it is committed now");
+    repo.arborist(["session", "end", "--session", &id]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
 /// What is staged and does not lie in the worktree is seen only in the index.
 #[test]
 fn what_is_staged_alone_stays_staged() {
-    let (garden, id) = garden();
-    garden.write("kept", "staged\n");
-    garden.git(["add", "kept"]).succeeds();
-    garden.write("kept", "1\n2\n3\n");
-    garden.write("a", "a\n");
-    let commit = turn(&garden, &id, &[]);
-    assert_eq!(garden.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
-    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), "MM kept\n");
-    garden.git(["reset", "-q"]).succeeds();
+    let (repo, id) = repo();
+    repo.write("kept", "staged\n");
+    repo.git(["add", "kept"]).succeeds();
+    repo.write("kept", "1\n2\n3\n");
+    repo.write("a", "a\n");
+    let commit = turn(&repo, &id, &[]);
+    assert_eq!(repo.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
+    assert_eq!(repo.git(["status", "--porcelain"]).stdout(), "MM kept\n");
+    repo.git(["reset", "-q"]).succeeds();
     for n in 1..=2 {
-        garden.write("a", format!("again {n}\n"));
-        turn(&garden, &id, &[]);
-        let raw = garden.git(["diff-index", "HEAD"]).answer();
+        repo.write("a", format!("again {n}\n"));
+        turn(&repo, &id, &[]);
+        let raw = repo.git(["diff-index", "HEAD"]).answer();
         assert_eq!(raw, "", "the index knows of what was committed, without being refreshed");
     }
 }
 
 #[test]
 fn a_turn_is_refused_while_the_user_is_in_the_middle_of_a_merge() {
-    let (garden, id) = garden();
-    garden.git(["switch", "-q", "-c", "theirs"]).succeeds();
-    garden.write("kept", "theirs\n");
-    garden.commit("theirs\n");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.write("kept", "ours\n");
-    garden.commit("ours\n");
-    garden.git(["merge", "theirs"]).exits(1);
+    let (repo, id) = repo();
+    repo.git(["switch", "-q", "-c", "theirs"]).succeeds();
+    repo.write("kept", "theirs\n");
+    repo.commit("theirs\n");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.write("kept", "ours\n");
+    repo.commit("ours\n");
+    repo.git(["merge", "theirs"]).exits(1);
     let state = || {
-        let index = garden.git(["ls-files", "-s"]).answer();
-        (index, garden.git(["rev-parse", "HEAD"]).answer(), garden.read("kept"))
+        let index = repo.git(["ls-files", "-s"]).answer();
+        (index, repo.git(["rev-parse", "HEAD"]).answer(), repo.read("kept"))
     };
     let before = state();
     let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m"];
-    garden.arborist(args).exits(2).shows();
-    std::fs::remove_file(garden.path(".git/MERGE_HEAD")).unwrap();
-    garden.arborist(args).exits(2).shows();
+    repo.arborist(args).exits(2).shows();
+    std::fs::remove_file(repo.path(".git/MERGE_HEAD")).unwrap();
+    repo.arborist(args).exits(2).shows();
     assert_eq!(state(), before, "the conflict is as it was");
-    assert_eq!(json(&garden, &["list"])["sessions"][0]["turns"], 0);
+    assert_eq!(json(&repo, &["list"])["sessions"][0]["turns"], 0);
 }
 
 #[test]
 fn a_named_path_that_cannot_be_committed_is_refused_by_name() {
-    let (garden, id) = garden();
-    garden.write(".gitignore", ".env\n");
-    garden.write(".env", "secret\n");
-    garden.write("a", "a\n");
+    let (repo, id) = repo();
+    repo.write(".gitignore", ".env\n");
+    repo.write(".env", "secret\n");
+    repo.write("a", "a\n");
     let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--files-from", "-"];
     for (path, why) in
         [("nowhere", "it does not exist"), (".env", "git ignores it"), (".git/config", "belongs to git")]
     {
-        let said = garden.arborist_with(args, format!("a\n{path}\n").as_bytes()).exits(1);
+        let said = repo.arborist_with(args, format!("a\n{path}\n").as_bytes()).exits(1);
         said.err(&format!("'{path}' cannot be committed")).err(why);
     }
-    assert_eq!(json(&garden, &["list"])["sessions"][0]["turns"], 0, "nothing is recorded");
-    assert_eq!(garden.arborist_with(args, b"kept\n").answer(), "-", "what has not changed may be named");
+    assert_eq!(json(&repo, &["list"])["sessions"][0]["turns"], 0, "nothing is recorded");
+    assert_eq!(repo.arborist_with(args, b"kept\n").answer(), "-", "what has not changed may be named");
 }
 
 #[test]
 fn turns_that_end_at_the_same_time_wait_for_each_other() {
-    let (garden, id) = garden();
-    garden.write("a", "a\n");
+    let (repo, id) = repo();
+    repo.write("a", "a\n");
     let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m"];
     let commands = [0; 3].map(|_| {
-        let mut command = garden.command("git", &garden.path(""));
+        let mut command = repo.command("git", &repo.path(""));
         command.arg("arborist").args(args);
         command
     });
@@ -244,22 +240,22 @@ fn turns_that_end_at_the_same_time_wait_for_each_other() {
             scope.spawn(move || Run::of(&mut command, b"").succeeds());
         }
     });
-    let list = &json(&garden, &["list"])["sessions"][0];
+    let list = &json(&repo, &["list"])["sessions"][0];
     assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
-    garden.arborist(["session", "start", "--id", &id]).exits(1).shows();
+    repo.arborist(["session", "start", "--id", &id]).exits(1).shows();
 }
 
 #[test]
 fn values_that_mean_nothing_are_refused_with_those_that_do() {
-    let garden = Garden::sprout();
-    garden.arborist(["session", "start", "--id", "s1"]).succeeds();
+    let repo = TestRepo::new();
+    repo.arborist(["session", "start", "--id", "s1"]).succeeds();
     let turn = ["session", "turn", "--session", "s1", "--node", "T1", "--model", "m"];
     for cost in ["NaN", "-1", "inf"] {
         let cost = format!("--cost={cost}");
-        garden.arborist(turn.iter().copied().chain([cost.as_str()])).exits(129).shows();
+        repo.arborist(turn.iter().copied().chain([cost.as_str()])).exits(129).shows();
     }
     let checkpoint = ["session", "checkpoint", "--session", "s1"];
-    let with = |more: &[&'static str]| garden.arborist(checkpoint.iter().chain(more));
+    let with = |more: &[&'static str]| repo.arborist(checkpoint.iter().chain(more));
     with(&["--step", "sleep"]).exits(129).shows();
     with(&["--status", "fine"]).exits(129).shows();
     with(&["--step", "test", "--status", "fail"]).succeeds();
@@ -267,9 +263,9 @@ fn values_that_mean_nothing_are_refused_with_those_that_do() {
 
 #[test]
 fn what_a_driver_writes_down_is_told_as_json() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let json = |args: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&garden.arborist(["session"].iter().chain(args)).answer()).unwrap()
+        serde_json::from_str(&repo.arborist(["session"].iter().chain(args)).answer()).unwrap()
     };
     let started = json(&["start", "--json"]);
     let id = started["record"]["session"].as_str().unwrap();
@@ -280,6 +276,6 @@ fn what_a_driver_writes_down_is_told_as_json() {
         (&"checkpoint".into(), &"implement".into())
     );
     let ended = json(&["end", "--session", id, "--json"]);
-    let newest = garden.git(["rev-parse", &format!("refs/arborist/sessions/{id}")]).answer();
+    let newest = repo.git(["rev-parse", &format!("refs/arborist/sessions/{id}")]).answer();
     assert_eq!((&ended["commit"], &ended["record"]["result"]), (&newest.into(), &"complete".into()));
 }

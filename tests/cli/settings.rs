@@ -1,106 +1,106 @@
 //! Configuration: which place wins, and what is said about what cannot be used.
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 fn tree(id: &str) -> String {
     format!(r#"{{"nodes": {{"{id}": {{"id": "{id}", "name": "a"}}}}, "root_ids": ["{id}"]}}"#)
 }
 
-/// A garden with one plan for each place that can name one; the id tells which.
-fn garden() -> Garden {
-    let garden = Garden::sprout();
+/// A repository with one plan for each place that can name one; the id tells which.
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
     for id in ["flag", "environment", "git", "repository", "user", "default"] {
-        garden.write(&format!("{id}.json"), tree(id));
+        repo.write(&format!("{id}.json"), tree(id));
     }
-    std::fs::rename(garden.path("default.json"), garden.path("task-tree.json")).unwrap();
-    garden
+    std::fs::rename(repo.path("default.json"), repo.path("task-tree.json")).unwrap();
+    repo
 }
 
 #[test]
 fn a_higher_place_wins_over_a_lower_one() {
-    let garden = garden();
-    garden.arborist(["state"]).succeeds().shows();
-    std::fs::create_dir_all(garden.home().join(".config/git-arborist")).unwrap();
-    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), "tree = \"user.json\"\n").unwrap();
-    garden.arborist(["state"]).succeeds().shows();
-    garden.write(".arborist/config.toml", "# ours\ntree = \"repository.json\"\n");
-    garden.arborist(["state"]).succeeds().shows();
-    garden.git(["config", "arborist.tree", "git.json"]).succeeds();
-    garden.arborist(["state"]).succeeds().shows();
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = repo();
+    repo.arborist(["state"]).succeeds().shows();
+    std::fs::create_dir_all(repo.home().join(".config/git-arborist")).unwrap();
+    std::fs::write(repo.home().join(".config/git-arborist/config.toml"), "tree = \"user.json\"\n").unwrap();
+    repo.arborist(["state"]).succeeds().shows();
+    repo.write(".arborist/config.toml", "# ours\ntree = \"repository.json\"\n");
+    repo.arborist(["state"]).succeeds().shows();
+    repo.git(["config", "arborist.tree", "git.json"]).succeeds();
+    repo.arborist(["state"]).succeeds().shows();
+    let mut command = repo.command("git", &repo.path(""));
     Run::of(command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state"]), b"")
         .succeeds()
         .shows();
-    let mut command = garden.command("git", &garden.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state", "--tree", "flag.json"]);
     Run::of(&mut command, b"").succeeds().shows();
-    garden.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().shows();
+    repo.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().shows();
 }
 
 #[test]
 fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
-    let garden = garden();
-    garden.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
-    garden.arborist(["state"]).exits(128).shows().silent();
-    garden.write(".arborist/config.toml", "[deep]\n[deep.er]\nkey = \"x\"\n");
-    garden.arborist(["state"]).exits(128).shows();
-    garden.write(".arborist/config.toml", "");
-    garden.git(["config", "arborist.treee", "x"]).succeeds();
-    garden.arborist(["state"]).exits(128).shows();
+    let repo = repo();
+    repo.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
+    repo.arborist(["state"]).exits(128).shows().silent();
+    repo.write(".arborist/config.toml", "[deep]\n[deep.er]\nkey = \"x\"\n");
+    repo.arborist(["state"]).exits(128).shows();
+    repo.write(".arborist/config.toml", "");
+    repo.git(["config", "arborist.treee", "x"]).succeeds();
+    repo.arborist(["state"]).exits(128).shows();
 }
 
 #[test]
 fn the_command_line_and_the_environment_are_named_as_such() {
     use std::os::unix::ffi::OsStrExt;
-    let garden = garden();
-    garden.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(128).shows();
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = repo();
+    repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(128).shows();
+    let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TREE", std::ffi::OsStr::from_bytes(b"\xff")).args(["arborist", "state"]);
     Run::of(&mut command, b"").exits(128).shows();
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
-    let garden = garden();
-    garden.write(".arborist/config.toml", "\ntree = 7\n");
-    garden.arborist(["state"]).exits(128).shows();
-    garden.write(".arborist/config.toml", "tree = \"a\"\ntree = \"b\"\n");
-    garden.arborist(["state"]).exits(128).shows();
-    garden.write(".arborist/config.toml", "tree = \n");
-    garden.arborist(["state"]).exits(128).shows();
-    garden.write(".arborist/config.toml", "tree = \"gone.json\"\n");
-    garden.arborist(["state"]).exits(128).shows();
+    let repo = repo();
+    repo.write(".arborist/config.toml", "\ntree = 7\n");
+    repo.arborist(["state"]).exits(128).shows();
+    repo.write(".arborist/config.toml", "tree = \"a\"\ntree = \"b\"\n");
+    repo.arborist(["state"]).exits(128).shows();
+    repo.write(".arborist/config.toml", "tree = \n");
+    repo.arborist(["state"]).exits(128).shows();
+    repo.write(".arborist/config.toml", "tree = \"gone.json\"\n");
+    repo.arborist(["state"]).exits(128).shows();
 }
 
 #[test]
 fn the_tree_is_looked_for_in_order() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let paths = ["tasks.md", "spec/tasks.md", "specs/main/tasks.md", "task-tree.json"];
     for (n, path) in paths.into_iter().enumerate() {
-        garden.write(path, tree(&format!("T{n}")));
+        repo.write(path, tree(&format!("T{n}")));
         if path.ends_with(".json") {
-            garden.arborist(["state"]).succeeds().out(&format!("T{n}"));
+            repo.arborist(["state"]).succeeds().out(&format!("T{n}"));
         }
     }
 }
 
 #[test]
 fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot_be_is_refused_everywhere() {
-    let garden = garden();
-    garden.commit("plans\n");
+    let repo = repo();
+    repo.commit("plans\n");
     for jobs in ["4", "\"4\"", "\"auto\""] {
-        garden.write(".arborist/config.toml", format!("jobs = {jobs}\n"));
-        garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).succeeds();
+        repo.write(".arborist/config.toml", format!("jobs = {jobs}\n"));
+        repo.arborist(["gardener", "--dry-run", "--runner", "demo"]).succeeds();
     }
     for wrong in ["jobs = \"many\"", "jobs = true", "max-retries = 0", "max-retries = -1"] {
-        garden.write(".arborist/config.toml", wrong);
-        garden.arborist(["state"]).exits(128).shows();
+        repo.write(".arborist/config.toml", wrong);
+        repo.arborist(["state"]).exits(128).shows();
     }
-    garden.write(".arborist/config.toml", "jobs = 0\n");
-    garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).shows();
-    garden.write(".arborist/config.toml", "");
+    repo.write(".arborist/config.toml", "jobs = 0\n");
+    repo.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).shows();
+    repo.write(".arborist/config.toml", "");
     for (name, value) in [("ARBORIST_JOBS", "x"), ("ARBORIST_MAX_RETRIES", "0")] {
-        let mut command = garden.command("git", &garden.path(""));
+        let mut command = repo.command("git", &repo.path(""));
         command.env(name, value).args(["arborist", "gardener", "--dry-run", "--runner", "demo"]);
         Run::of(&mut command, b"").exits(128).err(&format!("{name}: '"));
     }
@@ -108,10 +108,10 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
 
 #[test]
 fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
-    let garden = garden();
-    garden.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
-    let said = garden.arborist(["state"]).exits(128).shows();
+    let repo = repo();
+    repo.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
+    let said = repo.arborist(["state"]).exits(128).shows();
     said.shows();
-    garden.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
-    garden.arborist(["state"]).exits(128).shows();
+    repo.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
+    repo.arborist(["state"]).exits(128).shows();
 }

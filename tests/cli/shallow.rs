@@ -5,157 +5,154 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 
 /// So many commits more.
-fn go_on(garden: &Garden, count: usize) {
+fn go_on(repo: &TestRepo, count: usize) {
     for n in 0..count {
-        garden.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
+        repo.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
     }
 }
 
 /// A remote whose `main` has so many commits before and behind the one where the branch of a finished task left it. The run
 /// began after that.
-fn remote(before: usize, behind: usize) -> Garden {
-    let garden = Garden::sprout();
-    go_on(&garden, before);
-    garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
-    garden.write("t1.txt", "t1\n");
-    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
-    garden.git(["checkout", "-q", "main"]).succeeds();
-    go_on(&garden, behind);
-    garden.run_start("main", "s1");
-    garden
+fn remote(before: usize, behind: usize) -> TestRepo {
+    let repo = TestRepo::new();
+    go_on(&repo, before);
+    repo.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
+    repo.write("t1.txt", "t1\n");
+    repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    go_on(&repo, behind);
+    repo.run_start("main", "s1");
+    repo
 }
 
 /// A clone of it with the newest commits of `main`, and the last one of the task.
-fn shallow(garden: &Garden, depth: &str) -> PathBuf {
-    let clone = garden.root().join("clone");
-    let source = format!("file://{}", garden.path("").display());
+fn shallow(repo: &TestRepo, depth: &str) -> PathBuf {
+    let clone = repo.root().join("clone");
+    let source = format!("file://{}", repo.path("").display());
     let place = clone.to_str().unwrap();
-    garden.git_in(garden.root(), ["clone", "-q", "--depth", depth, &source, place]).succeeds();
+    repo.git_in(repo.root(), ["clone", "-q", "--depth", depth, &source, place]).succeeds();
     let branch = "refs/heads/arborist/task/main/T1";
     let spec = format!("{branch}:{branch}");
-    garden.git_in(&clone, ["fetch", "-q", "--depth", "1", "origin", &spec]).succeeds();
+    repo.git_in(&clone, ["fetch", "-q", "--depth", "1", "origin", &spec]).succeeds();
     clone
 }
 
-fn count(garden: &Garden, clone: &Path) -> usize {
-    garden.git_in(clone, ["rev-list", "--count", "HEAD"]).answer().parse().unwrap()
+fn count(repo: &TestRepo, clone: &Path) -> usize {
+    repo.git_in(clone, ["rev-list", "--count", "HEAD"]).answer().parse().unwrap()
 }
 
 #[test]
 fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
-    let garden = remote(1, 70);
-    let clone = shallow(&garden, "2");
+    let repo = remote(1, 70);
+    let clone = shallow(&repo, "2");
     let said =
-        garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
+        repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
     said.err("this clone was shallow, and a merge needs more: the whole history was fetched from 'origin'");
-    let base = garden.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
-    assert_eq!(base, garden.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
+    let base = repo.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
+    assert_eq!(base, repo.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
 }
 
 #[test]
 fn no_more_is_fetched_than_one_step_where_that_is_enough() {
-    let garden = remote(70, 60);
-    garden.git(["branch", "other"]).succeeds();
-    let clone = shallow(&garden, "20");
-    let refs = garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer();
-    assert_eq!(count(&garden, &clone), 20);
-    garden.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
-    let said = garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
+    let repo = remote(70, 60);
+    repo.git(["branch", "other"]).succeeds();
+    let clone = shallow(&repo, "20");
+    let refs = repo.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer();
+    assert_eq!(count(&repo, &clone), 20);
+    repo.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
+    let said = repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
     said.err(
         "this clone is shallow, and a merge needs more: 50 commits further back were fetched from 'origin'",
     );
-    assert_eq!(garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
+    assert_eq!(repo.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
 }
 
 #[test]
 fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
-    let garden = remote(1, 10);
-    let clone = shallow(&garden, "2");
-    let tip = garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer();
-    fs::rename(garden.path(""), garden.root().join("gone")).unwrap();
+    let repo = remote(1, 10);
+    let clone = shallow(&repo, "2");
+    let tip = repo.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer();
+    fs::rename(repo.path(""), repo.root().join("gone")).unwrap();
     let sync = ["worktree", "sync", "--offline", "T1"];
-    let said = garden.arborist_in(&clone, sync).exits(128);
+    let said = repo.arborist_in(&clone, sync).exits(128);
     let said =
         said.err("have no commit in common in this shallow clone, and more of it could not be fetched");
     said.err("'origin' could not be reached").err("hint: fetch it where there is a network");
-    garden.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
-    garden.arborist_in(&clone, sync).exits(128).err("it has no remote");
-    assert_eq!(garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer(), tip);
+    repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
+    repo.arborist_in(&clone, sync).exits(128).err("it has no remote");
+    assert_eq!(repo.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer(), tip);
 }
 
 /// The run began long ago, and a task was finished on its branch since.
-fn long_run(behind: usize) -> Garden {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
-    garden.write("t1.txt", "t1\n");
-    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
-    garden.git(["checkout", "-q", "main"]).succeeds();
-    go_on(&garden, behind);
-    garden
+fn long_run(behind: usize) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
+    repo.write("t1.txt", "t1\n");
+    repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    go_on(&repo, behind);
+    repo
 }
 
 #[test]
 fn a_landing_fetches_what_it_needs_and_reading_does_not() {
-    let garden = long_run(70);
-    let clone = shallow(&garden, "2");
-    garden.arborist_in(&clone, ["state"]).exits(128).err("this is a shallow clone").err("--unshallow");
-    garden.arborist_in(&clone, ["merge", "list"]).succeeds();
-    assert_eq!(count(&garden, &clone), 2);
-    let said = garden.arborist_in(&clone, ["merge", "T1"]).succeeds();
+    let repo = long_run(70);
+    let clone = shallow(&repo, "2");
+    repo.arborist_in(&clone, ["state"]).exits(128).err("this is a shallow clone").err("--unshallow");
+    repo.arborist_in(&clone, ["merge", "list"]).succeeds();
+    assert_eq!(count(&repo, &clone), 2);
+    let said = repo.arborist_in(&clone, ["merge", "T1"]).succeeds();
     said.err("a merge needs more").err("fetched from 'origin'").err("T1 landed as");
     assert_eq!(fs::read_to_string(clone.join("t1.txt")).unwrap(), "t1\n");
-    garden.arborist_in(&clone, ["state", "T1"]).succeeds().out("complete");
+    repo.arborist_in(&clone, ["state", "T1"]).succeeds().out("complete");
 }
 
 #[test]
 fn a_landing_that_cannot_fetch_changes_nothing() {
-    let garden = long_run(10);
-    let clone = shallow(&garden, "2");
-    let refs = garden.git_in(&clone, ["for-each-ref"]).answer();
-    fs::rename(garden.path(""), garden.root().join("gone")).unwrap();
-    let said = garden.arborist_in(&clone, ["merge", "T1"]).exits(128);
+    let repo = long_run(10);
+    let clone = shallow(&repo, "2");
+    let refs = repo.git_in(&clone, ["for-each-ref"]).answer();
+    fs::rename(repo.path(""), repo.root().join("gone")).unwrap();
+    let said = repo.arborist_in(&clone, ["merge", "T1"]).exits(128);
     said.err("more of this shallow clone could not be fetched: 'origin' could not be reached")
         .err("--unshallow");
-    assert_eq!(garden.git_in(&clone, ["for-each-ref"]).answer(), refs);
+    assert_eq!(repo.git_in(&clone, ["for-each-ref"]).answer(), refs);
 }
 
 #[test]
 fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
     let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
-    let garden = Garden::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", worker);
-    let source = format!("file://{}", garden.path("").display());
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", worker);
+    let source = format!("file://{}", repo.path("").display());
     for (name, begin) in [("in-place", "--new-run"), ("apart", "--session-branch")] {
-        let clone = garden.root().join(name);
+        let clone = repo.root().join(name);
         let place = clone.to_str().unwrap();
-        garden.git_in(garden.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
-        garden.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
+        repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+        repo.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
         let jobs = ["gardener", "--jobs", "2", begin];
-        garden.arborist_in(&clone, jobs).succeeds().out("2 completed").never("fetched");
-        assert_eq!(garden.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
-        garden.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
+        repo.arborist_in(&clone, jobs).succeeds().out("2 completed").never("fetched");
+        assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
+        repo.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
     }
-    garden.arborist_in(&garden.root().join("in-place"), ["state", "--exit-code"]).succeeds();
-    garden
-        .arborist_in(&garden.root().join("in-place"), ["gardener"])
-        .succeeds()
-        .out("nothing was left to do");
+    repo.arborist_in(&repo.root().join("in-place"), ["state", "--exit-code"]).succeeds();
+    repo.arborist_in(&repo.root().join("in-place"), ["gardener"]).succeeds().out("nothing was left to do");
 }
 
 #[test]
 fn a_workspace_of_shallow_clones_is_shown_fetched_and_pushed() {
-    let garden = long_run(10);
-    let clone = shallow(&garden, "2");
+    let repo = long_run(10);
+    let clone = shallow(&repo, "2");
     let set = |key: &str, value: &str| {
-        garden.git_in(&clone, ["config", &format!("arborist.workspace.repos.app.{key}"), value]).succeeds();
+        repo.git_in(&clone, ["config", &format!("arborist.workspace.repos.app.{key}"), value]).succeeds();
     };
     set("path", ".");
     set("remote", "origin");
-    garden.git_in(&clone, ["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
-    garden.arborist_in(&clone, ["workspace", "status"]).succeeds().out("unpushed: 1 ref");
-    garden.arborist_in(&clone, ["workspace", "push"]).succeeds().out("pushed refs/arborist/sessions/s1");
-    garden.arborist_in(&clone, ["workspace", "sync"]).succeeds().out("app: fetched from origin");
+    repo.git_in(&clone, ["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    repo.arborist_in(&clone, ["workspace", "status"]).succeeds().out("unpushed: 1 ref");
+    repo.arborist_in(&clone, ["workspace", "push"]).succeeds().out("pushed refs/arborist/sessions/s1");
+    repo.arborist_in(&clone, ["workspace", "sync"]).succeeds().out("app: fetched from origin");
 }

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 const PLAN: &str = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
 
@@ -23,12 +23,12 @@ case "$prompt" in
 esac
 "#;
 
-fn garden() -> Garden {
-    Garden::planned("tasks.md", PLAN, AGENT)
+fn repo() -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, AGENT)
 }
 
-fn gardener(garden: &Garden, args: &[&str]) -> Run {
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+fn gardener(repo: &TestRepo, args: &[&str]) -> Run {
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     Run::of(command.args(["--test-command", "true"]).args(args), b"")
 }
 
@@ -49,8 +49,8 @@ fn lock_everything(git_dir: &Path, refs: &str) -> Vec<PathBuf> {
     locks
 }
 
-fn refs(garden: &Garden, dir: &Path) -> String {
-    garden.git_in(dir, ["for-each-ref", "--format=%(refname)"]).answer()
+fn refs(repo: &TestRepo, dir: &Path) -> String {
+    repo.git_in(dir, ["for-each-ref", "--format=%(refname)"]).answer()
 }
 
 fn locks_in(dir: &Path) -> Vec<PathBuf> {
@@ -68,14 +68,14 @@ fn locks_in(dir: &Path) -> Vec<PathBuf> {
 #[cfg(target_os = "linux")]
 fn a_rerun_removes_and_names_every_lock_that_a_killed_run_has_left() {
     for args in [&["--jobs", "1"][..], &["--jobs", "2"], &["--session-branch"]] {
-        let garden = garden();
-        gardener(&garden, args).exits(137);
-        let locks = lock_everything(&garden.path(".git"), &refs(&garden, &garden.path("")));
+        let repo = repo();
+        gardener(&repo, args).exits(137);
+        let locks = lock_everything(&repo.path(".git"), &refs(&repo, &repo.path("")));
         assert!(
             locks.iter().any(|lock| lock.to_string_lossy().contains("refs/arborist/sessions/")),
             "{locks:?}"
         );
-        let again = gardener(&garden, args);
+        let again = gardener(&repo, args);
         assert_eq!(again.code(), 0, "{args:?}: {}", again.report());
         for lock in &locks {
             assert!(
@@ -84,14 +84,9 @@ fn a_rerun_removes_and_names_every_lock_that_a_killed_run_has_left() {
                 again.report()
             );
         }
-        assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new(), "{args:?}");
-        let done = gardener(&garden, args);
-        assert_eq!(
-            (done.code(), locks_in(&garden.path(".git")).len()),
-            (0, 0),
-            "{args:?}: {}",
-            done.report()
-        );
+        assert_eq!(locks_in(&repo.path(".git")), Vec::<PathBuf>::new(), "{args:?}");
+        let done = gardener(&repo, args);
+        assert_eq!((done.code(), locks_in(&repo.path(".git")).len()), (0, 0), "{args:?}: {}", done.report());
     }
 }
 
@@ -104,36 +99,36 @@ fn other_commands_remove_the_locks_of_a_killed_run_too() {
         &["cleanup", "--older-than", "0"],
         &["worktree", "add", "T003"],
     ] {
-        let garden = garden();
-        gardener(&garden, &["--jobs", "2"]).exits(137);
-        lock_everything(&garden.path(".git"), &refs(&garden, &garden.path("")));
-        let run = garden.arborist(command);
+        let repo = repo();
+        gardener(&repo, &["--jobs", "2"]).exits(137);
+        lock_everything(&repo.path(".git"), &refs(&repo, &repo.path("")));
+        let run = repo.arborist(command);
         assert!(run.code() <= 2, "{command:?}: {}", run.report());
-        assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new(), "{command:?}: {}", run.report());
+        assert_eq!(locks_in(&repo.path(".git")), Vec::<PathBuf>::new(), "{command:?}: {}", run.report());
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn locks_in_the_other_repositories_of_a_workspace_are_removed_too() {
-    let town = Town::of(
+    let workspace = TestWorkspace::of(
         &["backend"],
         "- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n- [ ] T003 three\n",
     );
-    town.agent(AGENT);
-    gardener(&town, &[]).exits(137);
-    let backend = town.clone_of("backend");
-    lock_everything(&backend.join(".git"), &refs(&town, &backend));
-    gardener(&town, &[]).succeeds();
+    workspace.agent(AGENT);
+    gardener(&workspace, &[]).exits(137);
+    let backend = workspace.clone_of("backend");
+    lock_everything(&backend.join(".git"), &refs(&workspace, &backend));
+    gardener(&workspace, &[]).succeeds();
     assert_eq!(locks_in(&backend.join(".git")), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_lock_that_no_dead_run_explains_is_reported_with_its_path_and_left_alone() {
-    let garden = garden();
-    let lock = garden.path(".git/refs/heads/main.lock");
+    let repo = repo();
+    let lock = repo.path(".git/refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
-    let run = gardener(&garden, &[]);
+    let run = gardener(&repo, &[]);
     assert_eq!(run.code(), 128, "{}", run.report());
     assert!(run.stderr().contains(lock.to_str().unwrap()), "{}", run.report());
     assert!(lock.exists());
@@ -142,15 +137,15 @@ fn a_lock_that_no_dead_run_explains_is_reported_with_its_path_and_left_alone() {
 
 #[test]
 fn a_lock_that_the_user_holds_for_a_moment_is_waited_for() {
-    let garden = garden();
-    let lock = garden.path(".git/refs/heads/main.lock");
+    let repo = repo();
+    let lock = repo.path(".git/refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_secs(1));
             fs::remove_file(&lock).unwrap();
         });
-        gardener(&garden, &["--only", "T001"]).succeeds();
+        gardener(&repo, &["--only", "T001"]).succeeds();
     });
 }
 
@@ -158,52 +153,52 @@ fn a_lock_that_the_user_holds_for_a_moment_is_waited_for() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
-    let garden = garden();
-    gardener(&garden, &[]).exits(137);
-    let edited = garden.root().join("edited");
+    let repo = repo();
+    gardener(&repo, &[]).exits(137);
+    let edited = repo.root().join("edited");
     let script = format!("until [ -e '{}' ]; do sleep 0.02; done; echo mine >", edited.display());
-    let mut commit = garden.command("git", &garden.path(""));
+    let mut commit = repo.command("git", &repo.path(""));
     commit.args(["commit", "-q", "-a", "--allow-empty"]).env("GIT_EDITOR", script);
     std::thread::scope(|scope| {
         let commit = scope.spawn(move || commit.status());
-        let lock = garden.path(".git/index.lock");
+        let lock = repo.path(".git/index.lock");
         while !lock.exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let run = gardener(&garden, &[]);
+        let run = gardener(&repo, &[]);
         assert_eq!(run.code(), 128, "{}", run.report());
         assert!(run.stderr().contains("index.lock"), "{}", run.report());
         assert!(lock.exists(), "{}", run.report());
         fs::write(&edited, "").unwrap();
         assert!(commit.join().unwrap().unwrap().success());
     });
-    assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "mine");
+    assert_eq!(repo.git(["log", "-1", "--format=%s"]).answer(), "mine");
 }
 
 /// A driver that is killed behind its last landing. Nothing is left to land, so nobody takes the claim over.
 #[test]
 fn the_claim_of_a_driver_that_died_behind_its_last_landing_is_removed() {
-    let garden = garden();
-    gardener(&garden, &["--jobs", "2"]).exits(137);
-    let lock = fs::read_to_string(garden.path(".git/arborist/locks/run-main")).unwrap();
+    let repo = repo();
+    gardener(&repo, &["--jobs", "2"]).exits(137);
+    let lock = fs::read_to_string(repo.path(".git/arborist/locks/run-main")).unwrap();
     let dead: serde_json::Value = serde_json::from_str(&lock).unwrap();
-    gardener(&garden, &["--jobs", "2"]).succeeds();
+    gardener(&repo, &["--jobs", "2"]).succeeds();
     let claim = serde_json::json!({ "into": "main", "holder": dead["process"], "since": 0, "until": 1 });
-    let (tree, text) = (garden.git(["mktree"]).answer(), format!("claim: main\n\n{claim}\n"));
-    let commit = garden.commit_object(&tree, &[], text);
-    garden.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
+    let (tree, text) = (repo.git(["mktree"]).answer(), format!("claim: main\n\n{claim}\n"));
+    let commit = repo.commit_object(&tree, &[], text);
+    repo.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
     // As that driver left it.
-    fs::write(garden.path(".git/arborist/locks/run-main"), lock).unwrap();
-    gardener(&garden, &["--jobs", "2"]).succeeds();
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/claims"]).answer(), "");
+    fs::write(repo.path(".git/arborist/locks/run-main"), lock).unwrap();
+    gardener(&repo, &["--jobs", "2"]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/claims"]).answer(), "");
 }
 
 /// A child that was just being started has a copy of the lock's descriptor, and may die after the driver.
 #[test]
 fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() {
-    let garden = garden();
-    gardener(&garden, &[]).exits(137);
-    let path = garden.path(".git/arborist/locks/run-main");
+    let repo = repo();
+    gardener(&repo, &[]).exits(137);
+    let path = repo.path(".git/arborist/locks/run-main");
     let lock = fs::File::options().read(true).write(true).open(path).unwrap();
     lock.lock().unwrap();
     std::thread::scope(|scope| {
@@ -211,7 +206,7 @@ fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() 
             std::thread::sleep(Duration::from_millis(300));
             lock.unlock().unwrap();
         });
-        let again = gardener(&garden, &[]);
+        let again = gardener(&repo, &[]);
         assert_eq!(again.code(), 0, "{}", again.report());
     });
 }
@@ -228,14 +223,14 @@ fi
 calls 2 "Add two"; echo two > two.txt; answers 2
 ends done
 "#;
-    let garden = crate::turning::garden("claude", script);
-    gardener(&garden, &[]).exits(137);
-    let turn = garden.git(["rev-parse", "main"]).answer();
-    assert!(garden.git(["log", "-1", "--format=%s"]).answer().contains("@T001@turn)"));
-    garden.git(["update-ref", "refs/heads/main", "main~1"]).succeeds();
-    garden.git(["read-tree", "main"]).succeeds();
-    gardener(&garden, &[]).succeeds();
-    garden.git(["merge-base", "--is-ancestor", &turn, "main"]).succeeds();
-    garden.git(["status", "--porcelain"]).succeeds().silent();
-    assert_eq!(garden.git(["show", "main:two.txt"]).answer(), "two");
+    let repo = crate::turn_scripts::repo("claude", script);
+    gardener(&repo, &[]).exits(137);
+    let turn = repo.git(["rev-parse", "main"]).answer();
+    assert!(repo.git(["log", "-1", "--format=%s"]).answer().contains("@T001@turn)"));
+    repo.git(["update-ref", "refs/heads/main", "main~1"]).succeeds();
+    repo.git(["read-tree", "main"]).succeeds();
+    gardener(&repo, &[]).succeeds();
+    repo.git(["merge-base", "--is-ancestor", &turn, "main"]).succeeds();
+    repo.git(["status", "--porcelain"]).succeeds().silent();
+    assert_eq!(repo.git(["show", "main:two.txt"]).answer(), "two");
 }

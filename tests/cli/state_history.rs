@@ -1,91 +1,91 @@
 //! State is ancestry: what merges, pulls, forks, renames and reverts do to it.
 
-use arborist_testkit::{Garden, TaskCommit};
+use arborist_testkit::{TaskCommit, TestRepo};
 use serde_json::Value;
 
-fn task(garden: &Garden, id: &str) -> Value {
-    let document: Value = serde_json::from_str(&garden.arborist(["state", "--json", id]).answer()).unwrap();
+fn task(repo: &TestRepo, id: &str) -> Value {
+    let document: Value = serde_json::from_str(&repo.arborist(["state", "--json", id]).answer()).unwrap();
     document["tasks"][0].clone()
 }
 
-fn state_of(garden: &Garden, id: &str) -> String {
-    task(garden, id)["state"].as_str().unwrap().to_owned()
+fn state_of(repo: &TestRepo, id: &str) -> String {
+    task(repo, id)["state"].as_str().unwrap().to_owned()
 }
 
-fn merge(garden: &Garden, branch: &str) {
-    garden.git(["merge", "-q", "--no-ff", "-m", &format!("merge {branch}"), branch]).succeeds();
+fn merge(repo: &TestRepo, branch: &str) {
+    repo.git(["merge", "-q", "--no-ff", "-m", &format!("merge {branch}"), branch]).succeeds();
 }
 
-fn revert(garden: &Garden, args: &[&str]) {
-    garden.git(["revert", "--no-commit"].iter().chain(args)).succeeds();
-    garden.git(["commit", "-q", "--no-edit", "--allow-empty"]).succeeds();
+fn revert(repo: &TestRepo, args: &[&str]) {
+    repo.git(["revert", "--no-commit"].iter().chain(args)).succeeds();
+    repo.git(["commit", "-q", "--no-edit", "--allow-empty"]).succeeds();
 }
 
 /// The colleague commits on an older state of the branch, pulls with a merge and pushes: the merge's first
 /// parent is theirs, and the run's own commits are on the second.
 #[test]
 fn a_colleague_who_pulls_with_a_merge_and_swaps_parents_changes_nothing() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "implement-pass");
-    garden.git(["branch", "theirs"]).succeeds();
-    garden.task("T1", "test-pass");
-    garden.task("T1", "complete");
-    garden.task("T2", "test-fail");
-    garden.git(["switch", "-q", "theirs"]).succeeds();
-    garden.write("notes", "theirs");
-    garden.commit("a colleague's commit\n");
-    merge(&garden, "main");
-    garden.git(["push", "-q", ".", "theirs:main"]).succeeds();
-    garden.git(["switch", "-q", "main"]).succeeds();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "implement-pass");
+    repo.git(["branch", "theirs"]).succeeds();
+    repo.task("T1", "test-pass");
+    repo.task("T1", "complete");
+    repo.task("T2", "test-fail");
+    repo.git(["switch", "-q", "theirs"]).succeeds();
+    repo.write("notes", "theirs");
+    repo.commit("a colleague's commit\n");
+    merge(&repo, "main");
+    repo.git(["push", "-q", ".", "theirs:main"]).succeeds();
+    repo.git(["switch", "-q", "main"]).succeeds();
     for _ in ["fresh", "cached"] {
-        assert_eq!(state_of(&garden, "T1"), "complete");
-        assert_eq!(state_of(&garden, "T2"), "testing");
+        assert_eq!(state_of(&repo, "T1"), "complete");
+        assert_eq!(state_of(&repo, "T2"), "testing");
     }
 }
 
 #[test]
 fn dates_do_not_matter() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "test-fail");
-    garden.wait(-400_000_000);
-    garden.task("T1", "complete");
-    assert_eq!(state_of(&garden, "T1"), "complete");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "test-fail");
+    repo.wait(-400_000_000);
+    repo.task("T1", "complete");
+    assert_eq!(state_of(&repo, "T1"), "complete");
 }
 
 /// A start that is dated after its own descendants, beside a merge: it is still the last start that counts.
 #[test]
 fn the_last_start_is_the_last_by_ancestry_even_with_clocks_gone_wrong() {
-    let garden = Garden::sprout();
-    garden.wait(500_000);
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    garden.wait(-400_000);
-    garden.git(["branch", "side"]).succeeds();
-    garden.run_start("main", "s2");
-    garden.task("T2", "complete");
-    garden.git(["switch", "-q", "side"]).succeeds();
-    garden.commit("side\n");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    merge(&garden, "side");
-    let document: Value = serde_json::from_str(&garden.arborist(["state", "--json"]).answer()).unwrap();
+    let repo = TestRepo::new();
+    repo.wait(500_000);
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    repo.wait(-400_000);
+    repo.git(["branch", "side"]).succeeds();
+    repo.run_start("main", "s2");
+    repo.task("T2", "complete");
+    repo.git(["switch", "-q", "side"]).succeeds();
+    repo.commit("side\n");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    merge(&repo, "side");
+    let document: Value = serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap();
     assert_eq!(document["session"], "s2");
     assert_eq!(document["summary"]["complete"], 1);
 }
 
 #[test]
 fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T2", "complete");
-    garden.git(["branch", "side"]).succeeds();
-    let ours = garden.task("T1", "complete");
-    garden.git(["switch", "-q", "side"]).succeeds();
-    let theirs = garden.task("T1", "failed");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    merge(&garden, "side");
-    let forked = task(&garden, "T1");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T2", "complete");
+    repo.git(["branch", "side"]).succeeds();
+    let ours = repo.task("T1", "complete");
+    repo.git(["switch", "-q", "side"]).succeeds();
+    let theirs = repo.task("T1", "failed");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    merge(&repo, "side");
+    let forked = task(&repo, "T1");
     assert_eq!(forked["state"], "forked");
     let mut forks: Vec<&str> =
         forked["forks"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
@@ -93,193 +93,193 @@ fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
     forks.sort_unstable();
     both.sort_unstable();
     assert_eq!(forks, both);
-    assert_eq!(state_of(&garden, "T2"), "complete");
-    garden.arborist(["state"]).succeeds().out("1 forked").out(&ours[..10]).out(&theirs[..10]);
-    garden.task("T1", "reset");
-    assert_eq!(state_of(&garden, "T1"), "pending", "a later commit follows both");
+    assert_eq!(state_of(&repo, "T2"), "complete");
+    repo.arborist(["state"]).succeeds().out("1 forked").out(&ours[..10]).out(&theirs[..10]);
+    repo.task("T1", "reset");
+    assert_eq!(state_of(&repo, "T1"), "pending", "a later commit follows both");
 }
 
 #[test]
 fn two_runs_side_by_side_need_a_person() {
-    let garden = Garden::sprout();
-    garden.git(["branch", "side"]).succeeds();
-    let ours = garden.run_start("main", "s1");
-    garden.git(["switch", "-q", "side"]).succeeds();
-    garden.write("x", "x");
-    let theirs = garden.run_start("main", "s2");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    merge(&garden, "side");
-    garden.arborist(["state"]).exits(2).err(&ours[..10]).err(&theirs[..10]).err("--new-run").silent();
+    let repo = TestRepo::new();
+    repo.git(["branch", "side"]).succeeds();
+    let ours = repo.run_start("main", "s1");
+    repo.git(["switch", "-q", "side"]).succeeds();
+    repo.write("x", "x");
+    let theirs = repo.run_start("main", "s2");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    merge(&repo, "side");
+    repo.arborist(["state"]).exits(2).err(&ours[..10]).err(&theirs[..10]).err("--new-run").silent();
 }
 
 #[test]
 fn a_renamed_branch_is_found_again_with_scope() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    garden.git(["branch", "-m", "main", "trunk"]).succeeds();
-    garden.arborist(["state"]).exits(2).shows().silent();
-    garden.arborist(["state", "--scope", "main"]).succeeds().shows();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    repo.git(["branch", "-m", "main", "trunk"]).succeeds();
+    repo.arborist(["state"]).exits(2).shows().silent();
+    repo.arborist(["state", "--scope", "main"]).succeeds().shows();
 }
 
 #[test]
 fn a_branch_that_was_branched_off_a_run_has_not_been_renamed() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    garden.git(["switch", "-q", "-c", "feature"]).succeeds();
-    garden.arborist(["state"]).succeeds().never("T1");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    repo.git(["switch", "-q", "-c", "feature"]).succeeds();
+    repo.arborist(["state"]).succeeds().never("T1");
 }
 
 #[test]
 fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
-    let garden = Garden::sprout();
-    garden.git(["branch", "feature"]).succeeds();
-    garden.run_start("main", "s1");
-    garden.task("T1", "test-fail");
-    garden.git(["switch", "-q", "feature"]).succeeds();
-    garden.commit(TaskCommit::run_start("feature", "s2", &"0".repeat(40)).to_string());
-    garden.write("x", "x");
-    let theirs = garden.commit_complete(&TaskCommit::new("T1", "complete").branch("feature"));
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.git(["cherry-pick", "-x", &theirs]).succeeds();
-    assert_eq!(state_of(&garden, "T1"), "testing", "cherry-picked");
-    merge(&garden, "feature");
-    assert_eq!(state_of(&garden, "T1"), "testing", "merged");
+    let repo = TestRepo::new();
+    repo.git(["branch", "feature"]).succeeds();
+    repo.run_start("main", "s1");
+    repo.task("T1", "test-fail");
+    repo.git(["switch", "-q", "feature"]).succeeds();
+    repo.commit(TaskCommit::run_start("feature", "s2", &"0".repeat(40)).to_string());
+    repo.write("x", "x");
+    let theirs = repo.commit_complete(&TaskCommit::new("T1", "complete").branch("feature"));
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["cherry-pick", "-x", &theirs]).succeeds();
+    assert_eq!(state_of(&repo, "T1"), "testing", "cherry-picked");
+    merge(&repo, "feature");
+    assert_eq!(state_of(&repo, "T1"), "testing", "merged");
     let squash = "Squashed commit of the following:\n\ncommit 0123\n\n    task(main@T1@complete): x\n    \n    Arborist-Step: complete\n    Arborist-Result: pass\n    Arborist-Report: r\n";
-    garden.commit(squash);
-    assert_eq!(state_of(&garden, "T1"), "testing", "squashed");
+    repo.commit(squash);
+    assert_eq!(state_of(&repo, "T1"), "testing", "squashed");
 }
 
 #[test]
 fn reverting_a_failure_makes_the_task_ready_and_its_attempts_count_anew() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.commit(TaskCommit::new("T1", "test-fail").trailer("Retry", "4").to_string());
-    let failed = garden.task("T1", "failed");
-    assert_eq!(state_of(&garden, "T1"), "failed");
-    revert(&garden, &[&failed]);
-    let undone = task(&garden, "T1");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.commit(TaskCommit::new("T1", "test-fail").trailer("Retry", "4").to_string());
+    let failed = repo.task("T1", "failed");
+    assert_eq!(state_of(&repo, "T1"), "failed");
+    revert(&repo, &[&failed]);
+    let undone = task(&repo, "T1");
     assert_eq!(undone["state"], "testing", "{undone}");
     assert_eq!(undone["ready"], true);
     assert_eq!(undone["attempt"], Value::Null);
-    garden.task("T1", "implement-pass");
-    assert_eq!(task(&garden, "T1")["attempt"], 0);
+    repo.task("T1", "implement-pass");
+    assert_eq!(task(&repo, "T1")["attempt"], 0);
 }
 
 #[test]
 fn a_revert_of_the_revert_brings_it_back_and_so_on() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "implement-pass");
-    garden.write("done", "done");
-    let mut last = garden.task("T1", "complete");
-    garden.task("T2", "complete");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "implement-pass");
+    repo.write("done", "done");
+    let mut last = repo.task("T1", "complete");
+    repo.task("T2", "complete");
     for (n, state) in ["reviewing", "complete", "reviewing", "complete"].into_iter().enumerate() {
-        revert(&garden, &[&last]);
-        last = garden.git(["rev-parse", "HEAD"]).answer();
-        assert_eq!(state_of(&garden, "T1"), state, "after {} reverts", n + 1);
+        revert(&repo, &[&last]);
+        last = repo.git(["rev-parse", "HEAD"]).answer();
+        assert_eq!(state_of(&repo, "T1"), state, "after {} reverts", n + 1);
     }
-    assert_eq!(state_of(&garden, "T2"), "complete");
+    assert_eq!(state_of(&repo, "T2"), "complete");
 }
 
 #[test]
 fn a_revert_takes_back_the_tasks_later_commits_too() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.write("a", "a");
-    let implemented = garden.task("T1", "implement-pass");
-    garden.task("T1", "test-pass");
-    garden.task("T1", "complete");
-    revert(&garden, &[&implemented]);
-    assert_eq!(state_of(&garden, "T1"), "pending");
-    garden.arborist(["state", "T1"]).succeeds().shows();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.write("a", "a");
+    let implemented = repo.task("T1", "implement-pass");
+    repo.task("T1", "test-pass");
+    repo.task("T1", "complete");
+    revert(&repo, &[&implemented]);
+    assert_eq!(state_of(&repo, "T1"), "pending");
+    repo.arborist(["state", "T1"]).succeeds().shows();
 }
 
 #[test]
 fn a_short_reference_in_a_revert_is_understood() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.write("a", "a");
-    let done = garden.task("T1", "complete");
-    garden.commit(format!("Revert it\n\nThis reverts commit {} (complete, 2025-02-16).\n", &done[..9]));
-    assert_eq!(state_of(&garden, "T1"), "reviewing");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.write("a", "a");
+    let done = repo.task("T1", "complete");
+    repo.commit(format!("Revert it\n\nThis reverts commit {} (complete, 2025-02-16).\n", &done[..9]));
+    assert_eq!(state_of(&repo, "T1"), "reviewing");
 }
 
 #[test]
 fn reverting_a_landing_takes_back_all_that_came_with_it() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
-    garden.write("a", "a");
-    garden.task("T1", "implement-pass");
-    garden.task("T1", "complete");
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.task("T2", "complete");
-    let land = garden.landing("T1", "arborist/task/main/T1");
-    garden.git(["merge", "-q", "--no-ff", "-m", &land, "arborist/task/main/T1"]).succeeds();
-    garden.git(["branch", "-q", "-D", "arborist/task/main/T1"]).succeeds();
-    assert_eq!(task(&garden, "T1")["landed"], true);
-    let landing = garden.git(["rev-parse", "HEAD"]).answer();
-    revert(&garden, &["-m", "1", &landing]);
-    assert_eq!(state_of(&garden, "T1"), "pending");
-    assert_eq!(state_of(&garden, "T2"), "complete");
-    let undone = garden.git(["rev-parse", "HEAD"]).answer();
-    revert(&garden, &[&undone]);
-    assert_eq!(task(&garden, "T1")["landed"], true);
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
+    repo.write("a", "a");
+    repo.task("T1", "implement-pass");
+    repo.task("T1", "complete");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.task("T2", "complete");
+    let land = repo.landing("T1", "arborist/task/main/T1");
+    repo.git(["merge", "-q", "--no-ff", "-m", &land, "arborist/task/main/T1"]).succeeds();
+    repo.git(["branch", "-q", "-D", "arborist/task/main/T1"]).succeeds();
+    assert_eq!(task(&repo, "T1")["landed"], true);
+    let landing = repo.git(["rev-parse", "HEAD"]).answer();
+    revert(&repo, &["-m", "1", &landing]);
+    assert_eq!(state_of(&repo, "T1"), "pending");
+    assert_eq!(state_of(&repo, "T2"), "complete");
+    let undone = repo.git(["rev-parse", "HEAD"]).answer();
+    revert(&repo, &[&undone]);
+    assert_eq!(task(&repo, "T1")["landed"], true);
 }
 
 #[test]
 fn what_the_cache_remembers_is_what_git_says() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    let fresh = garden.arborist(["state", "--json"]).answer();
-    let cache = garden.path(".git/arborist/cache/v1/main");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    let fresh = repo.arborist(["state", "--json"]).answer();
+    let cache = repo.path(".git/arborist/cache/v1/main");
     assert!(cache.is_file(), "a cache was written");
-    assert_eq!(garden.arborist(["state", "--json"]).answer(), fresh);
-    garden.task("T2", "test-pass");
-    assert_eq!(state_of(&garden, "T2"), "testing", "what is new is read");
-    garden.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
-    assert_eq!(garden.arborist(["state", "--json"]).answer(), fresh, "what is gone is forgotten");
-    garden.git(["reset", "-q", "--hard", "HEAD~5"]).succeeds();
-    garden.arborist(["state"]).succeeds().never("T1");
+    assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh);
+    repo.task("T2", "test-pass");
+    assert_eq!(state_of(&repo, "T2"), "testing", "what is new is read");
+    repo.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
+    assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh, "what is gone is forgotten");
+    repo.git(["reset", "-q", "--hard", "HEAD~5"]).succeeds();
+    repo.arborist(["state"]).succeeds().never("T1");
 }
 
 #[test]
 fn a_cache_that_was_tampered_with_is_not_believed() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    garden.task("T2", "failed");
-    let fresh = garden.arborist(["state", "--json"]).answer();
-    let cache = garden.path(".git/arborist/cache/v1/main");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    repo.task("T2", "failed");
+    let fresh = repo.arborist(["state", "--json"]).answer();
+    let cache = repo.path(".git/arborist/cache/v1/main");
     let bytes = std::fs::read_to_string(&cache).unwrap();
     let forged = bytes.replace("task(main@T2@failed)", "task(main@T2@reset) ");
     let hole: String = bytes.lines().take(1).map(|tip| format!("{tip}\n")).collect();
-    let tip = garden.git(["rev-parse", "HEAD"]).answer();
+    let tip = repo.git(["rev-parse", "HEAD"]).answer();
     for tampered in [forged, hole, String::new(), format!("{tip}\n{tip} 99999999999\n"), "junk".to_owned()] {
         std::fs::write(&cache, &tampered).unwrap();
-        assert_eq!(garden.arborist(["state", "--json"]).answer(), fresh, "{tampered}");
+        assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh, "{tampered}");
     }
 }
 
 /// The cache keeps the tip and the start but leaves out a commit between them.
 #[test]
 fn a_cache_with_a_hole_hides_nothing() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "complete");
-    garden.git(["branch", "side"]).succeeds();
-    garden.task("T1", "failed");
-    garden.commit("tip\n");
-    let fresh = garden.arborist(["state", "--json"]).answer();
-    let cache = garden.path(".git/arborist/cache/v1/main");
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "complete");
+    repo.git(["branch", "side"]).succeeds();
+    repo.task("T1", "failed");
+    repo.commit("tip\n");
+    let fresh = repo.arborist(["state", "--json"]).answer();
+    let cache = repo.path(".git/arborist/cache/v1/main");
     let bytes = std::fs::read_to_string(&cache).unwrap();
-    let failed = garden.git(["rev-parse", "HEAD~1"]).answer();
+    let failed = repo.git(["rev-parse", "HEAD~1"]).answer();
     let begin = bytes.find(&format!("{failed} ")).unwrap();
-    let end = begin + bytes[begin..].find(&garden.git(["rev-parse", "side"]).answer()).unwrap();
-    let next = bytes[end..].find(&format!("{} ", garden.git(["rev-parse", "side"]).answer())).unwrap();
+    let end = begin + bytes[begin..].find(&repo.git(["rev-parse", "side"]).answer()).unwrap();
+    let next = bytes[end..].find(&format!("{} ", repo.git(["rev-parse", "side"]).answer())).unwrap();
     std::fs::write(&cache, format!("{}{}", &bytes[..begin], &bytes[end + next..])).unwrap();
-    assert_eq!(garden.arborist(["state", "--json"]).answer(), fresh);
+    assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh);
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Gives the repository whose git directory is `$1` a filter for all files, which leaves a mark if it is run. The kit's own
 /// look at the end of the agent would run it, too, so that is turned off.
@@ -16,7 +16,7 @@ filter() {
 "#;
 
 /// A repository with a submodule at `lib`, and an agent that does this once. `$module` is where the submodule's repository is.
-fn garden(deed: &str) -> Garden {
+fn repo(deed: &str) -> TestRepo {
     let agent = format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 {FILTER}
@@ -29,21 +29,21 @@ module=$(git -C lib rev-parse --absolute-git-dir)
 }} >&2
 true"
     );
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
-    add_submodule(&garden);
-    garden
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    add_submodule(&repo);
+    repo
 }
 
-fn add_submodule(garden: &Garden) {
-    let origin = garden.root().join("origin");
-    garden.git(["clone", "-q", ".", origin.to_str().unwrap()]).succeeds();
-    garden.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
-    garden.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "lib"]).succeeds();
-    garden.commit("a submodule\n");
+fn add_submodule(repo: &TestRepo) {
+    let origin = repo.root().join("origin");
+    repo.git(["clone", "-q", ".", origin.to_str().unwrap()]).succeeds();
+    repo.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
+    repo.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "lib"]).succeeds();
+    repo.commit("a submodule\n");
 }
 
-fn assert_nothing_ran(garden: &Garden, deed: &str) {
-    assert!(!garden.root().join("ran").exists(), "a filter ran: {deed}");
+fn assert_nothing_ran(repo: &TestRepo, deed: &str) {
+    assert!(!repo.root().join("ran").exists(), "a filter ran: {deed}");
 }
 
 const MODES: [&[&str]; 2] = [&["gardener"], &["gardener", "--isolate"]];
@@ -61,14 +61,14 @@ const REPLACEMENTS: [&str; 4] = [
 fn the_git_file_of_a_submodule_is_put_back_before_any_git_looks_into_it() {
     for deed in REPLACEMENTS {
         for args in MODES {
-            let garden = garden(&format!(
+            let repo = repo(&format!(
                 "{deed}\ngit config -f \"$ROOT/copy/config\" --unset core.worktree; touch lib/*"
             ));
-            let before = fs::read(garden.path("lib/.git")).unwrap();
-            garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-            assert_nothing_ran(&garden, deed);
-            assert_eq!(fs::read(garden.path("lib/.git")).unwrap(), before, "{deed}");
-            let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+            let before = fs::read(repo.path("lib/.git")).unwrap();
+            repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+            assert_nothing_ran(&repo, deed);
+            assert_eq!(fs::read(repo.path("lib/.git")).unwrap(), before, "{deed}");
+            let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
             assert!(body.contains("lib/.git was changed"), "{deed}: {body}");
         }
     }
@@ -86,15 +86,15 @@ const PLANTED: [&str; 4] = [
 fn a_repository_that_an_agent_makes_is_moved_away_and_no_git_looks_into_it() {
     for how in PLANTED {
         for args in MODES {
-            let garden = garden(&format!(
+            let repo = repo(&format!(
                 "git init -q nested; cp work.txt nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x
 {how}
 filter nested/.git; echo more >> nested/work.txt"
             ));
-            garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-            assert_nothing_ran(&garden, how);
-            assert!(!garden.path("nested").exists(), "{how}");
-            let tree = garden.git(["ls-tree", "-r", "HEAD"]).answer();
+            repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+            assert_nothing_ran(&repo, how);
+            assert!(!repo.path("nested").exists(), "{how}");
+            let tree = repo.git(["ls-tree", "-r", "HEAD"]).answer();
             assert!(!tree.contains("nested"), "{how}: {tree}");
         }
     }
@@ -102,14 +102,14 @@ filter nested/.git; echo more >> nested/work.txt"
 
 #[test]
 fn a_repository_without_a_commit_is_moved_away_and_no_git_looks_into_it() {
-    let garden = garden(
+    let repo = repo(
         "git init -q nested; echo x > nested/x; filter nested/.git
 git init -q other; cp work.txt other; git -C other add -A; git -C other -c user.name=a -c user.email=a@b commit -qm x
 filter other/.git; echo more >> other/work.txt",
     );
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds();
-    assert_nothing_ran(&garden, "unborn");
-    assert!(!garden.path("nested").exists() && !garden.path("other").exists());
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    assert_nothing_ran(&repo, "unborn");
+    assert!(!repo.path("nested").exists() && !repo.path("other").exists());
 }
 
 #[test]
@@ -118,82 +118,82 @@ fn what_a_test_puts_in_the_place_of_a_submodule_is_put_back() {
         "cp -r .git/modules/lib lib/copy; rm lib/.git; mv lib/copy lib/.git; filter lib/.git",
         "git init -q nested; cp tasks.md nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x; git add nested; filter nested/.git; echo more >> nested/tasks.md",
     ] {
-        let garden = garden("");
+        let repo = repo("");
         // The first run is the baseline.
         let script = format!(
             "ROOT='{}'\n{FILTER}\n[ -e \"$ROOT/tested\" ] && exit 0\n[ -e work.txt ] || exit 0\ntouch \"$ROOT/tested\"\n{deed}\n",
-            garden.root().display()
+            repo.root().display()
         );
-        garden.write("test.sh", script);
-        garden.commit("a test\n");
-        garden.git(["config", "arborist.test-command", "sh test.sh"]).succeeds();
-        let _ = garden.arborist(["gardener", "--max-retries", "3"]);
-        assert!(garden.root().join("tested").exists(), "the test did not run");
-        assert_nothing_ran(&garden, deed);
+        repo.write("test.sh", script);
+        repo.commit("a test\n");
+        repo.git(["config", "arborist.test-command", "sh test.sh"]).succeeds();
+        let _ = repo.arborist(["gardener", "--max-retries", "3"]);
+        assert!(repo.root().join("tested").exists(), "the test did not run");
+        assert_nothing_ran(&repo, deed);
     }
 }
 
 #[test]
 fn work_in_a_submodule_of_a_submodule_is_noticed() {
-    let garden = garden("");
-    garden.agent(
+    let repo = repo("");
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo work >> work.txt
 [ -e \"$ROOT/once\" ] && { git -C lib/inner checkout -q .; exit; }
 touch \"$ROOT/once\"
 echo changed >> lib/inner/tasks.md",
     );
-    let origin = garden.root().join("origin");
-    let outer = garden.root().join("outer");
-    garden.git(["clone", "-q", origin.to_str().unwrap(), outer.to_str().unwrap()]).succeeds();
-    garden.git_in(&outer, ["submodule", "--quiet", "add", origin.to_str().unwrap(), "inner"]).succeeds();
-    garden.git_in(&outer, ["commit", "-qam", "inner"]).succeeds();
-    garden.git_in(&garden.path("lib"), ["pull", "-q", outer.to_str().unwrap(), "main"]).succeeds();
-    garden.git_in(&garden.path("lib"), ["submodule", "--quiet", "update", "--init"]).succeeds();
-    garden.commit("with an inner one\n");
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
+    let origin = repo.root().join("origin");
+    let outer = repo.root().join("outer");
+    repo.git(["clone", "-q", origin.to_str().unwrap(), outer.to_str().unwrap()]).succeeds();
+    repo.git_in(&outer, ["submodule", "--quiet", "add", origin.to_str().unwrap(), "inner"]).succeeds();
+    repo.git_in(&outer, ["commit", "-qam", "inner"]).succeeds();
+    repo.git_in(&repo.path("lib"), ["pull", "-q", outer.to_str().unwrap(), "main"]).succeeds();
+    repo.git_in(&repo.path("lib"), ["submodule", "--quiet", "update", "--init"]).succeeds();
+    repo.commit("with an inner one\n");
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
 }
 
 #[test]
 fn a_submodule_with_its_repository_in_the_worktree_works_as_before() {
-    let garden = garden("");
-    let inside = garden.path("old");
-    let origin = garden.root().join("origin");
-    garden.git(["clone", "-q", origin.to_str().unwrap(), inside.to_str().unwrap()]).succeeds();
-    garden.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "old"]).succeeds();
-    garden.commit("an old one\n");
+    let repo = repo("");
+    let inside = repo.path("old");
+    let origin = repo.root().join("origin");
+    repo.git(["clone", "-q", origin.to_str().unwrap(), inside.to_str().unwrap()]).succeeds();
+    repo.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "old"]).succeeds();
+    repo.commit("an old one\n");
     assert!(inside.join(".git").is_dir());
-    garden.agent(
+    repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo work >> work.txt
 [ -e \"$ROOT/once\" ] && { git -C old checkout -q .; exit; }
 touch \"$ROOT/once\"
 echo changed >> old/tasks.md",
     );
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
     assert!(inside.join(".git").is_dir());
 }
 
 #[test]
 fn paths_that_some_file_system_takes_for_git_fail_the_attempt_and_never_land() {
     for args in MODES {
-        let garden = garden(
+        let repo = repo(
             "hidden=$(printf '.g\\342\\200\\214it'); for folder in .GIT sub/.Git '.git ' git~1 \"$hidden\"; do mkdir -p \"$folder\"; echo x > \"$folder/config\"; echo y > \"$folder/other\"; done",
         );
-        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-        let log = garden.git(["log", "--format=%s"]).answer();
+        repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        let log = repo.git(["log", "--format=%s"]).answer();
         assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
-        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
         assert!(body.contains("a path that git refuses") && body.contains(".GIT"), "{body}");
-        let tree = garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+        let tree = repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
         assert!(tree.contains("work.txt") && !tree.contains("config"), "{tree}");
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     }
 }
 
 #[test]
 fn the_settings_of_submodules_in_other_lanes_are_put_back_before_those_are_filled() {
-    let garden = Garden::planned(
+    let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 c (depends on T001, T002)\n\
          - [ ] T004 [P] d (depends on T003)\n- [ ] T005 [P] e (depends on T003)\n",
@@ -213,14 +213,14 @@ esac
 true"
         ),
     );
-    add_submodule(&garden);
-    garden.arborist(["gardener", "--jobs", "2", "--test-command", "true"]).succeeds();
-    let planted = fs::read_to_string(garden.root().join("once")).unwrap();
+    add_submodule(&repo);
+    repo.arborist(["gardener", "--jobs", "2", "--test-command", "true"]).succeeds();
+    let planted = fs::read_to_string(repo.root().join("once")).unwrap();
     assert_eq!(planted.lines().count(), 2, "{planted}");
-    assert_nothing_ran(&garden, "in another lane");
+    assert_nothing_ran(&repo, "in another lane");
     for module in planted.lines() {
         assert!(!fs::read_to_string(format!("{module}/config")).unwrap().contains("mark"), "{module}");
         assert!(!std::path::Path::new(module).with_file_name("new").exists(), "{module}");
     }
-    assert!(garden.git(["log", "--all", "--format=%s"]).answer().contains("@T003@implement-fail"));
+    assert!(repo.git(["log", "--all", "--format=%s"]).answer().contains("@T003@implement-fail"));
 }

@@ -1,6 +1,6 @@
 //! Tests first: a task that is marked red writes tests that must fail until a later task makes them pass.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 [red] write tests\n- [ ] T002 half\n- [ ] T003 the rest\n";
 
@@ -16,22 +16,22 @@ test $failed = 0
 const WORKER: &str =
     "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) . \"$ROOT/$ARBORIST_TASK.sh\" ;; esac";
 
-fn garden(plan: &str, work: &[(&str, &str)]) -> Garden {
-    let garden = Garden::planned("tasks.md", plan, WORKER);
-    garden.write("tests/old", "true # run\n");
-    garden.write_script("suite.sh", SUITE);
-    garden.commit("tests\n");
+fn repo(plan: &str, work: &[(&str, &str)]) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", plan, WORKER);
+    repo.write("tests/old", "true # run\n");
+    repo.write_script("suite.sh", SUITE);
+    repo.commit("tests\n");
     for (task, script) in work {
-        std::fs::write(garden.root().join(format!("{task}.sh")), script).unwrap();
+        std::fs::write(repo.root().join(format!("{task}.sh")), script).unwrap();
     }
-    garden
+    repo
 }
 
 const RED: &str = "echo 'test -e one.txt # run' > tests/one; echo 'test -e two.txt # run' > tests/two";
 
-fn state(garden: &Garden, id: &str) -> String {
+fn state(repo: &TestRepo, id: &str) -> String {
     let document: serde_json::Value =
-        serde_json::from_str(&garden.arborist(["state", "--json"]).stdout()).unwrap();
+        serde_json::from_str(&repo.arborist(["state", "--json"]).stdout()).unwrap();
     let tasks = document["tasks"].as_array().unwrap();
     tasks.iter().find(|task| task["id"] == id).unwrap()["state"].as_str().unwrap().to_owned()
 }
@@ -39,18 +39,14 @@ fn state(garden: &Garden, id: &str) -> String {
 #[test]
 fn failing_tests_are_written_first_and_pass_at_the_end_of_the_phase() {
     for args in [&["--jobs", "1"][..], &["--isolate"]] {
-        let garden =
-            garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
+        let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
         let run = [&["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"], args].concat();
-        garden.arborist(run).succeeds();
-        garden.arborist(["state", "--exit-code"]).succeeds();
-        garden.arborist(["trailers", "check", "main"]).succeeds();
+        repo.arborist(run).succeeds();
+        repo.arborist(["state", "--exit-code"]).succeeds();
+        repo.arborist(["trailers", "check", "main"]).succeeds();
         if args == ["--isolate"] {
-            let gates = garden.git([
-                "log",
-                "--merges",
-                "--format=%(trailers:key=Arborist-Gate,valueonly,separator=)",
-            ]);
+            let gates =
+                repo.git(["log", "--merges", "--format=%(trailers:key=Arborist-Gate,valueonly,separator=)"]);
             assert_eq!(gates.answer(), "test\ntest\ntest");
         }
     }
@@ -58,17 +54,17 @@ fn failing_tests_are_written_first_and_pass_at_the_end_of_the_phase() {
 
 #[test]
 fn the_last_task_of_the_phase_has_to_make_all_of_them_pass() {
-    let garden = garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > three.txt")]);
-    garden.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
-    assert_eq!((state(&garden, "T002"), state(&garden, "T003")), ("complete".into(), "failed".into()));
+    let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > three.txt")]);
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+    assert_eq!((state(&repo, "T002"), state(&repo, "T003")), ("complete".into(), "failed".into()));
 }
 
 #[test]
 fn a_later_task_must_not_break_other_tests() {
     let breaks = "echo x > one.txt; echo 'false # run' > tests/old";
-    let garden = garden(PLAN, &[("T001", RED), ("T002", breaks), ("T003", "true")]);
-    garden.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
-    assert_eq!(state(&garden, "T002"), "failed");
+    let repo = repo(PLAN, &[("T001", RED), ("T002", breaks), ("T003", "true")]);
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+    assert_eq!(state(&repo, "T002"), "failed");
 }
 
 #[test]
@@ -79,25 +75,25 @@ fn tests_that_pass_or_break_others_are_not_accepted_as_red() {
         ("echo 'false # run' > tests/old; echo 'false # run' > tests/one", "an old one fails"),
         ("rm tests/old; echo 'false # run' > tests/one", "an old one is gone"),
     ] {
-        let garden = garden(PLAN, &[("T001", work)]);
-        garden.arborist(["garden", "T001", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
-        assert_eq!(state(&garden, "T001"), "failed", "{why}");
+        let repo = repo(PLAN, &[("T001", work)]);
+        repo.arborist(["garden", "T001", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+        assert_eq!(state(&repo, "T001"), "failed", "{why}");
     }
 }
 
 #[test]
 fn without_counts_the_exit_code_has_to_be_red() {
     let command = "for test in tests/*; do sh $test || exit 1; done";
-    let garden = garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
-    garden.arborist(["gardener", "--max-retries", "1", "--test-command", command]).succeeds();
-    let garden = self::garden(PLAN, &[("T001", "echo x > note.txt")]);
-    garden.arborist(["garden", "T001", "--max-retries", "1", "--test-command", command]).exits(1);
-    assert_eq!(state(&garden, "T001"), "failed");
+    let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", command]).succeeds();
+    let repo = self::repo(PLAN, &[("T001", "echo x > note.txt")]);
+    repo.arborist(["garden", "T001", "--max-retries", "1", "--test-command", command]).exits(1);
+    assert_eq!(state(&repo, "T001"), "failed");
 }
 
 #[test]
 fn a_red_task_without_a_test_command_is_an_error_that_says_so() {
-    let garden = garden(PLAN, &[]);
-    garden.arborist(["gardener"]).exits(1).shows();
-    assert_eq!(garden.calls(), 0);
+    let repo = repo(PLAN, &[]);
+    repo.arborist(["gardener"]).exits(1).shows();
+    assert_eq!(repo.calls(), 0);
 }

@@ -6,51 +6,51 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use crate::workbench::Bench;
-use arborist_testkit::Garden;
+use crate::tools_client::ToolsClient;
+use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
 #[test]
 fn each_repository_has_its_tools() {
-    let garden = Garden::sprout();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert_eq!(bench.hello["serverInfo"]["name"], "git-arborist");
     assert!(bench.hello["instructions"].as_str().unwrap().contains("repo ("));
     let own = ["repo__read_file", "repo__write_file", "repo__edit_file", "repo__search_code"];
     assert_eq!(bench.tools(), own);
     bench.close();
-    fs::create_dir(garden.root().join("other")).unwrap();
-    garden.git_in(&garden.root().join("other"), ["init", "-q"]).succeeds();
+    fs::create_dir(repo.root().join("other")).unwrap();
+    repo.git_in(&repo.root().join("other"), ["init", "-q"]).succeeds();
     let args = ["--root", "a=.", "--root", "b=../other", "--command", "b:run-tests=true"];
-    let mut bench = Bench::open(&garden, &args);
+    let mut bench = ToolsClient::open(&repo, &args);
     let tools = bench.tools();
     assert_eq!((tools.len(), tools.last().unwrap().as_str()), (9, "b__run-tests"));
     bench.works("b__write_file", json!({ "path": "there", "content": "x" }));
-    assert!(garden.root().join("other/there").exists());
+    assert!(repo.root().join("other/there").exists());
     assert!(bench.fails("a__read_file", json!({ "path": "there" })).contains("does not exist"));
 }
 
 /// A tracked file must not open another folder of the user to agents.
 #[test]
 fn a_repository_that_only_a_tracked_file_names_is_left_out() {
-    let garden = Garden::sprout();
-    garden.git_in(garden.root(), ["init", "-q", "secret"]).succeeds();
-    garden.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
-    garden.arborist(["tools"]).succeeds().shows();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    repo.git_in(repo.root(), ["init", "-q", "secret"]).succeeds();
+    repo.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
+    repo.arborist(["tools"]).succeeds().shows();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.tools().iter().all(|tool| tool.starts_with("repo__")), "{:?}", bench.tools());
     bench.close();
-    garden.arborist(["workspace", "sync", "--yes"]).succeeds();
-    let mut bench = Bench::open(&garden, &[]);
+    repo.arborist(["workspace", "sync", "--yes"]).succeeds();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.tools().contains(&"other__read_file".to_owned()));
 }
 
 #[test]
 fn names_of_tools_are_short_enough_for_every_provider() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let (name, tool) = ("n".repeat(23), "t".repeat(23));
     let (root, command) = (format!("{name}=."), format!("{name}:{tool}=true"));
-    let mut bench = Bench::open(&garden, &["--root", &root, "--command", &command]);
+    let mut bench = ToolsClient::open(&repo, &["--root", &root, "--command", &command]);
     for tool in bench.tools() {
         assert!(format!("mcp__arborist__{tool}").len() <= 64, "{tool}");
     }
@@ -58,17 +58,17 @@ fn names_of_tools_are_short_enough_for_every_provider() {
 
 #[test]
 fn files_are_read_written_and_edited() {
-    let garden = Garden::sprout();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    let mut bench = ToolsClient::open(&repo, &[]);
     let said =
         bench.works("repo__write_file", json!({ "path": "src/new.rs", "content": "one\ntwo\nthree\n" }));
     assert_eq!(said, ["created 'src/new.rs' (14 bytes)"]);
-    assert_eq!(garden.read("src/new.rs"), "one\ntwo\nthree\n");
+    assert_eq!(repo.read("src/new.rs"), "one\ntwo\nthree\n");
     let read = bench.works("repo__read_file", json!({ "path": "src/new.rs", "offset": 2, "limit": 1 }));
     assert_eq!(read, ["two\n", "[more lines follow from offset 3]"]);
     let edit = |old: &str, new: &str| json!({ "path": "src/new.rs", "old_string": old, "new_string": new });
     bench.works("repo__edit_file", edit("two", "2"));
-    assert_eq!(garden.read("src/new.rs"), "one\n2\nthree\n");
+    assert_eq!(repo.read("src/new.rs"), "one\n2\nthree\n");
     assert!(bench.fails("repo__edit_file", edit("two", "2")).contains("does not contain"));
     assert!(bench.fails("repo__edit_file", edit("e", "E")).contains("3 times"));
     assert!(bench.fails("repo__edit_file", edit("one", "one")).contains("the same"));
@@ -77,28 +77,28 @@ fn files_are_read_written_and_edited() {
 
 #[test]
 fn modes_and_line_ends_are_kept() {
-    let garden = Garden::sprout();
-    garden.write_script("run", "#!/bin/sh\r\nold\r\n");
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    repo.write_script("run", "#!/bin/sh\r\nold\r\n");
+    let mut bench = ToolsClient::open(&repo, &[]);
     bench.works(
         "repo__edit_file",
         json!({ "path": "run", "old_string": "sh\nold", "new_string": "sh\nnew\nmore" }),
     );
-    assert_eq!(garden.read("run"), "#!/bin/sh\r\nnew\r\nmore\r\n");
+    assert_eq!(repo.read("run"), "#!/bin/sh\r\nnew\r\nmore\r\n");
     bench.works("repo__write_file", json!({ "path": "run", "content": "a\nb\n" }));
-    assert_eq!(garden.read("run"), "a\r\nb\r\n");
-    assert_eq!(garden.path("run").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(repo.read("run"), "a\r\nb\r\n");
+    assert_eq!(repo.path("run").metadata().unwrap().permissions().mode() & 0o777, 0o755);
 }
 
 #[test]
 fn no_path_leads_out_of_the_worktree() {
-    let garden = Garden::sprout();
-    garden.write("../secret", "for nobody");
-    symlink("../secret", garden.path("link")).unwrap();
-    symlink(".git", garden.path("git-link")).unwrap();
-    garden.git(["config", "core.hooksPath", ".hooks"]).succeeds();
-    garden.write(".hooks/pre-commit", "exit 1\n");
-    let absolute = garden.root().join("secret").display().to_string();
+    let repo = TestRepo::new();
+    repo.write("../secret", "for nobody");
+    symlink("../secret", repo.path("link")).unwrap();
+    symlink(".git", repo.path("git-link")).unwrap();
+    repo.git(["config", "core.hooksPath", ".hooks"]).succeeds();
+    repo.write(".hooks/pre-commit", "exit 1\n");
+    let absolute = repo.root().join("secret").display().to_string();
     let paths = [
         "../secret",
         "a/../../secret",
@@ -114,41 +114,41 @@ fn no_path_leads_out_of_the_worktree() {
         "/",
         "\0",
     ];
-    let mut bench = Bench::open(&garden, &[]);
-    let config = garden.read(".git/config");
+    let mut bench = ToolsClient::open(&repo, &[]);
+    let config = repo.read(".git/config");
     for path in paths {
         bench.fails("repo__read_file", json!({ "path": path }));
         bench.fails("repo__write_file", json!({ "path": path, "content": "x" }));
         bench.fails("repo__edit_file", json!({ "path": path, "old_string": "o", "new_string": "x" }));
     }
-    assert_eq!((garden.read("../secret").as_str(), garden.read(".git/config")), ("for nobody", config));
-    assert_eq!(garden.read(".hooks/pre-commit"), "exit 1\n");
+    assert_eq!((repo.read("../secret").as_str(), repo.read(".git/config")), ("for nobody", config));
+    assert_eq!(repo.read(".hooks/pre-commit"), "exit 1\n");
     let found = bench.works("repo__search_code", json!({ "pattern": "nobody|exit 1|repositoryformat" }));
     assert_eq!(found, ["[no line matches]"]);
 }
 
 #[test]
 fn a_folder_that_becomes_a_link_is_not_searched() {
-    let garden = Garden::sprout();
-    garden.write("dir/file", "needle inside\n");
-    garden.git(["add", "-A"]).succeeds();
-    garden.commit("a file\n");
-    garden.write("../elsewhere/file", "needle outside\n");
-    fs::remove_dir_all(garden.path("dir")).unwrap();
-    symlink("../elsewhere", garden.path("dir")).unwrap();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    repo.write("dir/file", "needle inside\n");
+    repo.git(["add", "-A"]).succeeds();
+    repo.commit("a file\n");
+    repo.write("../elsewhere/file", "needle outside\n");
+    fs::remove_dir_all(repo.path("dir")).unwrap();
+    symlink("../elsewhere", repo.path("dir")).unwrap();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert_eq!(bench.works("repo__search_code", json!({ "pattern": "needle" })), ["[no line matches]"]);
 }
 
 #[test]
 fn code_is_found_by_expression_and_glob() {
-    let garden = Garden::sprout();
-    garden.write("src/a.rs", "fn main() {}\n// TODO\nfn other() {}\n");
-    garden.write("src/b.ts", "function main() {}\r\n");
-    garden.write("ignored/c.rs", "fn main() {}\n");
-    garden.write("bin", "fn main\0");
-    garden.write(".gitignore", "ignored/\n");
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    repo.write("src/a.rs", "fn main() {}\n// TODO\nfn other() {}\n");
+    repo.write("src/b.ts", "function main() {}\r\n");
+    repo.write("ignored/c.rs", "fn main() {}\n");
+    repo.write("bin", "fn main\0");
+    repo.write(".gitignore", "ignored/\n");
+    let mut bench = ToolsClient::open(&repo, &[]);
     let mut search = |arguments: Value| bench.works("repo__search_code", arguments);
     assert_eq!(
         search(json!({ "pattern": r"fn \w+" })),
@@ -170,13 +170,13 @@ fn code_is_found_by_expression_and_glob() {
 
 #[test]
 fn large_and_binary_files_are_told() {
-    let garden = Garden::sprout();
-    garden.write("binary", b"\x7fELF\0\0");
-    let huge = fs::File::create(garden.path("huge")).unwrap();
+    let repo = TestRepo::new();
+    repo.write("binary", b"\x7fELF\0\0");
+    let huge = fs::File::create(repo.path("huge")).unwrap();
     (&huge).write_all(b"first\nsecond\n").unwrap();
     huge.set_len(3 << 30).unwrap();
-    garden.write("lines", "0123456789\n".repeat(100_000));
-    let mut bench = Bench::open(&garden, &[]);
+    repo.write("lines", "0123456789\n".repeat(100_000));
+    let mut bench = ToolsClient::open(&repo, &[]);
     let error = bench.fails("repo__read_file", json!({ "path": "binary" }));
     assert_eq!(error, "'binary' is a binary file of 6 bytes");
     assert!(
@@ -189,13 +189,13 @@ fn large_and_binary_files_are_told() {
     let content = "x".repeat(9 << 20);
     let error = bench.fails("repo__write_file", json!({ "path": "new", "content": content }));
     assert!(error.contains("would be larger than"), "{error}");
-    assert!(!garden.path("new").exists());
+    assert!(!repo.path("new").exists());
 }
 
 #[test]
 fn wrong_arguments_are_told_to_the_model() {
-    let garden = Garden::sprout();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.fails("repo__read_file", json!({})).contains("missing field `path`"));
     assert!(bench.fails("repo__read_file", json!({ "path": 7 })).contains("wrong arguments"));
     assert!(
@@ -210,37 +210,37 @@ fn wrong_arguments_are_told_to_the_model() {
 
 #[test]
 fn a_linked_worktree_is_a_place_of_its_own() {
-    let garden = Garden::sprout();
-    garden.git(["worktree", "add", "-q", "../lane"]).succeeds();
-    let lane = garden.root().join("lane").display().to_string();
-    let mut bench = Bench::open_with(&garden, &[], &[("ARBORIST_WORKTREE", &lane)]);
+    let repo = TestRepo::new();
+    repo.git(["worktree", "add", "-q", "../lane"]).succeeds();
+    let lane = repo.root().join("lane").display().to_string();
+    let mut bench = ToolsClient::open_with(&repo, &[], &[("ARBORIST_WORKTREE", &lane)]);
     bench.works("repo__write_file", json!({ "path": "here", "content": "x" }));
-    assert!(garden.root().join("lane/here").exists() && !garden.path("here").exists());
+    assert!(repo.root().join("lane/here").exists() && !repo.path("here").exists());
     bench.fails("repo__read_file", json!({ "path": ".git" }));
 }
 
 #[test]
 fn it_is_bound_to_a_repository() {
-    let garden = Garden::sprout();
-    garden.arborist_in(garden.root(), ["tools"]).exits(128).shows();
-    garden.arborist(["tools", "--root", "a=.."]).exits(128).shows();
-    garden.arborist(["tools", "--root", "a=nowhere"]).exits(128).shows();
-    garden.arborist(["tools", "--root", "a=.git"]).exits(128).shows();
-    garden.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).shows();
-    garden.arborist(["tools", "--root", "a__b=."]).exits(129).shows();
-    garden.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).shows();
-    garden.arborist(["tools", "--command", "b:x=true"]).exits(129).shows();
+    let repo = TestRepo::new();
+    repo.arborist_in(repo.root(), ["tools"]).exits(128).shows();
+    repo.arborist(["tools", "--root", "a=.."]).exits(128).shows();
+    repo.arborist(["tools", "--root", "a=nowhere"]).exits(128).shows();
+    repo.arborist(["tools", "--root", "a=.git"]).exits(128).shows();
+    repo.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).shows();
+    repo.arborist(["tools", "--root", "a__b=."]).exits(129).shows();
+    repo.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).shows();
+    repo.arborist(["tools", "--command", "b:x=true"]).exits(129).shows();
     // Nobody is there to speak with.
-    garden.arborist(["tools"]).succeeds();
+    repo.arborist(["tools"]).succeeds();
 }
 
 #[test]
 fn nonsense_does_not_end_it_and_the_end_does() {
-    let garden = Garden::sprout();
-    let mut bench = Bench::open(&garden, &[]);
+    let repo = TestRepo::new();
+    let mut bench = ToolsClient::open(&repo, &[]);
     writeln!(bench.stdin.as_mut().unwrap(), "this is no JSON").unwrap();
     bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nonsense" }));
     bench.works("repo__write_file", json!({ "path": "a", "content": "b" }));
     bench.close();
-    assert_eq!(garden.git(["status", "--porcelain"]).answer().trim(), "?? a");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer().trim(), "?? a");
 }

@@ -2,13 +2,13 @@
 
 use std::{fs, path::Path};
 
-use crate::workbench::Bench;
-use arborist_testkit::Garden;
+use crate::tools_client::ToolsClient;
+use arborist_testkit::TestRepo;
 use serde_json::json;
 
 #[test]
 fn commands_run_in_their_repository_and_tell_how_they_ended() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let script = "where=echo $ARBORIST_REPO at $PWD; echo $API_TOKEN; echo oops >&2";
     let args = [
         "--root",
@@ -20,9 +20,9 @@ fn commands_run_in_their_repository_and_tell_how_they_ended() {
         "--timeout",
         "30",
     ];
-    let mut bench = Bench::open_with(&garden, &args, &[("API_TOKEN", "hunter2hunter2")]);
+    let mut bench = ToolsClient::open_with(&repo, &args, &[("API_TOKEN", "hunter2hunter2")]);
     let said = bench.works("a__where", json!({})).concat();
-    let top = garden.path("").canonicalize().unwrap();
+    let top = repo.path("").canonicalize().unwrap();
     assert!(said.contains(&format!("a at {}", top.display())) && said.contains("oops"), "{said}");
     assert!(!said.contains("hunter2"), "secrets are not shown: {said}");
     assert!(bench.fails("a__fail", json!({})).contains("failed with exit code 7"));
@@ -31,54 +31,54 @@ fn commands_run_in_their_repository_and_tell_how_they_ended() {
 
 #[test]
 fn commands_find_the_branch_of_the_run_in_their_repository() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let script = "where=echo \"<$ARBORIST_REPO $ARBORIST_BRANCH>\"";
     let commands = ["--command", &format!("a:{script}"), "--command", &format!("b:{script}")];
     let args = [&["--root", "a=.", "--root", "b=.", "--branch", "b=work/b"][..], &commands].concat();
-    let mut bench = Bench::open_with(&garden, &args, &[("ARBORIST_BRANCH", "work/a")]);
+    let mut bench = ToolsClient::open_with(&repo, &args, &[("ARBORIST_BRANCH", "work/a")]);
     assert!(bench.works("a__where", json!({})).concat().contains("<a work/a>"));
     assert!(bench.works("b__where", json!({})).concat().contains("<b work/b>"));
 }
 
 #[test]
 fn a_command_that_takes_too_long_is_ended() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let args = ["--root", "a=.", "--command", "a:sleep=sleep 1000", "--timeout", "1"];
-    let mut bench = Bench::open(&garden, &args);
+    let mut bench = ToolsClient::open(&repo, &args);
     assert!(bench.fails("a__sleep", json!({})).contains("1 s"));
 }
 
 #[test]
 fn commands_of_tracked_files_need_approval() {
-    let garden = Garden::sprout();
-    garden.write(
+    let repo = TestRepo::new();
+    repo.write(
         ".arborist/config.toml",
         "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
     );
-    let mut bench = Bench::open(&garden, &[]);
+    let mut bench = ToolsClient::open(&repo, &[]);
     let refused = bench.fails("app__hi", json!({}));
     assert!(refused.contains("have not been approved") && refused.contains("tool: echo hi"), "{refused}");
     bench.close();
-    fs::remove_file(garden.path(".arborist/config.toml")).unwrap();
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.tools.hi", "echo hi"]).succeeds();
-    let mut bench = Bench::open(&garden, &[]);
+    fs::remove_file(repo.path(".arborist/config.toml")).unwrap();
+    repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.app.tools.hi", "echo hi"]).succeeds();
+    let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.works("app__hi", json!({})).concat().contains("hi"), "the user's own need none");
 }
 
 #[test]
 fn no_command_outlives_the_client() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let script = "echo $$ > ../pid; sleep 1000";
-    let mut bench = Bench::open(&garden, &["--root", "a=.", "--command", &format!("a:wait={script}")]);
+    let mut bench = ToolsClient::open(&repo, &["--root", "a=.", "--command", &format!("a:wait={script}")]);
     let call = json!({ "name": "a__wait", "arguments": {} });
     bench.say(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }));
-    let file = garden.root().join("pid");
+    let file = repo.root().join("pid");
     while !fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
         std::thread::yield_now();
     }
-    let pid = garden.read("../pid").trim().to_owned();
+    let pid = repo.read("../pid").trim().to_owned();
     bench.close();
-    let alive = garden.command("kill", Path::new("/")).args(["-0", &pid]).output().unwrap();
+    let alive = repo.command("kill", Path::new("/")).args(["-0", &pid]).output().unwrap();
     assert!(!alive.status.success());
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use arborist_testkit::{Garden, Run, TaskCommit};
+use arborist_testkit::{Run, TaskCommit, TestRepo};
 use serde_json::Value;
 
 fn sound() -> TaskCommit {
@@ -11,36 +11,36 @@ fn sound() -> TaskCommit {
 
 #[test]
 fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     for status in ["implement-pass", "test-fail", "review-rejected", "complete", "failed", "merge", "reset"] {
         let message = TaskCommit::new("T1", status).to_string();
-        let mut git = garden.command("git", &garden.path(""));
+        let mut git = repo.command("git", &repo.path(""));
         let theirs = Run::of(git.args(["interpret-trailers", "--parse"]), message.as_bytes()).answer();
-        assert_eq!(garden.arborist_with(["trailers", "parse"], message.as_bytes()).answer(), theirs);
-        garden.commit(&message);
-        assert_eq!(garden.arborist(["trailers", "parse", "HEAD"]).answer(), theirs);
-        garden.write("message", &message);
-        assert_eq!(garden.arborist(["trailers", "parse", "message"]).answer(), theirs);
-        assert_eq!(garden.arborist(["trailers", "parse", "--file", "message"]).answer(), theirs);
-        std::fs::remove_file(garden.path("message")).unwrap();
+        assert_eq!(repo.arborist_with(["trailers", "parse"], message.as_bytes()).answer(), theirs);
+        repo.commit(&message);
+        assert_eq!(repo.arborist(["trailers", "parse", "HEAD"]).answer(), theirs);
+        repo.write("message", &message);
+        assert_eq!(repo.arborist(["trailers", "parse", "message"]).answer(), theirs);
+        assert_eq!(repo.arborist(["trailers", "parse", "--file", "message"]).answer(), theirs);
+        std::fs::remove_file(repo.path("message")).unwrap();
     }
 }
 
 #[test]
 fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
-    let garden = Garden::sprout();
-    garden.commit("fix it\n\nbody\n---\nmore\n\nSigned-off-by: A <a@b>\nFixes: #1\n");
-    garden.git(["config", "trailer.separators", "="]).succeeds();
-    garden.git(["config", "core.commentChar", "S"]).succeeds();
-    assert_eq!(garden.arborist(["trailers", "parse", "HEAD"]).answer(), "Signed-off-by: A <a@b>\nFixes: #1");
+    let repo = TestRepo::new();
+    repo.commit("fix it\n\nbody\n---\nmore\n\nSigned-off-by: A <a@b>\nFixes: #1\n");
+    repo.git(["config", "trailer.separators", "="]).succeeds();
+    repo.git(["config", "core.commentChar", "S"]).succeeds();
+    assert_eq!(repo.arborist(["trailers", "parse", "HEAD"]).answer(), "Signed-off-by: A <a@b>\nFixes: #1");
 }
 
 #[test]
 fn parse_as_json_says_whether_a_message_is_sound() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let parse = |message: &str| -> Value {
         serde_json::from_str(
-            &garden.arborist_with(["trailers", "parse", "--json", "-"], message.as_bytes()).answer(),
+            &repo.arborist_with(["trailers", "parse", "--json", "-"], message.as_bytes()).answer(),
         )
         .unwrap()
     };
@@ -55,68 +55,68 @@ fn parse_as_json_says_whether_a_message_is_sound() {
 
 #[test]
 fn parse_warns_of_a_message_that_claims_and_does_not_count() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let forged = "fix it\n\nArborist-Step: complete\nArborist-Result: pass\n";
-    garden.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().shows();
+    repo.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().shows();
 }
 
 #[test]
 fn check_names_commit_line_fault_and_fix() {
-    let garden = Garden::sprout();
-    let base = garden.git(["rev-parse", "HEAD"]).answer();
-    garden.commit(sound().to_string());
-    garden.commit("an ordinary commit\n");
-    let bad = garden.commit(sound().trailer("Result", "passed").to_string());
+    let repo = TestRepo::new();
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.commit(sound().to_string());
+    repo.commit("an ordinary commit\n");
+    let bad = repo.commit(sound().trailer("Result", "passed").to_string());
     let range = format!("{base}..");
-    let said = garden.arborist(["trailers", "check", &range]).exits(1);
+    let said = repo.arborist(["trailers", "check", &range]).exits(1);
     said.out(&format!("{}:7: 'passed' is not a legal value of Arborist-Result", &bad[..10]))
         .out("    | Arborist-Result: passed")
         .out("    = write: Arborist-Result: <pass or fail>")
         .err("3 messages checked, 1 task commit sound, 1 that does not count");
-    garden.arborist(["trailers", "check", "HEAD~2..HEAD~1"]).succeeds().silent().shows();
-    garden.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
-    garden.arborist(["trailers", "check", "HEAD"]).exits(1);
+    repo.arborist(["trailers", "check", "HEAD~2..HEAD~1"]).succeeds().silent().shows();
+    repo.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
+    repo.arborist(["trailers", "check", "HEAD"]).exits(1);
 }
 
 #[test]
 fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
-    let garden = Garden::sprout();
-    std::fs::write(garden.root().join("message"), sound().to_string()).unwrap();
-    garden.arborist_in(garden.root(), ["trailers", "check", "message"]).succeeds();
-    garden.arborist_with(["trailers", "check"], b"\n").exits(129).shows();
-    garden.arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n").exits(1).shows();
-    garden.arborist_in(garden.root(), ["trailers", "check", "nothing"]).exits(128).shows();
-    garden.arborist(["trailers", "check", "nothing"]).exits(128).shows();
-    garden.write("main", "a file with the branch's name");
-    garden.arborist(["trailers", "check", "main"]).exits(129).shows();
+    let repo = TestRepo::new();
+    std::fs::write(repo.root().join("message"), sound().to_string()).unwrap();
+    repo.arborist_in(repo.root(), ["trailers", "check", "message"]).succeeds();
+    repo.arborist_with(["trailers", "check"], b"\n").exits(129).shows();
+    repo.arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n").exits(1).shows();
+    repo.arborist_in(repo.root(), ["trailers", "check", "nothing"]).exits(128).shows();
+    repo.arborist(["trailers", "check", "nothing"]).exits(128).shows();
+    repo.write("main", "a file with the branch's name");
+    repo.arborist(["trailers", "check", "main"]).exits(129).shows();
 }
 
 #[test]
 fn check_survives_every_kind_of_bytes() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let nul = [sound().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
-    garden.arborist_with(["trailers", "check"], &nul).exits(1).shows();
+    repo.arborist_with(["trailers", "check"], &nul).exits(1).shows();
     let latin = [b"caf\xe9\n\n".as_slice(), sound().to_string().as_bytes()].concat();
-    garden.arborist_with(["trailers", "check"], &latin).exits(1).shows();
+    repo.arborist_with(["trailers", "check"], &latin).exits(1).shows();
     let crlf = sound().to_string().replace('\n', "\r\n");
-    garden.arborist_with(["trailers", "check"], crlf.as_bytes()).succeeds();
+    repo.arborist_with(["trailers", "check"], crlf.as_bytes()).succeeds();
     let long = sound().body(&"> x\n".repeat(1_250_000)).to_string();
-    garden.arborist_with(["trailers", "check"], long.as_bytes()).succeeds();
+    repo.arborist_with(["trailers", "check"], long.as_bytes()).succeeds();
     let escape = "task(main@T1@complete): \u{1b}[2Jx\n\nArborist-Step: complete\n";
-    garden.arborist_with(["trailers", "check"], escape.as_bytes()).exits(1).never("\u{1b}");
+    repo.arborist_with(["trailers", "check"], escape.as_bytes()).exits(1).never("\u{1b}");
 }
 
 #[test]
 fn log_answers_by_task_step_result_session_and_date() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    garden.task("T1", "implement-pass");
-    garden.task("T10", "implement-pass");
-    garden.commit(TaskCommit::new("T1", "test-fail").trailer("Session", "s1").to_string());
-    garden.wait(86_400 * 30);
-    garden.commit("an ordinary commit\n\nArborist-Result: pass\n");
-    garden.commit(TaskCommit::new("T1", "complete").to_string());
-    let log = |args: &[&str]| garden.arborist(["trailers", "log"].iter().chain(args)).answer();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    repo.task("T1", "implement-pass");
+    repo.task("T10", "implement-pass");
+    repo.commit(TaskCommit::new("T1", "test-fail").trailer("Session", "s1").to_string());
+    repo.wait(86_400 * 30);
+    repo.commit("an ordinary commit\n\nArborist-Result: pass\n");
+    repo.commit(TaskCommit::new("T1", "complete").to_string());
+    let log = |args: &[&str]| repo.arborist(["trailers", "log"].iter().chain(args)).answer();
     assert_eq!(log(&[]).lines().count(), 5);
     assert_eq!(log(&["--task", "T1"]).lines().count(), 3);
     assert_eq!(log(&["--step", "implement"]).lines().count(), 2);
@@ -133,25 +133,25 @@ fn log_answers_by_task_step_result_session_and_date() {
 
 #[test]
 fn wrong_arguments_are_refused_with_129() {
-    let garden = Garden::sprout();
-    garden.arborist(["trailers", "log", "--step", "bake"]).exits(129).shows();
-    garden.arborist(["trailers", "log", "--task", "a b"]).exits(129).shows();
-    garden.arborist(["trailers", "log", "--result", "good"]).exits(129).shows();
-    garden.arborist(["trailers", "log", "no-such-branch"]).exits(128).shows();
-    garden.arborist(["trailers", "log", "--", "--output=x"]).exits(128).shows();
-    garden.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(128);
-    garden.arborist(["trailers"]).exits(129).shows();
-    garden.arborist(["trailers", "prase"]).exits(129).shows();
+    let repo = TestRepo::new();
+    repo.arborist(["trailers", "log", "--step", "bake"]).exits(129).shows();
+    repo.arborist(["trailers", "log", "--task", "a b"]).exits(129).shows();
+    repo.arborist(["trailers", "log", "--result", "good"]).exits(129).shows();
+    repo.arborist(["trailers", "log", "no-such-branch"]).exits(128).shows();
+    repo.arborist(["trailers", "log", "--", "--output=x"]).exits(128).shows();
+    repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(128);
+    repo.arborist(["trailers"]).exits(129).shows();
+    repo.arborist(["trailers", "prase"]).exits(129).shows();
 }
 
 #[test]
 fn three_dots_are_what_either_side_adds() {
-    let garden = Garden::sprout();
-    garden.git(["checkout", "-q", "-b", "side"]).succeeds();
-    garden.commit(TaskCommit::new("T1", "complete").to_string());
-    garden.git(["checkout", "-q", "main"]).succeeds();
-    garden.commit(TaskCommit::new("T2", "complete").to_string());
-    garden.commit(TaskCommit::new("T3", "complete").to_string());
+    let repo = TestRepo::new();
+    repo.git(["checkout", "-q", "-b", "side"]).succeeds();
+    repo.commit(TaskCommit::new("T1", "complete").to_string());
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    repo.commit(TaskCommit::new("T2", "complete").to_string());
+    repo.commit(TaskCommit::new("T3", "complete").to_string());
     for (range, count) in [
         ("side...main", 3),
         ("main...side", 3),
@@ -163,71 +163,71 @@ fn three_dots_are_what_either_side_adds() {
         ("...side", 3),
         ("..", 0),
     ] {
-        let log = garden.arborist(["trailers", "log", range]).answer();
+        let log = repo.arborist(["trailers", "log", range]).answer();
         assert_eq!(log.lines().count(), count, "{range}: {log}");
         let sound = if count == 1 { "1 task commit".into() } else { format!("{count} task commits") };
-        garden.arborist(["trailers", "check", range]).succeeds().err(&format!("{sound} among them"));
+        repo.arborist(["trailers", "check", range]).succeeds().err(&format!("{sound} among them"));
     }
-    garden.arborist(["trailers", "log", "side....main"]).exits(128).shows();
+    repo.arborist(["trailers", "log", "side....main"]).exits(128).shows();
 }
 
 #[test]
 fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     for verb in ["log", "check"] {
-        garden.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
+        repo.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
             "hint: the history of 'HEAD' is shorter; its first commit: git rev-list --max-parents=0 HEAD",
         );
         for range in ["origin/main..HEAD", "HEAD...origin/main", "origin/main~2.."] {
-            garden.arborist(["trailers", verb, range]).exits(128).shows();
+            repo.arborist(["trailers", verb, range]).exits(128).shows();
         }
     }
-    garden.arborist(["trailers", "log", "nowhere"]).exits(128).shows();
-    let empty = Garden::bare_ground(&[]);
+    repo.arborist(["trailers", "log", "nowhere"]).exits(128).shows();
+    let empty = TestRepo::with_options(&[]);
     empty.arborist(["trailers", "log"]).exits(128).shows();
 }
 
 #[test]
 fn parse_repeats_a_range_as_it_was_typed() {
-    let garden = Garden::sprout();
-    garden.commit("more\n");
-    garden.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(129).shows();
+    let repo = TestRepo::new();
+    repo.commit("more\n");
+    repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(129).shows();
 }
 
 #[test]
 fn a_subject_below_empty_lines_claims_and_does_not_count() {
-    let garden = Garden::sprout();
-    garden.commit(format!("\n\n{}", sound()));
-    assert!(garden.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
+    let repo = TestRepo::new();
+    repo.commit(format!("\n\n{}", sound()));
+    assert!(repo.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
     for source in ["HEAD", "HEAD~1.."] {
-        garden.arborist(["trailers", "check", source]).exits(1).shows();
+        repo.arborist(["trailers", "check", source]).exits(1).shows();
     }
-    garden.arborist(["trailers", "log"]).succeeds().silent();
-    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().shows();
+    repo.arborist(["trailers", "log"]).succeeds().silent();
+    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().shows();
 }
 
 #[test]
 fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
-    garden.commit(&message);
+    repo.commit(&message);
     let begun = Instant::now();
-    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
-    let said = garden.arborist_with(["trailers", "check"], message.as_bytes()).exits(1);
+    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+    let said = repo.arborist_with(["trailers", "check"], message.as_bytes()).exits(1);
     said.out("standard input: and many more");
-    garden.arborist(["state"]).succeeds();
+    repo.arborist(["state"]).succeeds();
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_own() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     for verb in ["state", "trailers", "hooks", "install-assets"] {
-        garden.arborist([verb, "-h"]).succeeds().shows().never("Usage:");
-        garden.arborist([verb, "--help"]).succeeds().shows().never("Usage:");
-        garden.arborist([verb, "--frobnicate"]).exits(129).shows().never("Usage:");
-        garden.arborist([verb, "--version"]).exits(129).shows();
+        repo.arborist([verb, "-h"]).succeeds().shows().never("Usage:");
+        repo.arborist([verb, "--help"]).succeeds().shows().never("Usage:");
+        repo.arborist([verb, "--frobnicate"]).exits(129).shows().never("Usage:");
+        repo.arborist([verb, "--version"]).exits(129).shows();
     }
-    garden.arborist(["hooks"]).exits(129).shows().never("Usage:");
-    garden.arborist(["hooks", "uninstall", "-h"]).succeeds().shows().never("commit-msg and");
+    repo.arborist(["hooks"]).exits(129).shows().never("Usage:");
+    repo.arborist(["hooks", "uninstall", "-h"]).succeeds().shows().never("commit-msg and");
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::turning::garden;
-use arborist_testkit::Garden;
+use crate::turn_scripts::repo;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 const WORK: &str = r#"
@@ -13,18 +13,14 @@ calls 2 "I'll add a file"; echo one > one.txt; answers 2
 ends "All is done, token sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA."
 "#;
 
-fn session(garden: &Garden) -> String {
-    garden
-        .git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"])
-        .answer()
-        .trim()
-        .to_owned()
+fn session(repo: &TestRepo) -> String {
+    repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer().trim().to_owned()
 }
 
 /// The records of the newest session, oldest first, as they stand in git.
-fn records(garden: &Garden) -> Vec<Value> {
-    let name = format!("refs/arborist/sessions/{}", session(garden));
-    let log = garden.git(["log", "--first-parent", "--reverse", "--format=%b%x00", &name]).answer();
+fn records(repo: &TestRepo) -> Vec<Value> {
+    let name = format!("refs/arborist/sessions/{}", session(repo));
+    let log = repo.git(["log", "--first-parent", "--reverse", "--format=%b%x00", &name]).answer();
     let records = log.split('\0').map(str::trim).filter(|record| record.starts_with('{'));
     records.map(|record| serde_json::from_str(record).unwrap()).collect()
 }
@@ -35,17 +31,17 @@ fn kinds(records: &[Value]) -> Vec<&str> {
 
 #[test]
 fn a_run_is_a_session_with_a_record_for_each_turn() {
-    let garden = garden("claude", WORK);
-    let base = garden.git(["rev-parse", "HEAD"]).answer();
-    garden.arborist(["gardener", "--model", "big"]).succeeds();
-    let records = records(&garden);
+    let repo = repo("claude", WORK);
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.arborist(["gardener", "--model", "big"]).succeeds();
+    let records = records(&repo);
     let expected = ["start", "turn", "turn", "turn", "checkpoint", "turn", "checkpoint", "end"];
     assert_eq!(kinds(&records), expected);
     let start = &records[0];
     assert_eq!(start["repositories"][0]["base"], base);
     assert_eq!((&start["options"]["model"], &start["pipeline"]), (&"big".into(), &"tasks".into()));
     assert!(start["plan"].as_str().unwrap().starts_with("tasks.md@"));
-    let commit = garden.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
+    let commit = repo.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
     let (read, wrote, said) = (&records[1], &records[2], &records[3]);
     assert_eq!((&read["number"], &read["commit"]), (&1.into(), &Value::Null));
     assert_eq!((&wrote["number"], &wrote["commit"]), (&2.into(), &commit.clone().into()));
@@ -57,39 +53,39 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
     assert_eq!(records[4]["status"], "implement-pass");
     assert_eq!((&records[5]["step"], &records[5]["commit"]), (&"review".into(), &Value::Null));
     assert_eq!(records[7]["result"], "complete");
-    assert_eq!(records[7]["context"]["tip"], garden.git(["rev-parse", "HEAD"]).answer());
-    garden.arborist(["session", "which", &commit]).succeeds().shows();
-    garden.arborist(["state"]).succeeds().out(&session(&garden));
+    assert_eq!(records[7]["context"]["tip"], repo.git(["rev-parse", "HEAD"]).answer());
+    repo.arborist(["session", "which", &commit]).succeeds().shows();
+    repo.arborist(["state"]).succeeds().out(&session(&repo));
 }
 
 #[test]
 fn what_was_said_is_kept_redacted_unless_that_is_unwanted() {
-    let garden = garden("claude", WORK);
-    garden.arborist(["gardener"]).succeeds();
-    let name = format!("refs/arborist/transcripts/{}", session(&garden));
-    let said = garden.git(["log", "--format=%B", &name]).answer();
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let name = format!("refs/arborist/transcripts/{}", session(&repo));
+    let said = repo.git(["log", "--format=%B", &name]).answer();
     assert!(said.contains("Let me read.") && said.contains("tool_result"), "{said}");
     assert!(said.contains("All is done") && !said.contains("sk-ant-api03-AAAA"), "{said}");
-    let garden = crate::turning::garden("claude", WORK);
-    garden.git(["config", "arborist.session.transcripts", "off"]).succeeds();
-    garden.arborist(["gardener"]).succeeds();
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/transcripts"]).answer(), "");
-    assert_eq!(records(&garden).len(), 8);
+    let repo = crate::turn_scripts::repo("claude", WORK);
+    repo.git(["config", "arborist.session.transcripts", "off"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/transcripts"]).answer(), "");
+    assert_eq!(records(&repo).len(), 8);
 }
 
 #[test]
 fn a_run_that_stops_rests_and_one_that_goes_on_says_so() {
-    let garden = garden("claude", WORK);
-    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
-    garden.commit("more\n");
-    garden.arborist(["garden", "T001"]).succeeds();
-    let first = records(&garden);
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    repo.commit("more\n");
+    repo.arborist(["garden", "T001"]).succeeds();
+    let first = records(&repo);
     assert_eq!(first.last().unwrap()["why"], "1 of 2 tasks are done");
-    let failing = fs::read_to_string(garden.root().join("agent.sh")).unwrap();
-    fs::write(garden.root().join("agent.sh"), "exit 1\n").unwrap();
-    garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
-    fs::write(garden.root().join("agent.sh"), failing).unwrap();
-    let all = records(&garden);
+    let failing = fs::read_to_string(repo.root().join("agent.sh")).unwrap();
+    fs::write(repo.root().join("agent.sh"), "exit 1\n").unwrap();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    fs::write(repo.root().join("agent.sh"), failing).unwrap();
+    let all = records(&repo);
     assert_eq!(kinds(&all[first.len()..]), ["resume", "end"], "nothing was changed by the task that failed");
     assert_eq!(all.last().unwrap()["result"], "failed");
     let numbers: Vec<u64> = all.iter().filter_map(|record| record["number"].as_u64()).collect();
@@ -98,27 +94,27 @@ fn a_run_that_stops_rests_and_one_that_goes_on_says_so() {
 
 #[test]
 fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step() {
-    let garden = garden("text", "echo one > one.txt\nprintf 'I added one'");
-    garden.arborist(["gardener"]).succeeds();
-    let records = records(&garden);
+    let repo = repo("text", "echo one > one.txt\nprintf 'I added one'");
+    repo.arborist(["gardener"]).succeeds();
+    let records = records(&repo);
     assert_eq!(kinds(&records), ["start", "turn", "checkpoint", "turn", "checkpoint", "end"]);
-    let commit = garden.git(["rev-parse", "main^{/T001@implement-pass}"]).answer();
+    let commit = repo.git(["rev-parse", "main^{/T001@implement-pass}"]).answer();
     let (work, review) = (&records[1], &records[3]);
     assert_eq!((&work["commit"], &work["step"]), (&commit.into(), &"implement".into()));
     assert_eq!((&work["files"][0], &work["message"]), (&"one.txt".into(), &"Add one\n\nI added one".into()));
     assert_eq!((&review["commit"], &review["runner"]), (&Value::Null, &"judge".into()));
-    let said = garden.git(["log", "--format=%B", &format!("refs/arborist/transcripts/{}", session(&garden))]);
+    let said = repo.git(["log", "--format=%B", &format!("refs/arborist/transcripts/{}", session(&repo))]);
     let said = said.answer();
     assert!(said.contains("I added one") && said.contains("APPROVED"), "{said}");
 }
 
 #[test]
 fn live_words_are_redacted_like_everything_else() {
-    let garden = garden("claude", WORK);
-    let said = garden.arborist(["gardener", "--json"]).succeeds();
+    let repo = repo("claude", WORK);
+    let said = repo.arborist(["gardener", "--json"]).succeeds();
     said.shows().never("sk-ant-api03-AAAA");
     let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END PRIVATE KEY-----";
-    let garden = crate::turning::garden("text", &format!("cat <<'KEY'\n{key}\nKEY\necho bye\n"));
-    let said = garden.arborist(["gardener", "--json"]).succeeds();
+    let repo = crate::turn_scripts::repo("text", &format!("cat <<'KEY'\n{key}\nKEY\necho bye\n"));
+    let said = repo.arborist(["gardener", "--json"]).succeeds();
     said.shows().never("MIIEvQIBADANBgkqhkiG9w0");
 }

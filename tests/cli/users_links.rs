@@ -3,28 +3,28 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::{Garden, WORKER};
+use arborist_testkit::{TestRepo, WORKER};
 
-fn link_out(garden: &Garden, path: &str, name: &str, text: &str) -> std::path::PathBuf {
-    let target = garden.root().join(name);
+fn link_out(repo: &TestRepo, path: &str, name: &str, text: &str) -> std::path::PathBuf {
+    let target = repo.root().join(name);
     fs::write(&target, text).unwrap();
-    let _ = fs::remove_file(garden.path(path));
-    symlink(&target, garden.path(path)).unwrap();
+    let _ = fs::remove_file(repo.path(path));
+    symlink(&target, repo.path(path)).unwrap();
     target
 }
 
 #[test]
 fn an_exclude_file_that_is_a_link_is_read_and_not_written() {
     for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
-        let target = link_out(&garden, ".git/info/exclude", "excludes", "*.tmp\n");
-        garden.write("mine.tmp", "mine");
-        garden.arborist(args).succeeds();
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+        let target = link_out(&repo, ".git/info/exclude", "excludes", "*.tmp\n");
+        repo.write("mine.tmp", "mine");
+        repo.arborist(args).succeeds();
         assert_eq!(fs::read_to_string(&target).unwrap(), "*.tmp\n");
-        assert!(garden.path(".git/info/exclude").is_symlink());
-        let tree = garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+        assert!(repo.path(".git/info/exclude").is_symlink());
+        let tree = repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
         assert!(tree.contains("T001.txt") && !tree.contains("spec/logs") && !tree.contains(".tmp"), "{tree}");
-        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
     }
 }
 
@@ -39,39 +39,39 @@ fn what_a_users_link_leads_to_is_watched_and_named() {
         let agent = format!(
             "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho work >> work.txt\n[ -e \"$ROOT/once\" ] && exit\ntouch \"$ROOT/once\"\n{change}"
         );
-        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
-        fs::create_dir_all(garden.path(".git/hooks")).unwrap();
-        let target = link_out(&garden, path, "outside", "#!/bin/sh\n");
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+        fs::create_dir_all(repo.path(".git/hooks")).unwrap();
+        let target = link_out(&repo, path, "outside", "#!/bin/sh\n");
         std::process::Command::new("chmod").arg("+x").arg(&target).status().unwrap();
-        let run = garden.arborist(["gardener", "--max-retries", "1"]);
+        let run = repo.arborist(["gardener", "--max-retries", "1"]);
         assert_ne!(run.code(), 0, "{change}: {}", run.report());
-        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
         assert!(body.contains("while it ran"), "{change}: {body}");
-        assert_eq!(fs::read_link(garden.path(path)).unwrap(), target, "{change}");
-        assert!(!garden.root().join("ran").exists(), "{change}");
+        assert_eq!(fs::read_link(repo.path(path)).unwrap(), target, "{change}");
+        assert!(!repo.root().join("ran").exists(), "{change}");
     }
 }
 
 #[test]
 fn a_tracked_plan_that_is_a_link_to_another_place_is_refused() {
-    let garden = Garden::sprout();
-    fs::write(garden.root().join("outside.md"), "- [ ] T001 a secret task\n").unwrap();
-    symlink("../outside.md", garden.path("tasks.md")).unwrap();
-    garden.commit("a plan\n");
+    let repo = TestRepo::new();
+    fs::write(repo.root().join("outside.md"), "- [ ] T001 a secret task\n").unwrap();
+    symlink("../outside.md", repo.path("tasks.md")).unwrap();
+    repo.commit("a plan\n");
     for args in
         [&["state"][..], &["state", "--tree", "tasks.md"], &["plan"], &["plan", "tasks.md"], &["gardener"]]
     {
-        let run = garden.arborist(args);
+        let run = repo.arborist(args);
         assert_ne!(run.code(), 0, "{args:?}: {}", run.report());
         assert!(run.stderr().contains("out of the repository"), "{args:?}: {}", run.report());
         assert!(!run.report().contains("secret"), "{args:?}: {}", run.report());
     }
     // A setting of a tracked file leads nowhere else, either.
-    fs::remove_file(garden.path("tasks.md")).unwrap();
-    garden.write(".arborist/config.toml", "tree = \"../outside.md\"\n");
-    garden.commit("settings\n");
+    fs::remove_file(repo.path("tasks.md")).unwrap();
+    repo.write(".arborist/config.toml", "tree = \"../outside.md\"\n");
+    repo.commit("settings\n");
     for args in [&["state"][..], &["plan"], &["gardener"]] {
-        let run = garden.arborist(args);
+        let run = repo.arborist(args);
         assert_ne!(run.code(), 0, "{args:?}: {}", run.report());
         assert!(!run.report().contains("secret"), "{args:?}: {}", run.report());
     }
@@ -79,37 +79,37 @@ fn a_tracked_plan_that_is_a_link_to_another_place_is_refused() {
 
 #[test]
 fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read() {
-    let garden = Garden::sprout();
-    garden.write("docs/list.md", "- [ ] T001 do it\n");
-    symlink("docs/list.md", garden.path("tasks.md")).unwrap();
-    garden.commit("a plan\n");
-    garden.arborist(["state"]).succeeds().shows();
-    garden.arborist(["plan"]).succeeds().shows();
+    let repo = TestRepo::new();
+    repo.write("docs/list.md", "- [ ] T001 do it\n");
+    symlink("docs/list.md", repo.path("tasks.md")).unwrap();
+    repo.commit("a plan\n");
+    repo.arborist(["state"]).succeeds().shows();
+    repo.arborist(["plan"]).succeeds().shows();
 }
 
 #[test]
 fn a_folder_of_plans_with_a_link_to_itself_is_read_to_its_end() {
-    let garden = Garden::sprout();
-    garden.write("specs/a/tasks.md", "- [ ] T001 do it\n");
-    symlink("..", garden.path("specs/a/up")).unwrap();
-    garden.arborist(["plan", "specs"]).succeeds().shows();
+    let repo = TestRepo::new();
+    repo.write("specs/a/tasks.md", "- [ ] T001 do it\n");
+    symlink("..", repo.path("specs/a/up")).unwrap();
+    repo.arborist(["plan", "specs"]).succeeds().shows();
 }
 
 #[test]
 fn logs_are_not_written_where_a_tracked_link_leads_out_of_the_repository() {
     for link in ["spec/logs", "spec"] {
-        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
-        let outside = garden.root().join("outside");
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+        let outside = repo.root().join("outside");
         fs::create_dir(&outside).unwrap();
-        fs::create_dir_all(garden.path(link).parent().unwrap()).unwrap();
-        symlink(&outside, garden.path(link)).unwrap();
-        garden.commit("a link\n");
-        let run = garden.arborist(["gardener", "--test-command", "true"]).exits(1);
+        fs::create_dir_all(repo.path(link).parent().unwrap()).unwrap();
+        symlink(&outside, repo.path(link)).unwrap();
+        repo.commit("a link\n");
+        let run = repo.arborist(["gardener", "--test-command", "true"]).exits(1);
         run.err("--log-dir");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-        assert_eq!(garden.calls(), 0);
+        assert_eq!(repo.calls(), 0);
         let options = ["--log-dir", "logs", "--report-dir", "reports", "--test-command", "true"];
-        garden.arborist([&["gardener"], &options[..]].concat()).succeeds();
+        repo.arborist([&["gardener"], &options[..]].concat()).succeeds();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
@@ -36,7 +36,7 @@ const CANARIES: [(&str, &str); 25] = [
 ];
 
 /// A repository in which everything that is watched is there, and an agent that plants one canary.
-fn garden(deed: &str) -> Garden {
+fn test_repo(deed: &str) -> TestRepo {
     let agent = format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo work >> work.txt
@@ -46,21 +46,21 @@ git=$(git rev-parse --path-format=absolute --git-common-dir)
 {deed}
 true"
     );
-    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
-    let repo = garden.path("").display().to_string();
-    garden.write("included", "[user]\n\tnickname = a\n");
-    garden.write_script(".hooks/pre-commit", "#!/bin/sh\nexit 0\n");
-    garden.commit("hooks and settings\n");
-    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\nexit 0\n");
-    garden.git(["clone", "-q", "--bare", ".", ".git/modules/sub"]).succeeds();
-    garden.git(["config", "include.path", &format!("{repo}included")]).succeeds();
-    garden.git(["config", "core.hooksPath", &format!("{repo}.hooks")]).succeeds();
-    garden
+    let test_repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    let repo = test_repo.path("").display().to_string();
+    test_repo.write("included", "[user]\n\tnickname = a\n");
+    test_repo.write_script(".hooks/pre-commit", "#!/bin/sh\nexit 0\n");
+    test_repo.commit("hooks and settings\n");
+    test_repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\nexit 0\n");
+    test_repo.git(["clone", "-q", "--bare", ".", ".git/modules/sub"]).succeeds();
+    test_repo.git(["config", "include.path", &format!("{repo}included")]).succeeds();
+    test_repo.git(["config", "core.hooksPath", &format!("{repo}.hooks")]).succeeds();
+    test_repo
 }
 
 /// What is at a path: its kind and its content.
-fn look(garden: &Garden, path: &str) -> String {
-    let path = garden.path(path);
+fn look(test_repo: &TestRepo, path: &str) -> String {
+    let path = test_repo.path(path);
     let Ok(found) = path.symlink_metadata() else { return "nothing".into() };
     if found.is_dir() {
         let count = fs::read_dir(&path).map_or(0, Iterator::count);
@@ -83,17 +83,17 @@ fn groups() -> [Vec<(&'static str, &'static str)>; 3] {
     ]
 }
 
-fn check(garden: &Garden, canaries: &[(&str, &str)], before: &[String]) {
-    let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+fn check(test_repo: &TestRepo, canaries: &[(&str, &str)], before: &[String]) {
+    let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
     for ((deed, path), before) in canaries.iter().zip(before) {
         let name = path.rsplit('/').next().unwrap();
         assert!(body.contains(name), "{deed} is not named in: {body}");
         if *path == ".git/info/exclude" {
             // Lines of our own may have come to it meanwhile.
-            let text = garden.read(path);
+            let text = test_repo.read(path);
             assert!(!text.contains("secret.txt") && text.contains("git ls-files"), "{deed}: {text}");
         } else {
-            assert_eq!(look(garden, path), *before, "{deed}");
+            assert_eq!(look(test_repo, path), *before, "{deed}");
         }
     }
 }
@@ -103,17 +103,17 @@ fn every_canary_is_put_back_and_named_and_the_step_has_failed() {
     for canaries in groups() {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
             let deeds: Vec<&str> = canaries.iter().map(|(deed, _)| *deed).collect();
-            let garden = garden(&deeds.join("\n"));
-            let before: Vec<String> = canaries.iter().map(|(_, path)| look(&garden, path)).collect();
-            let run = garden.arborist(args.iter().chain(&["--max-retries", "2"]));
+            let test_repo = test_repo(&deeds.join("\n"));
+            let before: Vec<String> = canaries.iter().map(|(_, path)| look(&test_repo, path)).collect();
+            let run = test_repo.arborist(args.iter().chain(&["--max-retries", "2"]));
             // What lies in the user's own checkout is not written while agents work elsewhere.
             if args.len() > 1 && !canaries[0].1.starts_with(".git/") {
                 assert_ne!(run.code(), 0, "{}", run.report());
                 continue;
             }
             run.succeeds();
-            check(&garden, &canaries, &before);
-            let log = garden.git(["log", "--format=%s"]).answer();
+            check(&test_repo, &canaries, &before);
+            let log = test_repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
         }
     }
@@ -121,20 +121,20 @@ fn every_canary_is_put_back_and_named_and_the_step_has_failed() {
 
 #[test]
 fn configuration_outside_of_the_repository_is_named_and_left_alone() {
-    let garden = garden("git config --global alias.x '!touch /tmp/x'");
-    garden.git(["config", "--global", "user.nickname", "a"]).succeeds();
-    let run = garden.arborist(["gardener", "--max-retries", "1"]);
+    let test_repo = test_repo("git config --global alias.x '!touch /tmp/x'");
+    test_repo.git(["config", "--global", "user.nickname", "a"]).succeeds();
+    let run = test_repo.arborist(["gardener", "--max-retries", "1"]);
     assert_ne!(run.code(), 0, "{}", run.report());
     assert!(run.stderr().contains("outside of the repository"), "{}", run.report());
-    let global = fs::read_to_string(garden.home().join(".gitconfig")).unwrap();
+    let global = fs::read_to_string(test_repo.home().join(".gitconfig")).unwrap();
     assert!(global.contains("touch"), "what is the user's is not written: {global}");
 }
 
 #[test]
 fn what_we_write_ourselves_while_agents_run_is_no_trespass() {
-    let garden =
-        garden("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
-    garden.arborist(["gardener", "--isolate"]).succeeds().never("while it ran");
+    let test_repo =
+        test_repo("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
+    test_repo.arborist(["gardener", "--isolate"]).succeeds().never("while it ran");
 }
 
 /// Where git itself writes or reads: each becomes a link to a file of the user's. `$own` is the git directory
@@ -186,32 +186,33 @@ fn links_and_queues_where_git_reads_and_writes_are_removed_before_git_is_asked()
         // No git of the agent's own runs any more, not even the one of the kit at its end: it would wait at a queue.
         let deeds =
             format!("own=$(git rev-parse --absolute-git-dir)\n{}\ntrap - EXIT; exit", deeds.join("\n"));
-        let garden = garden(&deeds);
-        let precious = garden.home().parent().unwrap().join("precious");
+        let test_repo = test_repo(&deeds);
+        let precious = test_repo.home().parent().unwrap().join("precious");
         fs::write(&precious, "precious\n").unwrap();
         // A link of the user's own stays.
-        std::os::unix::fs::symlink(&precious, garden.path(".git/users-own")).unwrap();
-        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        std::os::unix::fs::symlink(&precious, test_repo.path(".git/users-own")).unwrap();
+        test_repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious\n", "{plant} {args:?}");
-        let odd: Vec<_> = odd_below(&garden.path(".git"));
-        assert_eq!(odd, [garden.path(".git/users-own")], "{plant} {args:?}");
-        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let odd: Vec<_> = odd_below(&test_repo.path(".git"));
+        assert_eq!(odd, [test_repo.path(".git/users-own")], "{plant} {args:?}");
+        let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
         for place in PLACES {
             let name = place.rsplit('/').next().unwrap();
             assert!(body.contains(name), "{place} is not named in: {body}");
         }
-        let log = garden.git(["log", "--format=%s"]).answer();
+        let log = test_repo.git(["log", "--format=%s"]).answer();
         assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
     }
 }
 
 #[test]
 fn caches_that_were_written_while_an_agent_ran_are_removed_and_named() {
-    let garden = garden("git commit-graph write --reachable; git repack -adq; git multi-pack-index write");
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds();
-    let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    let test_repo =
+        test_repo("git commit-graph write --reachable; git repack -adq; git multi-pack-index write");
+    test_repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
     for name in ["info/commit-graph", "pack/multi-pack-index"] {
-        assert!(!garden.path(&format!(".git/objects/{name}")).exists(), "{name}");
+        assert!(!test_repo.path(&format!(".git/objects/{name}")).exists(), "{name}");
         assert!(body.contains(name), "{name} is not named in: {body}");
     }
 }
@@ -222,14 +223,14 @@ fn a_folder_of_hooks_that_overflows_is_moved_and_put_back() {
 printf '#!/bin/sh\\ntouch \"%s/ran\"\\n' \"$ROOT\" > \"$git/hooks/post-commit\"; chmod +x \"$git/hooks/post-commit\"
 echo '#' > \"$git/hooks/commit-msg\"";
     for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let garden = garden(deed);
-        let list = |garden: &Garden| fs::read_dir(garden.path(".git/hooks")).unwrap().count();
-        let (count, hook) = (list(&garden), look(&garden, ".git/hooks/commit-msg"));
-        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-        assert_eq!((list(&garden), look(&garden, ".git/hooks/commit-msg")), (count, hook));
-        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let test_repo = test_repo(deed);
+        let list = |test_repo: &TestRepo| fs::read_dir(test_repo.path(".git/hooks")).unwrap().count();
+        let (count, hook) = (list(&test_repo), look(&test_repo, ".git/hooks/commit-msg"));
+        test_repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        assert_eq!((list(&test_repo), look(&test_repo, ".git/hooks/commit-msg")), (count, hook));
+        let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
         assert!(body.contains("hooks"), "{body}");
-        assert!(!garden.home().parent().unwrap().join("ran").exists());
+        assert!(!test_repo.home().parent().unwrap().join("ran").exists());
     }
 }
 
@@ -241,11 +242,11 @@ fn a_worktree_that_becomes_a_link_is_never_written_through() {
         "lane=$(pwd); base=$(dirname \"$lane\"); name=$(basename \"$lane\"); mkdir \"$ROOT/victim/$name\"; cp .git \"$ROOT/victim/$name\"
 cd /; mv \"$base\" \"$ROOT/gone\"; ln -s \"$ROOT/victim\" \"$base\"",
     ] {
-        let garden = garden(&format!("trap - EXIT; {deed}"));
-        let victim = garden.root().join("victim");
+        let test_repo = test_repo(&format!("trap - EXIT; {deed}"));
+        let victim = test_repo.root().join("victim");
         fs::create_dir(&victim).unwrap();
         fs::write(victim.join("tasks.md"), "precious\n").unwrap();
-        let run = garden.arborist(["gardener", "--isolate", "--max-retries", "1"]);
+        let run = test_repo.arborist(["gardener", "--isolate", "--max-retries", "1"]);
         assert_ne!(run.code(), 0, "{}", run.report());
         let mut left: Vec<String> = Vec::new();
         let mut open = vec![victim.clone()];

@@ -2,37 +2,36 @@
 
 use std::{fs, path::PathBuf};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// A remote with two branches and three commits, made in a scratch clone.
-fn remote(garden: &Garden, name: &str) -> PathBuf {
-    let (bare, work) =
-        (garden.root().join(format!("{name}.git")), garden.root().join(format!("{name} work")));
+fn remote(repo: &TestRepo, name: &str) -> PathBuf {
+    let (bare, work) = (repo.root().join(format!("{name}.git")), repo.root().join(format!("{name} work")));
     let text = |path: &PathBuf| path.to_str().unwrap().to_owned();
-    garden.git_in(garden.root(), ["init", "-q", "--bare", "-b", "main", &text(&bare)]).succeeds();
-    garden.git_in(garden.root(), ["clone", "-q", &text(&bare), &text(&work)]).succeeds();
-    garden.git_in(&work, ["checkout", "-q", "-b", "main"]).succeeds();
+    repo.git_in(repo.root(), ["init", "-q", "--bare", "-b", "main", &text(&bare)]).succeeds();
+    repo.git_in(repo.root(), ["clone", "-q", &text(&bare), &text(&work)]).succeeds();
+    repo.git_in(&work, ["checkout", "-q", "-b", "main"]).succeeds();
     for n in 1..=3 {
         fs::write(work.join("file"), format!("{n}\n")).unwrap();
-        garden.git_in(&work, ["add", "file"]).succeeds();
-        garden.git_in(&work, ["commit", "-qm", &format!("commit {n}")]).succeeds();
+        repo.git_in(&work, ["add", "file"]).succeeds();
+        repo.git_in(&work, ["commit", "-qm", &format!("commit {n}")]).succeeds();
     }
-    garden.git_in(&work, ["push", "-q", "origin", "main", "main~1:refs/heads/develop"]).succeeds();
+    repo.git_in(&work, ["push", "-q", "origin", "main", "main~1:refs/heads/develop"]).succeeds();
     bare
 }
 
 /// The user's own configuration.
-fn configure(garden: &Garden, text: &str) {
-    let folder = garden.home().join(".config/git-arborist");
+fn configure(repo: &TestRepo, text: &str) {
+    let folder = repo.home().join(".config/git-arborist");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), text).unwrap();
 }
 
-fn backend(garden: &Garden, more: &str) {
-    let bare = remote(garden, "backend");
+fn backend(repo: &TestRepo, more: &str) {
+    let bare = remote(repo, "backend");
     let section = "[workspace.repos.backend]\npath = \"../backend\"\n";
-    configure(garden, &format!("{section}remote = '{}'\n{more}\n", bare.display()));
+    configure(repo, &format!("{section}remote = '{}'\n{more}\n", bare.display()));
 }
 
 fn json(text: &str) -> Value {
@@ -41,30 +40,30 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn without_a_section_the_workspace_is_this_repository() {
-    let garden = Garden::sprout();
-    garden.arborist(["workspace", "status"]).succeeds().shows();
-    garden.arborist(["workspace", "sync"]).succeeds().shows();
-    garden.arborist(["workspace", "push"]).exits(1).shows();
+    let repo = TestRepo::new();
+    repo.arborist(["workspace", "status"]).succeeds().shows();
+    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    repo.arborist(["workspace", "push"]).exits(1).shows();
 }
 
 #[test]
 fn what_is_missing_is_cloned_and_then_fetched() {
-    let garden = Garden::sprout();
-    backend(&garden, "");
-    garden.arborist(["workspace", "status"]).succeeds().shows();
-    garden.arborist(["workspace", "sync"]).succeeds().shows();
-    let clone = garden.root().join("backend");
-    assert_eq!(garden.git_in(&clone, ["rev-list", "--count", "HEAD"]).answer(), "3");
-    assert_eq!(garden.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "false");
-    let work = garden.root().join("backend work");
-    garden.git_in(&work, ["commit", "-q", "--allow-empty", "-m", "later"]).succeeds();
-    garden.git_in(&work, ["push", "-q", "origin", "main"]).succeeds();
-    garden.arborist(["workspace", "sync"]).succeeds().shows();
-    let later = garden.git_in(&work, ["rev-parse", "HEAD"]).answer();
+    let repo = TestRepo::new();
+    backend(&repo, "");
+    repo.arborist(["workspace", "status"]).succeeds().shows();
+    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    let clone = repo.root().join("backend");
+    assert_eq!(repo.git_in(&clone, ["rev-list", "--count", "HEAD"]).answer(), "3");
+    assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "false");
+    let work = repo.root().join("backend work");
+    repo.git_in(&work, ["commit", "-q", "--allow-empty", "-m", "later"]).succeeds();
+    repo.git_in(&work, ["push", "-q", "origin", "main"]).succeeds();
+    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    let later = repo.git_in(&work, ["rev-parse", "HEAD"]).answer();
     let seen = ["rev-parse", "refs/arborist/remote/backend/heads/main"];
-    assert_eq!(garden.git_in(&clone, seen).answer(), later);
-    assert_ne!(garden.git_in(&clone, ["rev-parse", "main"]).answer(), later, "the user's branch is theirs");
-    let printed = garden.arborist(["workspace", "status", "--json"]).answer();
+    assert_eq!(repo.git_in(&clone, seen).answer(), later);
+    assert_ne!(repo.git_in(&clone, ["rev-parse", "main"]).answer(), later, "the user's branch is theirs");
+    let printed = repo.arborist(["workspace", "status", "--json"]).answer();
     let row = &json(&printed)["repositories"][1];
     assert_eq!((row["name"].as_str(), row["behind"].as_u64()), (Some("backend"), Some(1)));
     assert_eq!(row["pushed"], Value::Bool(true));
@@ -72,30 +71,30 @@ fn what_is_missing_is_cloned_and_then_fetched() {
 
 #[test]
 fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
-    let garden = Garden::sprout();
-    backend(&garden, "clone-depth = 1\ndefault-branch = \"develop\"");
-    garden.arborist(["workspace", "sync"]).succeeds();
-    let clone = garden.root().join("backend");
-    assert_eq!(garden.git_in(&clone, ["rev-list", "--count", "HEAD"]).answer(), "1");
-    assert_eq!(garden.git_in(&clone, ["symbolic-ref", "--short", "HEAD"]).answer(), "develop");
-    let printed = garden.arborist(["workspace", "status", "--json"]).answer();
+    let repo = TestRepo::new();
+    backend(&repo, "clone-depth = 1\ndefault-branch = \"develop\"");
+    repo.arborist(["workspace", "sync"]).succeeds();
+    let clone = repo.root().join("backend");
+    assert_eq!(repo.git_in(&clone, ["rev-list", "--count", "HEAD"]).answer(), "1");
+    assert_eq!(repo.git_in(&clone, ["symbolic-ref", "--short", "HEAD"]).answer(), "develop");
+    let printed = repo.arborist(["workspace", "status", "--json"]).answer();
     assert_eq!(json(&printed)["repositories"][1]["shallow"], Value::Bool(true));
 }
 
 #[test]
 fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
-    let garden = Garden::sprout();
-    configure(&garden, "[workspace.repos.backend]\npath = \"../backend\"\n");
-    garden.arborist(["workspace", "sync"]).exits(1).shows();
-    fs::create_dir(garden.root().join("backend")).unwrap();
-    fs::write(garden.root().join("backend/file"), "").unwrap();
-    garden.arborist(["workspace", "sync"]).exits(1).shows();
-    assert!(!garden.root().join("backend/.git").exists());
+    let repo = TestRepo::new();
+    configure(&repo, "[workspace.repos.backend]\npath = \"../backend\"\n");
+    repo.arborist(["workspace", "sync"]).exits(1).shows();
+    fs::create_dir(repo.root().join("backend")).unwrap();
+    fs::write(repo.root().join("backend/file"), "").unwrap();
+    repo.arborist(["workspace", "sync"]).exits(1).shows();
+    assert!(!repo.root().join("backend/.git").exists());
 }
 
 #[test]
 fn unknown_keys_and_values_are_errors_that_say_where() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let table = [
         (
             "path = '../b'\npsuh = 'never'",
@@ -117,23 +116,23 @@ fn unknown_keys_and_values_are_errors_that_say_where() {
         ("push = 'never'", "config.toml:2: 'workspace.repos.b.path' is missing", ""),
     ];
     for (text, error, hint) in table {
-        configure(&garden, &format!("[workspace.repos.b]\n{text}\n"));
-        garden.arborist(["workspace", "status"]).exits(128).err(error).err(hint);
+        configure(&repo, &format!("[workspace.repos.b]\n{text}\n"));
+        repo.arborist(["workspace", "status"]).exits(128).err(error).err(hint);
     }
-    configure(&garden, "[workspace.repos.'a b']\npath = '../b'\n");
-    garden.arborist(["workspace", "status"]).exits(128).shows();
-    configure(&garden, "[workspace.repos.b]\npath = '../b'\n[workspace.repos.c]\npath = '../x/../b'\n");
-    garden.arborist(["workspace", "status"]).exits(128).shows();
+    configure(&repo, "[workspace.repos.'a b']\npath = '../b'\n");
+    repo.arborist(["workspace", "status"]).exits(128).shows();
+    configure(&repo, "[workspace.repos.b]\npath = '../b'\n[workspace.repos.c]\npath = '../x/../b'\n");
+    repo.arborist(["workspace", "status"]).exits(128).shows();
 }
 
 #[test]
 fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
-    let garden = Garden::sprout();
-    let bare = remote(&garden, "backend");
-    let canary = garden.root().join("canary");
+    let repo = TestRepo::new();
+    let bare = remote(&repo, "backend");
+    let canary = repo.root().join("canary");
     let write = |remote: &str| {
         let section = "[workspace.repos.backend]\npath = \"../backend\"\n";
-        garden.write(".arborist/config.toml", format!("{section}remote = '{remote}'\n"));
+        repo.write(".arborist/config.toml", format!("{section}remote = '{remote}'\n"));
     };
     for evil in [
         format!("ext::touch '{}'", canary.display()).replace('\'', "\""),
@@ -142,58 +141,58 @@ fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
         "fd::17".into(),
     ] {
         write(&evil);
-        garden.arborist(["workspace", "sync", "--yes"]).exits(128).shows();
-        assert!(!canary.exists() && !garden.root().join("backend").exists(), "{evil}");
+        repo.arborist(["workspace", "sync", "--yes"]).exits(128).shows();
+        assert!(!canary.exists() && !repo.root().join("backend").exists(), "{evil}");
     }
     write(&bare.display().to_string());
-    let refused = garden.arborist(["workspace", "sync"]).exits(2).shows();
+    let refused = repo.arborist(["workspace", "sync"]).exits(2).shows();
     assert!(refused.stderr().contains(&bare.display().to_string()) && refused.stderr().contains("--yes"));
-    assert!(!garden.root().join("backend").exists());
-    garden.arborist(["workspace", "sync", "--yes"]).succeeds().shows();
-    garden.arborist(["workspace", "sync"]).succeeds().shows();
+    assert!(!repo.root().join("backend").exists());
+    repo.arborist(["workspace", "sync", "--yes"]).succeeds().shows();
+    repo.arborist(["workspace", "sync"]).succeeds().shows();
 }
 
 #[test]
 fn a_helper_of_the_users_own_configuration_does_not_run_programs_either() {
-    let garden = Garden::sprout();
-    let canary = garden.root().join("canary");
-    garden.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
+    let repo = TestRepo::new();
+    let canary = repo.root().join("canary");
+    repo.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
     let text = format!("remote = \"ext::touch '{}'\"", canary.display());
-    configure(&garden, &format!("[workspace.repos.b]\npath = \"../b\"\n{text}\n"));
-    garden.arborist(["workspace", "sync"]).exits(1).shows();
+    configure(&repo, &format!("[workspace.repos.b]\npath = \"../b\"\n{text}\n"));
+    repo.arborist(["workspace", "sync"]).exits(1).shows();
     assert!(!canary.exists());
 }
 
 /// A session in the repository with the plan and in the backend, as a run leaves it.
-fn session(garden: &Garden) {
-    garden.arborist(["workspace", "sync"]).succeeds();
-    let clone = garden.root().join("backend");
-    garden.git_in(&clone, ["checkout", "-q", "-b", "mine"]).succeeds();
-    for dir in [garden.path(""), clone] {
-        garden.git_in(&dir, ["checkout", "-q", "-b", "arborist/plan/s1"]).succeeds();
-        garden.git_in(&dir, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
-        garden.git_in(&dir, ["branch", "arborist/task/arborist%2Fplan%2Fs1/T1"]).succeeds();
-        garden.git_in(&dir, ["branch", "arborist/plan/other"]).succeeds();
-        garden.git_in(&dir, ["update-ref", "refs/arborist/transcripts/s1", "HEAD"]).succeeds();
+fn session(repo: &TestRepo) {
+    repo.arborist(["workspace", "sync"]).succeeds();
+    let clone = repo.root().join("backend");
+    repo.git_in(&clone, ["checkout", "-q", "-b", "mine"]).succeeds();
+    for dir in [repo.path(""), clone] {
+        repo.git_in(&dir, ["checkout", "-q", "-b", "arborist/plan/s1"]).succeeds();
+        repo.git_in(&dir, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
+        repo.git_in(&dir, ["branch", "arborist/task/arborist%2Fplan%2Fs1/T1"]).succeeds();
+        repo.git_in(&dir, ["branch", "arborist/plan/other"]).succeeds();
+        repo.git_in(&dir, ["update-ref", "refs/arborist/transcripts/s1", "HEAD"]).succeeds();
     }
-    garden.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
 }
 
 #[test]
 fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
-    let garden = Garden::sprout();
-    backend(&garden, "");
-    session(&garden);
-    let clone = garden.root().join("backend");
-    garden.git_in(&clone, ["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
-    garden.git_in(&clone, ["tag", "-a", "-m", "a tag", "v1"]).succeeds();
-    garden.git_in(&clone, ["config", "push.followTags", "true"]).succeeds();
-    garden.git_in(&clone, ["config", "remote.origin.mirror", "true"]).succeeds();
-    garden.git_in(&clone, ["config", "remote.origin.push", "+refs/heads/*:refs/heads/*"]).succeeds();
-    garden.arborist(["workspace", "status"]).succeeds().shows();
-    garden.arborist(["workspace", "push"]).succeeds().shows();
-    let bare = garden.root().join("backend.git");
-    let refs = garden.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer();
+    let repo = TestRepo::new();
+    backend(&repo, "");
+    session(&repo);
+    let clone = repo.root().join("backend");
+    repo.git_in(&clone, ["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    repo.git_in(&clone, ["tag", "-a", "-m", "a tag", "v1"]).succeeds();
+    repo.git_in(&clone, ["config", "push.followTags", "true"]).succeeds();
+    repo.git_in(&clone, ["config", "remote.origin.mirror", "true"]).succeeds();
+    repo.git_in(&clone, ["config", "remote.origin.push", "+refs/heads/*:refs/heads/*"]).succeeds();
+    repo.arborist(["workspace", "status"]).succeeds().shows();
+    repo.arborist(["workspace", "push"]).succeeds().shows();
+    let bare = repo.root().join("backend.git");
+    let refs = repo.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer();
     let expected = [
         "refs/arborist/sessions/s1",
         "refs/heads/arborist/plan/s1",
@@ -202,58 +201,57 @@ fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
         "refs/heads/main",
     ];
     assert_eq!(refs.lines().collect::<Vec<_>>(), expected);
-    garden.arborist(["workspace", "status"]).succeeds().shows().never("unpushed");
-    garden.arborist(["workspace", "push"]).succeeds().shows();
+    repo.arborist(["workspace", "status"]).succeeds().shows().never("unpushed");
+    repo.arborist(["workspace", "push"]).succeeds().shows();
 }
 
 #[test]
 fn nothing_is_forced_and_what_is_refused_keeps_nothing_else_back() {
-    let garden = Garden::sprout();
-    backend(&garden, "");
-    session(&garden);
-    garden.arborist(["workspace", "push"]).succeeds();
-    let (clone, work) = (garden.root().join("backend"), garden.root().join("backend work"));
-    garden.git_in(&work, ["fetch", "-q"]).succeeds();
-    garden.git_in(&work, ["checkout", "-q", "arborist/plan/s1"]).succeeds();
-    garden.git_in(&work, ["commit", "-q", "--allow-empty", "-m", "theirs"]).succeeds();
-    garden.git_in(&work, ["push", "-q"]).succeeds();
-    garden.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "ours"]).succeeds();
-    garden.git_in(&clone, ["branch", "arborist/task/arborist%2Fplan%2Fs1/T2", "HEAD~1"]).succeeds();
-    let refused = garden.arborist(["workspace", "push"]).exits(1).shows();
+    let repo = TestRepo::new();
+    backend(&repo, "");
+    session(&repo);
+    repo.arborist(["workspace", "push"]).succeeds();
+    let (clone, work) = (repo.root().join("backend"), repo.root().join("backend work"));
+    repo.git_in(&work, ["fetch", "-q"]).succeeds();
+    repo.git_in(&work, ["checkout", "-q", "arborist/plan/s1"]).succeeds();
+    repo.git_in(&work, ["commit", "-q", "--allow-empty", "-m", "theirs"]).succeeds();
+    repo.git_in(&work, ["push", "-q"]).succeeds();
+    repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "ours"]).succeeds();
+    repo.git_in(&clone, ["branch", "arborist/task/arborist%2Fplan%2Fs1/T2", "HEAD~1"]).succeeds();
+    let refused = repo.arborist(["workspace", "push"]).exits(1).shows();
     assert!(refused.stdout().contains("/T2"));
-    let bare = garden.root().join("backend.git");
-    assert_eq!(garden.git_in(&bare, ["log", "-1", "--format=%s", "arborist/plan/s1"]).answer(), "theirs");
-    garden.arborist(["workspace", "status"]).succeeds().shows();
+    let bare = repo.root().join("backend.git");
+    assert_eq!(repo.git_in(&bare, ["log", "-1", "--format=%s", "arborist/plan/s1"]).answer(), "theirs");
+    repo.arborist(["workspace", "status"]).succeeds().shows();
 }
 
 #[test]
 fn what_others_pushed_of_sessions_is_taken_over() {
-    let garden = Garden::sprout();
-    backend(&garden, "");
-    session(&garden);
-    garden.arborist(["workspace", "push"]).succeeds();
-    let clone = garden.root().join("backend");
-    let tip = garden.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer();
+    let repo = TestRepo::new();
+    backend(&repo, "");
+    session(&repo);
+    repo.arborist(["workspace", "push"]).succeeds();
+    let clone = repo.root().join("backend");
+    let tip = repo.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer();
     fs::remove_dir_all(&clone).unwrap();
-    garden.arborist(["workspace", "sync"]).succeeds().shows();
-    assert_eq!(garden.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer(), tip);
-    assert_eq!(garden.git_in(&clone, ["symbolic-ref", "--short", "HEAD"]).answer(), "main");
+    repo.arborist(["workspace", "sync"]).succeeds().shows();
+    assert_eq!(repo.git_in(&clone, ["rev-parse", "arborist/plan/s1"]).answer(), tip);
+    assert_eq!(repo.git_in(&clone, ["symbolic-ref", "--short", "HEAD"]).answer(), "main");
     let other = ["rev-parse", "-q", "--verify", "refs/heads/arborist/plan/other"];
-    garden.git_in(&clone, other).exits(1);
+    repo.git_in(&clone, other).exits(1);
 }
 
 #[test]
 fn a_command_runs_in_each_repository() {
-    let garden = Garden::sprout();
-    backend(&garden, "");
-    garden.arborist(["workspace", "foreach", "pwd"]).exits(1).shows();
-    garden.arborist(["workspace", "sync"]).succeeds();
-    let said =
-        garden.arborist(["workspace", "foreach", "echo $ARBORIST_REPO; git rev-parse --show-toplevel"]);
+    let repo = TestRepo::new();
+    backend(&repo, "");
+    repo.arborist(["workspace", "foreach", "pwd"]).exits(1).shows();
+    repo.arborist(["workspace", "sync"]).succeeds();
+    let said = repo.arborist(["workspace", "foreach", "echo $ARBORIST_REPO; git rev-parse --show-toplevel"]);
     let said = said.succeeds().shows();
     assert!(said.stdout().contains("/backend\n") && said.stdout().contains("/repo\n"));
-    garden.arborist(["workspace", "foreach", "--repo", "backend", "git", "log", "-1"]).succeeds().shows();
-    garden.arborist(["workspace", "foreach", "exit 7"]).exits(7).shows().never("in backend");
-    garden.arborist(["workspace", "foreach", "--keep-going", "exit 7"]).exits(7).shows();
-    garden.arborist(["workspace", "status", "--repo", "nobody"]).exits(1).shows();
+    repo.arborist(["workspace", "foreach", "--repo", "backend", "git", "log", "-1"]).succeeds().shows();
+    repo.arborist(["workspace", "foreach", "exit 7"]).exits(7).shows().never("in backend");
+    repo.arborist(["workspace", "foreach", "--keep-going", "exit 7"]).exits(7).shows();
+    repo.arborist(["workspace", "status", "--repo", "nobody"]).exits(1).shows();
 }

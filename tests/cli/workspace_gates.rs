@@ -2,78 +2,82 @@
 
 use std::fs;
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 use arborist_testkit::Run;
 
 const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] b\n";
 const WORKER: &str =
     "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
 
-fn town(gate: &str) -> Town {
-    let town = Town::of(&["backend"], PLAN);
-    town.agent(WORKER);
-    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
-    town
+fn workspace(gate: &str) -> TestWorkspace {
+    let workspace = TestWorkspace::of(&["backend"], PLAN);
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    workspace
 }
 
 #[test]
 fn a_gate_is_asked_in_the_repository_of_its_task() {
-    let town = town(
+    let workspace = workspace(
         "echo \"$ARBORIST_REPO $(ls T00*.txt | tr '\\n' ' ')\" >> \"$HOME/asked\"; test -e kept.txt -o -e tasks.md",
     );
-    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
-    let asked = fs::read_to_string(town.home().join("asked")).unwrap();
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
+    let asked = fs::read_to_string(workspace.home().join("asked")).unwrap();
     let mut lines: Vec<&str> = asked.lines().map(str::trim).collect();
     lines.sort_unstable();
     lines.dedup();
     assert_eq!(lines, ["backend T001.txt", "repo T002.txt"]);
-    let clone = town.clone_of("backend");
-    assert_eq!(town.git_in(&clone, ["status", "--porcelain"]).answer(), "", "the checkout is the user's");
-    town.arborist(["state", "--exit-code"]).succeeds();
+    let clone = workspace.clone_of("backend");
+    assert_eq!(
+        workspace.git_in(&clone, ["status", "--porcelain"]).answer(),
+        "",
+        "the checkout is the user's"
+    );
+    workspace.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
 fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
     let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b\n- [ ] T003 c\n";
-    let town = Town::of(&["backend"], plan);
-    town.agent(WORKER);
+    let workspace = TestWorkspace::of(&["backend"], plan);
+    workspace.agent(WORKER);
     let config = |key: &str, value: &str| {
-        town.git(["config", &format!("arborist.merge.gates.{key}"), value]).succeeds();
+        workspace.git(["config", &format!("arborist.merge.gates.{key}"), value]).succeeds();
     };
     config("second.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/second\"");
     config("second.when", "T002*");
     // Nobody changes that, neither here nor there; what was there before the session is no change.
     config("never.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/never\"");
     config("never.when", "kept.txt");
-    town.arborist(["gardener", "--isolate"]).succeeds().out("3 completed");
-    assert_eq!(fs::read_to_string(town.home().join("second")).unwrap(), "backend\n");
-    assert!(!town.home().join("never").exists());
+    workspace.arborist(["gardener", "--isolate"]).succeeds().out("3 completed");
+    assert_eq!(fs::read_to_string(workspace.home().join("second")).unwrap(), "backend\n");
+    assert!(!workspace.home().join("never").exists());
     let gates = |task: &str| {
         let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
         let merge = format!("--grep=@{task}@merge");
-        town.git(["log", "--branches", format, &merge]).answer().trim().to_owned()
+        workspace.git(["log", "--branches", format, &merge]).answer().trim().to_owned()
     };
     assert_eq!(["T001", "T002", "T003"].map(gates), ["none", "second", "none"]);
 }
 
 #[test]
 fn one_that_nobody_can_ask_there_lets_nothing_through() {
-    let town = town("true");
-    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
-    town.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let workspace = workspace("true");
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
     let sessions =
-        town.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+        workspace.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
     let scope = format!("arborist/tasks/{}", sessions.trim());
-    fs::rename(town.clone_of("backend"), town.root().join("gone")).unwrap();
-    let said = town.arborist(["merge", "run", "--scope", &scope]);
+    fs::rename(workspace.clone_of("backend"), workspace.root().join("gone")).unwrap();
+    let said = workspace.arborist(["merge", "run", "--scope", &scope]);
     assert_eq!(said.code(), 2, "{}", said.report());
     assert!(
         said.report().contains("the session has no branch in the repository 'backend' here"),
         "{}",
         said.report()
     );
-    fs::rename(town.root().join("gone"), town.clone_of("backend")).unwrap();
-    town.arborist(["merge", "run", "--scope", &scope]).succeeds().err("T001 landed as");
+    fs::rename(workspace.root().join("gone"), workspace.clone_of("backend")).unwrap();
+    workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().err("T001 landed as");
 }
 
 /// Changes something in both repositories.
@@ -85,18 +89,18 @@ case "$prompt" in
 esac
 "#;
 
-fn town_of_both(repos: &str, command: &str, when: &str) -> Town {
+fn workspace_of_both(repos: &str, command: &str, when: &str) -> TestWorkspace {
     let plan = format!("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:{repos}] both\n");
-    let town = Town::of(&["backend"], &plan);
-    town.agent(BOTH);
+    let workspace = TestWorkspace::of(&["backend"], &plan);
+    workspace.agent(BOTH);
     let command = format!("echo \"$ARBORIST_REPO\" >> \"$HOME/asked\"; {command}");
-    town.git(["config", "arborist.merge.gates.check.command", &command]).succeeds();
-    town.git(["config", "arborist.merge.gates.check.when", when]).succeeds();
-    town
+    workspace.git(["config", "arborist.merge.gates.check.command", &command]).succeeds();
+    workspace.git(["config", "arborist.merge.gates.check.when", when]).succeeds();
+    workspace
 }
 
-fn asked(town: &Town) -> Vec<String> {
-    let asked = fs::read_to_string(town.home().join("asked")).unwrap_or_default();
+fn asked(workspace: &TestWorkspace) -> Vec<String> {
+    let asked = fs::read_to_string(workspace.home().join("asked")).unwrap_or_default();
     let mut names: Vec<String> = asked.lines().map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
@@ -110,80 +114,80 @@ fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
         ("backend,repo", "test ! -e src/caller.txt", "always", vec!["backend", "repo"]),
         ("repo,backend", "test ! -e api.txt", "api.txt", vec!["backend"]),
     ] {
-        let town = town_of_both(repos, command, when);
-        let said = town.arborist(["gardener", "--jobs", "2"]).exits(1);
+        let workspace = workspace_of_both(repos, command, when);
+        let said = workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
         said.out("the gate 'check' is red");
-        assert_eq!(asked(&town), wanted, "{repos} {when}");
-        let landed = format!("{}:src/caller.txt", town.session_branch("repo"));
-        assert_ne!(town.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
+        assert_eq!(asked(&workspace), wanted, "{repos} {when}");
+        let landed = format!("{}:src/caller.txt", workspace.session_branch("repo"));
+        assert_ne!(workspace.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
     }
 }
 
 #[test]
 fn one_that_is_green_in_all_repositories_of_a_task_is_named_once() {
-    let town = town_of_both("backend,repo", "true", "always");
-    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("1 completed");
-    assert_eq!(asked(&town), ["backend", "repo"]);
+    let workspace = workspace_of_both("backend,repo", "true", "always");
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds().out("1 completed");
+    assert_eq!(asked(&workspace), ["backend", "repo"]);
     let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
-    assert_eq!(town.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
+    assert_eq!(workspace.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
 }
 
 /// The gate is red in backend whatever the task does there.
-fn town_that_was_red() -> Town {
-    town("test ! -e kept.txt")
+fn workspace_that_was_red() -> TestWorkspace {
+    workspace("test ! -e kept.txt")
 }
 
 #[test]
 fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
-    let town = town_that_was_red();
-    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
+    let workspace = workspace_that_was_red();
+    let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
     said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
-    let scope = town.session_branch("repo");
-    let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+    let scope = workspace.session_branch("repo");
+    let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
     said.err("T001 waits: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
-    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
-    let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds();
+    workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
     said.err("T001 need not pass what is red without it too: check in 'backend'").out("1 landed (T001)");
-    let body = town.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
+    let body = workspace.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
     assert!(body.contains("Gates that were red before:\n> check"), "{body}");
 }
 
 #[test]
 fn one_that_is_red_there_keeps_only_its_task_from_landing() {
-    let town = town("test ! -e T001.txt");
-    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
-    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    let workspace = workspace("test ! -e T001.txt");
+    workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
     said.out("1 completed (T002)").out("the gate 'check' is red:");
 }
 
 /// Two tasks that are done in backend, one after the other, and are in the queue; and the run's branch.
-fn town_of_two(worker: &str, gate: &str) -> (Town, String) {
+fn workspace_of_two(worker: &str, gate: &str) -> (TestWorkspace, String) {
     let plan =
         "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:backend] b\n";
-    let town = Town::of(&["backend"], plan);
-    town.agent(worker);
-    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
-    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
-    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
-    let scope = town.session_branch("repo");
-    (town, scope)
+    let workspace = TestWorkspace::of(&["backend"], plan);
+    workspace.agent(worker);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    workspace.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = workspace.session_branch("repo");
+    (workspace, scope)
 }
 
 /// The second of two is tried first.
-fn turn_round(town: &Town, scope: &str) {
-    town.arborist(["merge", "drop", "T001", "--scope", scope]).succeeds();
-    town.arborist(["merge", "add", "T001", "--priority", "9", "--scope", scope]).succeeds();
+fn turn_round(workspace: &TestWorkspace, scope: &str) {
+    workspace.arborist(["merge", "drop", "T001", "--scope", scope]).succeeds();
+    workspace.arborist(["merge", "add", "T001", "--priority", "9", "--scope", scope]).succeeds();
 }
 
 #[test]
 fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
     for is_turned in [false, true] {
-        let (town, scope) = town_of_two(WORKER, "test ! -e kept.txt");
-        town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+        let (workspace, scope) = workspace_of_two(WORKER, "test ! -e kept.txt");
+        workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
         if is_turned {
-            turn_round(&town, &scope);
+            turn_round(&workspace, &scope);
         }
-        let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
+        let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
         assert_eq!(said.matches("need not pass what is red without it too").count(), 2, "{said}");
         assert!(!said.contains("check in 'backend', check"), "{said}");
         assert!(said.contains("T001 landed as") && said.contains("T002 landed as"), "{said}");
@@ -194,11 +198,11 @@ fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
 fn whoever_made_it_red_there_is_named_whichever_is_tried_first() {
     let worker = WORKER.replace("*) echo x", "*) [ $ARBORIST_TASK = T002 ] || touch bad; echo x");
     for is_turned in [false, true] {
-        let (town, scope) = town_of_two(&worker, "test ! -e bad");
+        let (workspace, scope) = workspace_of_two(&worker, "test ! -e bad");
         if is_turned {
-            turn_round(&town, &scope);
+            turn_round(&workspace, &scope);
         }
-        let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+        let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
         let said = said.err("T001 is red: ").never("T002 is red: ").never("T001 waits");
         said.err("T002 waits: the gate 'check' was red in 'backend' before it");
     }
@@ -207,21 +211,21 @@ fn whoever_made_it_red_there_is_named_whichever_is_tried_first() {
 /// How often a run is read in the session's branch of backend while these many tasks land.
 fn readings(count: usize) -> usize {
     let tasks: String = (1..=count).map(|n| format!("- [ ] T00{n} [P] [repo:backend] do {n}\n")).collect();
-    let town = Town::of(&["backend"], &format!("# Tasks\n\n## Phase 1: Work\n{tasks}"));
-    town.agent(WORKER);
-    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
-    town.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
-    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
-    let scope = town.session_branch("repo");
-    let log = town.root().join("calls");
-    let real = town.command("sh", town.root()).args(["-c", "command -v git"]).output().unwrap();
+    let workspace = TestWorkspace::of(&["backend"], &format!("# Tasks\n\n## Phase 1: Work\n{tasks}"));
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    workspace.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = workspace.session_branch("repo");
+    let log = workspace.root().join("calls");
+    let real = workspace.command("sh", workspace.root()).args(["-c", "command -v git"]).output().unwrap();
     let real = String::from_utf8(real.stdout).unwrap();
-    town.plant(
+    workspace.plant(
         "git",
         &format!("#!/bin/sh\necho \"$PWD $*\" >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.trim()),
     );
     // Not through git, which would put its own programs first.
-    let mut merge = town.command("git-arborist-merge", &town.path(""));
+    let mut merge = workspace.command("git-arborist-merge", &workspace.path(""));
     Run::of(merge.args(["run", "--scope", &scope]), b"").succeeds().out(&format!("{count} landed"));
     let calls = fs::read_to_string(log).unwrap();
     calls.lines().filter(|line| line.contains("/backend") && line.contains("rev-list")).count()

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 use serde_json::Value;
 
 /// The first turn works in both repositories, the second in the other one, the third here; the last only looks.
@@ -17,7 +17,7 @@ ends "done"
 "#;
 
 /// The turns on the branch of the only session: author, words, and the trailers that lead to the record.
-fn turns(town: &Town, dir: &Path, branch: &str) -> Vec<String> {
+fn turns(workspace: &TestWorkspace, dir: &Path, branch: &str) -> Vec<String> {
     let keys = ["Session", "Node", "Model", "Turn"]
         .map(|key| format!(" %(trailers:key=Arborist-{key},valueonly,separator=)"))
         .join("");
@@ -29,7 +29,7 @@ fn turns(town: &Town, dir: &Path, branch: &str) -> Vec<String> {
         "--grep=@turn)",
         branch,
     ];
-    let text = town.git_in(dir, log).answer();
+    let text = workspace.git_in(dir, log).answer();
     text.lines()
         .map(|line| line.replace(branch, "RUN").replace(branch.rsplit_once('/').unwrap().1, "ID"))
         .collect()
@@ -43,20 +43,20 @@ fn turn(task: &str, words: &str, number: u32) -> String {
 
 #[test]
 fn a_task_over_two_repositories_has_turns_and_snapshots_in_both_and_their_branches_stay() {
-    let town = Town::of(&["backend"], "- [ ] T001 [repo:repo, backend] both\n");
-    crate::turning::agent(&town, "claude", BOTH);
-    let bases =
-        ["repo", "backend"].map(|repo| town.git_in(&town.clone_of(repo), ["rev-parse", "main"]).answer());
-    let printed = town.arborist(["gardener", "--json"]).succeeds().stdout();
+    let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:repo, backend] both\n");
+    crate::turn_scripts::agent(&workspace, "claude", BOTH);
+    let bases = ["repo", "backend"]
+        .map(|repo| workspace.git_in(&workspace.clone_of(repo), ["rev-parse", "main"]).answer());
+    let printed = workspace.arborist(["gardener", "--json"]).succeeds().stdout();
     let events: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let branch = town.session_branch("repo");
-    assert_eq!(town.session_branch("backend"), branch, "a branch of the same name in each");
+    let branch = workspace.session_branch("repo");
+    assert_eq!(workspace.session_branch("backend"), branch, "a branch of the same name in each");
     assert_eq!(
-        turns(&town, &town.clone_of("repo"), &branch),
+        turns(&workspace, &workspace.clone_of("repo"), &branch),
         [turn("T001", "Add a schema", 1), turn("T001", "Add a page", 3)]
     );
     assert_eq!(
-        turns(&town, &town.clone_of("backend"), &branch),
+        turns(&workspace, &workspace.clone_of("backend"), &branch),
         [turn("T001", "Add a schema", 1), turn("T001", "Add a query", 2)]
     );
     // What is told of turns says where they were committed, and each commit is the one of its turn.
@@ -66,7 +66,7 @@ fn a_task_over_two_repositories_has_turns_and_snapshots_in_both_and_their_branch
         let repo = event["repo"].as_str().unwrap_or("repo");
         let commit = event["commit"].as_str().unwrap();
         let format = "--format=%(trailers:key=Arborist-Turn,valueonly)";
-        let number = town.git_in(&town.clone_of(repo), ["log", "-1", format, commit]).answer();
+        let number = workspace.git_in(&workspace.clone_of(repo), ["log", "-1", format, commit]).answer();
         assert_eq!(number.trim(), event["turn"].to_string());
         told.insert((repo.to_owned(), number.trim().to_owned()));
     }
@@ -75,13 +75,17 @@ fn a_task_over_two_repositories_has_turns_and_snapshots_in_both_and_their_branch
     // The last snapshot has the head of each, and the branches are still there.
     let snapshot = &events.iter().rev().find(|event| event["event"] == "checkpoint").unwrap()["snapshot"];
     for (repo, base) in ["repo", "backend"].into_iter().zip(bases) {
-        let clone = town.clone_of(repo);
-        assert_eq!(snapshot[repo], town.git_in(&clone, ["rev-parse", &branch]).answer());
-        assert_eq!(town.git_in(&clone, ["rev-parse", "main"]).answer(), base, "the user's branch is theirs");
+        let clone = workspace.clone_of(repo);
+        assert_eq!(snapshot[repo], workspace.git_in(&clone, ["rev-parse", &branch]).answer());
+        assert_eq!(
+            workspace.git_in(&clone, ["rev-parse", "main"]).answer(),
+            base,
+            "the user's branch is theirs"
+        );
     }
     let session = branch.rsplit_once('/').unwrap().1;
     let shown: Value =
-        serde_json::from_str(&town.arborist(["session", "show", session, "--json"]).answer()).unwrap();
+        serde_json::from_str(&workspace.arborist(["session", "show", session, "--json"]).answer()).unwrap();
     assert_eq!((&shown["session"]["state"], &shown["session"]["turns"]), (&"complete".into(), &6.into()));
 }
 
@@ -100,25 +104,26 @@ ends "done"
 
 #[test]
 fn what_was_done_side_by_side_in_a_clone_is_merged_and_pushed_turn_by_turn() {
-    let town = Town::of_containers("- [ ] T001 [P] one\n- [ ] T002 [P] two\n", "on_completion", "");
-    crate::turning::agent(&town, "claude", SIDE_BY_SIDE);
-    town.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed (T00");
-    let read = |name: &str| fs::read_to_string(town.root().join(name)).unwrap();
+    let workspace =
+        TestWorkspace::of_containers("- [ ] T001 [P] one\n- [ ] T002 [P] two\n", "on_completion", "");
+    crate::turn_scripts::agent(&workspace, "claude", SIDE_BY_SIDE);
+    workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed (T00");
+    let read = |name: &str| fs::read_to_string(workspace.root().join(name)).unwrap();
     assert_ne!(read("place-T001"), read("place-T002"), "each has a worktree of its own");
     assert!(!read("seen-T001").contains("T002") && !read("seen-T002").contains("T001"));
-    let (bare, branch) = (town.remote_of("repo"), town.session_branch("repo"));
-    let files = town.git_in(&bare, ["ls-tree", "--name-only", &branch]).answer();
+    let (bare, branch) = (workspace.remote_of("repo"), workspace.session_branch("repo"));
+    let files = workspace.git_in(&bare, ["ls-tree", "--name-only", &branch]).answer();
     let files: Vec<&str> = files.lines().filter(|name| name.starts_with('T')).collect();
     assert_eq!(files, ["T001-a", "T001-b", "T002-a", "T002-b"]);
-    let there = turns(&town, &bare, &branch);
+    let there = turns(&workspace, &bare, &branch);
     assert_eq!(there.len(), 4, "{there:?}");
     for task in ["T001", "T002"] {
         let of_task: Vec<&String> = there.iter().filter(|line| line.starts_with(task)).collect();
         assert!(of_task[0].contains("Add a file") && of_task[1].contains("Add another"), "{there:?}");
     }
-    let merges = town.git_in(&bare, ["rev-list", "--count", "--merges", &branch]).answer();
+    let merges = workspace.git_in(&bare, ["rev-list", "--count", "--merges", &branch]).answer();
     assert_eq!(merges, "2");
-    assert_eq!(town.git(["status", "--porcelain", "-b"]).answer(), "## main...origin/main");
+    assert_eq!(workspace.git(["status", "--porcelain", "-b"]).answer(), "## main...origin/main");
 }
 
 const FAILS_ONCE: &str = r#"
@@ -133,33 +138,35 @@ ends "done"
 fn a_repository_with_little_history_is_worked_in_pushed_from_and_gone_on_with() {
     let plan = "- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n- [ ] T003 three\n";
     for jobs in ["1", "2"] {
-        let town = Town::of_containers(plan, "on_checkpoint", "");
-        let (bare, scratch) = (town.remote_of("backend"), town.root().join("scratch"));
-        town.git_in(town.root(), ["clone", "-q", bare.to_str().unwrap(), "scratch"]).succeeds();
+        let workspace = TestWorkspace::of_containers(plan, "on_checkpoint", "");
+        let (bare, scratch) = (workspace.remote_of("backend"), workspace.root().join("scratch"));
+        workspace.git_in(workspace.root(), ["clone", "-q", bare.to_str().unwrap(), "scratch"]).succeeds();
         for n in 0..3 {
-            town.git_in(&scratch, ["commit", "-q", "--allow-empty", "-m", &format!("later {n}")]).succeeds();
+            workspace
+                .git_in(&scratch, ["commit", "-q", "--allow-empty", "-m", &format!("later {n}")])
+                .succeeds();
         }
-        town.git_in(&scratch, ["push", "-q", "origin", "HEAD:main"]).succeeds();
-        town.set("backend", "clone-depth", "1");
-        crate::turning::agent(&town, "claude", FAILS_ONCE);
+        workspace.git_in(&scratch, ["push", "-q", "origin", "HEAD:main"]).succeeds();
+        workspace.set("backend", "clone-depth", "1");
+        crate::turn_scripts::agent(&workspace, "claude", FAILS_ONCE);
         let is_shallow = || {
-            let clone = town.clone_of("backend");
-            assert_eq!(town.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
-            assert_eq!(town.git_in(&clone, ["rev-list", "--count", "main"]).answer(), "1");
+            let clone = workspace.clone_of("backend");
+            assert_eq!(workspace.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
+            assert_eq!(workspace.git_in(&clone, ["rev-list", "--count", "main"]).answer(), "1");
         };
         let run = ["gardener", "--yes", "--max-retries", "1", "--keep-going", "--jobs", jobs];
-        town.arborist(run).exits(1);
+        workspace.arborist(run).exits(1);
         is_shallow();
-        town.vanish();
-        town.clone_again();
-        fs::write(town.root().join("mended"), "").unwrap();
-        town.arborist(["session", "resume", "--yes"]).succeeds().never("was not pushed");
+        workspace.vanish();
+        workspace.clone_again();
+        fs::write(workspace.root().join("mended"), "").unwrap();
+        workspace.arborist(["session", "resume", "--yes"]).succeeds().never("was not pushed");
         is_shallow();
-        let branch = town.session_branch("backend");
-        let files = town.git_in(&bare, ["ls-tree", "--name-only", &branch]).answer();
+        let branch = workspace.session_branch("backend");
+        let files = workspace.git_in(&bare, ["ls-tree", "--name-only", &branch]).answer();
         assert!(files.contains("T001-a") && files.contains("T002-a"), "{jobs} jobs: {files}");
-        assert_eq!(town.git_in(&bare, ["log", "--format=%s", "-1", "main"]).answer(), "later 2");
-        town.git_in(&bare, ["merge-base", "--is-ancestor", "main", &branch]).succeeds();
-        town.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
+        assert_eq!(workspace.git_in(&bare, ["log", "--format=%s", "-1", "main"]).answer(), "later 2");
+        workspace.git_in(&bare, ["merge-base", "--is-ancestor", "main", &branch]).succeeds();
+        workspace.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
     }
 }

@@ -3,40 +3,41 @@
 
 use std::fs;
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 /// Nobody can be called from now on.
-fn send_everybody_home(town: &Town) {
+fn send_everybody_home(workspace: &TestWorkspace) {
     let mut config =
         "runner = \"agent\"\ntest-command = \"true\"\n[steps.review]\nrunner = \"judge\"\n".to_owned();
     for name in ["agent", "plain", "judge"] {
         config += &format!("[runners.{name}]\ncommand = [\"nobody-is-called-so\"]\n");
-        fs::remove_file(town.root().join(format!("{name}.sh"))).unwrap();
+        fs::remove_file(workspace.root().join(format!("{name}.sh"))).unwrap();
     }
-    fs::write(town.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    fs::write(workspace.home().join(".config/git-arborist/config.toml"), config).unwrap();
 }
 
 /// What a commit of a repository holds, without reports, which tell of the session.
-fn files(town: &Town, repo: &str, commit: &str) -> Vec<String> {
-    let listed = town.git_in(&town.clone_of(repo), ["ls-tree", "-r", commit]).answer();
+fn files(workspace: &TestWorkspace, repo: &str, commit: &str) -> Vec<String> {
+    let listed = workspace.git_in(&workspace.clone_of(repo), ["ls-tree", "-r", commit]).answer();
     listed.lines().filter(|line| !line.contains("spec/reports/")).map(str::to_owned).collect()
 }
 
 /// What each turn and step of a branch held and said, oldest first.
-fn story(town: &Town, repo: &str, branch: &str) -> Vec<(String, Vec<String>)> {
+fn story(workspace: &TestWorkspace, repo: &str, branch: &str) -> Vec<(String, Vec<String>)> {
     let log = ["log", "--first-parent", "--reverse", "--format=%H %s", branch];
-    let log = town.git_in(&town.clone_of(repo), log).answer();
+    let log = workspace.git_in(&workspace.clone_of(repo), log).answer();
     let told = |line: &str| {
         let (commit, subject) = line.split_once(' ').unwrap();
         let subject = subject.strip_prefix(&format!("task({branch}@"))?;
-        Some((subject.to_owned(), files(town, repo, commit)))
+        Some((subject.to_owned(), files(workspace, repo, commit)))
     };
     log.lines().filter_map(told).collect()
 }
 
 /// All refs of a session in both repositories.
-fn refs(town: &Town, id: &str) -> Vec<String> {
-    let all = ["repo", "backend"].map(|repo| town.git_in(&town.clone_of(repo), ["for-each-ref"]).answer());
+fn refs(workspace: &TestWorkspace, id: &str) -> Vec<String> {
+    let all = ["repo", "backend"]
+        .map(|repo| workspace.git_in(&workspace.clone_of(repo), ["for-each-ref"]).answer());
     all.join("\n")
         .lines()
         .filter(|line| line.contains(id) || line.ends_with("/main"))
@@ -46,85 +47,91 @@ fn refs(town: &Town, id: &str) -> Vec<String> {
 
 /// Plays a session again, and gives the branch of the new one.
 #[track_caller]
-fn replay(town: &Town, id: &str, turn: &str) -> String {
-    let said = town.arborist(["session", "replay", id, "--turn", turn, "--offline"]).succeeds();
+fn replay(workspace: &TestWorkspace, id: &str, turn: &str) -> String {
+    let said = workspace.arborist(["session", "replay", id, "--turn", turn, "--offline"]).succeeds();
     format!("arborist/task-tree/{}", said.stdout().lines().next().unwrap())
 }
 
 #[test]
 fn the_whole_session_is_played_again_in_every_repository() {
-    let (town, id) = Town::of_session();
-    let old = town.session_branch("backend");
-    send_everybody_home(&town);
-    let (before, calls) = (refs(&town, &id), town.calls());
-    let new = replay(&town, &id, "0");
+    let (workspace, id) = TestWorkspace::of_session();
+    let old = workspace.session_branch("backend");
+    send_everybody_home(&workspace);
+    let (before, calls) = (refs(&workspace, &id), workspace.calls());
+    let new = replay(&workspace, &id, "0");
     assert_eq!(
-        (refs(&town, &id), town.calls()),
+        (refs(&workspace, &id), workspace.calls()),
         (before, calls),
         "the original is as it was, and nobody was called"
     );
     for repo in ["repo", "backend"] {
-        let (old, new) = (story(&town, repo, &old), story(&town, repo, &new));
+        let (old, new) = (story(&workspace, repo, &old), story(&workspace, repo, &new));
         assert!(old.iter().filter(|(subject, _)| subject.contains("@turn)")).count() == 2, "{old:#?}");
         assert_eq!(new, old, "{repo}");
     }
-    let house =
-        town.root().join("backend.arborist").join(format!("session-{}", new.rsplit_once('/').unwrap().1));
-    assert_eq!(town.git_in(&house, ["status", "--porcelain"]).answer(), "");
+    let house = workspace
+        .root()
+        .join("backend.arborist")
+        .join(format!("session-{}", new.rsplit_once('/').unwrap().1));
+    assert_eq!(workspace.git_in(&house, ["status", "--porcelain"]).answer(), "");
     let new = new.rsplit_once('/').unwrap().1;
     let told = |id: &str| -> Vec<String> {
         let paths = |turn: &serde_json::Value| {
             format!("{} {} {} {}", turn["number"], turn["message"], turn["files"], turn["others"][0]["files"])
         };
-        town.turns(id).iter().map(paths).collect()
+        workspace.turns(id).iter().map(paths).collect()
     };
     assert_eq!(told(new), told(&id));
 }
 
 #[test]
 fn from_any_turn_every_repository_comes_to_the_same_end() {
-    let (town, id) = Town::of_session();
-    let old = town.session_branch("backend");
+    let (workspace, id) = TestWorkspace::of_session();
+    let old = workspace.session_branch("backend");
     let turns = ["Write here", "Write there", "Write in both", "Add T002.txt"];
-    let turns = turns.map(|message| town.turn(&id, message)["number"].to_string());
-    send_everybody_home(&town);
-    let before = refs(&town, &id);
+    let turns = turns.map(|message| workspace.turn(&id, message)["number"].to_string());
+    send_everybody_home(&workspace);
+    let before = refs(&workspace, &id);
     for turn in turns {
-        let new = replay(&town, &id, &turn);
+        let new = replay(&workspace, &id, &turn);
         for repo in ["repo", "backend"] {
-            assert_eq!(files(&town, repo, &new), files(&town, repo, &old), "{repo} after turn {turn}");
+            assert_eq!(
+                files(&workspace, repo, &new),
+                files(&workspace, repo, &old),
+                "{repo} after turn {turn}"
+            );
         }
     }
-    assert_eq!(refs(&town, &id), before);
+    assert_eq!(refs(&workspace, &id), before);
 }
 
 #[test]
 fn records_that_do_not_tell_of_other_repositories_are_played_by_what_the_commits_there_tell() {
-    let (town, id) = Town::of_session();
-    let old = town.session_branch("backend");
-    town.forget_others(&id);
-    send_everybody_home(&town);
-    let new = replay(&town, &id, "0");
+    let (workspace, id) = TestWorkspace::of_session();
+    let old = workspace.session_branch("backend");
+    workspace.forget_others(&id);
+    send_everybody_home(&workspace);
+    let new = replay(&workspace, &id, "0");
     for repo in ["repo", "backend"] {
-        assert_eq!(story(&town, repo, &new), story(&town, repo, &old), "{repo}");
+        assert_eq!(story(&workspace, repo, &new), story(&workspace, repo, &old), "{repo}");
     }
 }
 
 #[test]
 fn what_is_not_here_is_not_played_and_nothing_is_begun() {
-    let (town, id) = Town::of_session();
-    let (backend, old) = (town.clone_of("backend"), town.session_branch("backend"));
+    let (workspace, id) = TestWorkspace::of_session();
+    let (backend, old) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     let refused = |word: &str, hint: &str| {
-        let refs = town.git(["for-each-ref"]).answer();
-        let said = town.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(2);
+        let refs = workspace.git(["for-each-ref"]).answer();
+        let said = workspace.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(2);
         said.err("'backend'").err(word).err(hint);
-        assert_eq!(town.git(["for-each-ref"]).answer(), refs);
+        assert_eq!(workspace.git(["for-each-ref"]).answer(), refs);
     };
-    town.git_in(&backend, ["branch", "-q", "-m", &old, "kept"]).succeeds();
+    workspace.git_in(&backend, ["branch", "-q", "-m", &old, "kept"]).succeeds();
     refused(&format!("has no branch '{old}'"), "leave --offline out");
-    fs::rename(&backend, town.root().join("away")).unwrap();
+    fs::rename(&backend, workspace.root().join("away")).unwrap();
     refused("is not here", "workspace sync");
-    town.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
+    workspace.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
     refused("which the workspace does not have", "[workspace.repos.backend]");
 }
 
@@ -133,19 +140,19 @@ fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
     let half = "echo half > half.txt; echo half > \"$there/half.txt\"";
     let killed = format!("if mkdir \"$ROOT/killed\" 2>/dev/null; then {half}; kill -9 $PPID; exit 1; fi\n");
     for (agent, place) in [("agent", "calls 4"), ("plain", "[ \"$ARBORIST_TASK\" = T003 ]")] {
-        let town = Town::of_turns();
-        let file = town.root().join(format!("{agent}.sh"));
+        let workspace = TestWorkspace::of_turns();
+        let file = workspace.root().join(format!("{agent}.sh"));
         let script = fs::read_to_string(&file).unwrap();
         let (before, after) = script.split_once(place).unwrap();
         fs::write(&file, format!("{before}{killed}{place}{after}")).unwrap();
-        assert_ne!(town.arborist(["gardener"]).code(), 0);
-        town.arborist(["gardener"]).succeeds();
-        let old = town.session_branch("backend");
+        assert_ne!(workspace.arborist(["gardener"]).code(), 0);
+        workspace.arborist(["gardener"]).succeeds();
+        let old = workspace.session_branch("backend");
         let id = old.rsplit_once('/').unwrap().1;
-        send_everybody_home(&town);
-        let new = replay(&town, id, "0");
+        send_everybody_home(&workspace);
+        let new = replay(&workspace, id, "0");
         for repo in ["repo", "backend"] {
-            let (old, new) = (files(&town, repo, &old), files(&town, repo, &new));
+            let (old, new) = (files(&workspace, repo, &old), files(&workspace, repo, &new));
             assert!(old.iter().any(|line| line.ends_with("half.txt")), "{old:?}");
             assert_eq!(new, old, "{repo} by {agent}");
         }
@@ -154,16 +161,20 @@ fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
 
 #[test]
 fn a_session_in_lanes_is_played_in_every_repository_too() {
-    let town = Town::of_turns();
-    town.arborist(["gardener", "--jobs", "2"]).succeeds();
-    let old = town.session_branch("backend");
+    let workspace = TestWorkspace::of_turns();
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let old = workspace.session_branch("backend");
     let id = old.rsplit_once('/').unwrap().1;
-    let turn = town.turn(id, "Write there")["number"].to_string();
-    send_everybody_home(&town);
+    let turn = workspace.turn(id, "Write there")["number"].to_string();
+    send_everybody_home(&workspace);
     for turn in ["0", &turn] {
-        let new = replay(&town, id, turn);
+        let new = replay(&workspace, id, turn);
         for repo in ["repo", "backend"] {
-            assert_eq!(files(&town, repo, &new), files(&town, repo, &old), "{repo} after turn {turn}");
+            assert_eq!(
+                files(&workspace, repo, &new),
+                files(&workspace, repo, &old),
+                "{repo} after turn {turn}"
+            );
         }
     }
 }

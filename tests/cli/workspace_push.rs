@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 const WORKER: &str = r#"
 case "$prompt" in
@@ -14,68 +14,74 @@ esac
 
 const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:web] b\n- [ ] T003 [repo:backend] c\n";
 
-fn town() -> Town {
-    let town = Town::of(&["backend", "web"], PLAN);
-    town.agent(WORKER);
-    town
+fn workspace() -> TestWorkspace {
+    let workspace = TestWorkspace::of(&["backend", "web"], PLAN);
+    workspace.agent(WORKER);
+    workspace
 }
 
-fn with_remotes() -> Town {
-    let town = town();
+fn with_remotes() -> TestWorkspace {
+    let workspace = workspace();
     for repo in ["backend", "web"] {
-        town.set(repo, "remote", town.remote_of(repo).to_str().unwrap());
+        workspace.set(repo, "remote", workspace.remote_of(repo).to_str().unwrap());
     }
-    town
+    workspace
 }
 
 /// The branches of a remote that are not its own.
-fn pushed(town: &Town, repo: &str) -> Vec<String> {
-    let list = town.git_in(&town.remote_of(repo), ["for-each-ref", "--format=%(refname)"]).answer();
+fn pushed(workspace: &TestWorkspace, repo: &str) -> Vec<String> {
+    let list = workspace.git_in(&workspace.remote_of(repo), ["for-each-ref", "--format=%(refname)"]).answer();
     list.lines().filter(|name| *name != "refs/heads/main").map(str::to_owned).collect()
 }
 
-fn files(town: &Town, repo: &str) -> String {
-    let branch = town.session_branch(repo);
-    town.git_in(&town.remote_of(repo), ["ls-tree", "--name-only", &branch]).answer()
+fn files(workspace: &TestWorkspace, repo: &str) -> String {
+    let branch = workspace.session_branch(repo);
+    workspace.git_in(&workspace.remote_of(repo), ["ls-tree", "--name-only", &branch]).answer()
 }
 
 #[test]
 fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
-    let town = with_remotes();
-    town.arborist(["gardener"])
+    let workspace = with_remotes();
+    workspace
+        .arborist(["gardener"])
         .succeeds()
         .err("fetched 'backend' from origin")
         .err("pushed backend: arborist/tasks/");
-    town.arborist(["plan"]).succeeds().out("T001 [repo:backend]");
-    assert_eq!(pushed(&town, "backend"), [format!("refs/heads/{}", town.session_branch("backend"))]);
-    assert!(files(&town, "backend").contains("T003.txt") && files(&town, "web").contains("T002.txt"));
-    town.arborist(["workspace", "status"]).succeeds().never("unpushed");
+    workspace.arborist(["plan"]).succeeds().out("T001 [repo:backend]");
+    assert_eq!(
+        pushed(&workspace, "backend"),
+        [format!("refs/heads/{}", workspace.session_branch("backend"))]
+    );
+    assert!(
+        files(&workspace, "backend").contains("T003.txt") && files(&workspace, "web").contains("T002.txt")
+    );
+    workspace.arborist(["workspace", "status"]).succeeds().never("unpushed");
 }
 
 #[test]
 fn without_a_remote_nothing_is_fetched_or_pushed() {
-    let town = town();
-    town.arborist(["gardener"]).succeeds().never("fetched").never("pushed");
-    assert_eq!(pushed(&town, "backend"), [""; 0]);
+    let workspace = workspace();
+    workspace.arborist(["gardener"]).succeeds().never("fetched").never("pushed");
+    assert_eq!(pushed(&workspace, "backend"), [""; 0]);
 }
 
 #[test]
 fn never_is_never_also_with_a_remote() {
-    let town = with_remotes();
-    town.set("backend", "push", "never");
-    town.arborist(["gardener"]).succeeds();
-    assert_eq!((pushed(&town, "backend").len(), pushed(&town, "web").len()), (0, 1));
-    town.arborist(["workspace", "status"]).succeeds().out("unpushed by");
+    let workspace = with_remotes();
+    workspace.set("backend", "push", "never");
+    workspace.arborist(["gardener"]).succeeds();
+    assert_eq!((pushed(&workspace, "backend").len(), pushed(&workspace, "web").len()), (0, 1));
+    workspace.arborist(["workspace", "status"]).succeeds().out("unpushed by");
 }
 
 #[test]
 fn a_run_that_failed_is_not_pushed_until_it_succeeds() {
-    let town = with_remotes();
-    town.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
-    assert_eq!(pushed(&town, "backend"), [""; 0]);
-    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
-    assert_eq!((pushed(&town, "backend").len(), pushed(&town, "web").len()), (1, 1));
+    let workspace = with_remotes();
+    workspace.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    workspace.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
+    assert_eq!(pushed(&workspace, "backend"), [""; 0]);
+    workspace.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
+    assert_eq!((pushed(&workspace, "backend").len(), pushed(&workspace, "web").len()), (1, 1));
 }
 
 /// The last task waits until the remote has the first one's work: a run that pushed only at its end would fail.
@@ -95,79 +101,86 @@ esac
 
 #[test]
 fn at_checkpoints_the_remote_follows_while_the_run_goes_on() {
-    let town = with_remotes();
-    town.set("backend", "push", "on_checkpoint");
-    town.agent(PATIENT);
-    town.arborist(["gardener", "--max-retries", "1"]).succeeds();
-    assert!(files(&town, "backend").contains("T003.txt") && files(&town, "web").contains("T002.txt"));
+    let workspace = with_remotes();
+    workspace.set("backend", "push", "on_checkpoint");
+    workspace.agent(PATIENT);
+    workspace.arborist(["gardener", "--max-retries", "1"]).succeeds();
+    assert!(
+        files(&workspace, "backend").contains("T003.txt") && files(&workspace, "web").contains("T002.txt")
+    );
 }
 
 #[test]
 fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
-    let town = with_remotes();
-    town.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    town.set("backend", "push", "on_checkpoint");
-    town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
-    assert!(files(&town, "backend").contains("T001.txt"));
-    assert_eq!(pushed(&town, "web"), [""; 0]);
-    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
-    assert!(files(&town, "backend").contains("T003.txt"));
-    town.arborist(["workspace", "status"]).succeeds().never("unpushed");
+    let workspace = with_remotes();
+    workspace.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    workspace.set("backend", "push", "on_checkpoint");
+    workspace.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
+    assert!(files(&workspace, "backend").contains("T001.txt"));
+    assert_eq!(pushed(&workspace, "web"), [""; 0]);
+    workspace.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
+    assert!(files(&workspace, "backend").contains("T003.txt"));
+    workspace.arborist(["workspace", "status"]).succeeds().never("unpushed");
 }
 
 #[test]
 fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
-    let town = with_remotes();
-    town.set("backend", "push", "on_checkpoint");
-    town.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
-    town.agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
-    let run = town.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
+    let workspace = with_remotes();
+    workspace.set("backend", "push", "on_checkpoint");
+    workspace.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
+    workspace
+        .agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
+    let run = workspace.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
     let run =
         run.out("  unpushed backend: the last push failed\n").out("  next   git arborist workspace push\n");
     let run = run.err("  pushed web: ").out("  merge  in backend: git merge ");
     assert_eq!(run.stderr().matches("was not pushed").count(), 1, "said once: {}", run.stderr());
-    town.arborist(["state", "--exit-code"]).succeeds().out("backend: unpushed by ").never("web: unpushed");
-    town.arborist(["workspace", "status"]).succeeds().out("unpushed by");
-    fs::rename(town.root().join("gone"), town.remote_of("backend")).unwrap();
-    town.arborist(["workspace", "push"]).succeeds();
-    assert!(files(&town, "backend").contains("T003.txt"));
-    town.arborist(["state"]).succeeds().never("unpushed");
+    workspace
+        .arborist(["state", "--exit-code"])
+        .succeeds()
+        .out("backend: unpushed by ")
+        .never("web: unpushed");
+    workspace.arborist(["workspace", "status"]).succeeds().out("unpushed by");
+    fs::rename(workspace.root().join("gone"), workspace.remote_of("backend")).unwrap();
+    workspace.arborist(["workspace", "push"]).succeeds();
+    assert!(files(&workspace, "backend").contains("T003.txt"));
+    workspace.arborist(["state"]).succeeds().never("unpushed");
 }
 
 #[test]
 fn a_remote_that_hangs_is_given_up_and_the_run_says_where_it_begins() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let town = town();
-    town.set("backend", "remote", &format!("git://{}/backend.git", listener.local_addr().unwrap()));
-    town.git(["config", "--global", "arborist.timeouts.network", "1"]).succeeds();
-    let base = town.git_in(&town.clone_of("backend"), ["rev-parse", "--short=10", "HEAD"]).answer();
-    let run = town.arborist(["gardener"]).succeeds();
+    let workspace = workspace();
+    workspace.set("backend", "remote", &format!("git://{}/backend.git", listener.local_addr().unwrap()));
+    workspace.git(["config", "--global", "arborist.timeouts.network", "1"]).succeeds();
+    let base = workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", "--short=10", "HEAD"]).answer();
+    let run = workspace.arborist(["gardener"]).succeeds();
     let run = run.err("offline: the remote of 'backend' could not be reached").err(&base);
     assert!(run.stderr().contains("'backend' was not pushed"), "{}", run.stderr());
-    town.arborist(["state", "--exit-code"]).succeeds();
+    workspace.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
 fn a_run_begins_at_what_the_remote_has_and_leaves_the_users_branch_alone() {
-    let town = with_remotes();
-    town.git_in(town.root(), ["clone", "-q", "backend.git", "other"]).succeeds();
-    let other = town.root().join("other");
+    let workspace = with_remotes();
+    workspace.git_in(workspace.root(), ["clone", "-q", "backend.git", "other"]).succeeds();
+    let other = workspace.root().join("other");
     fs::write(other.join("theirs.txt"), "x").unwrap();
-    town.git_in(&other, ["add", "-A"]).succeeds();
-    town.git_in(&other, ["commit", "-q", "-m", "theirs"]).succeeds();
-    town.git_in(&other, ["push", "-q"]).succeeds();
-    let before = town.git_in(&town.clone_of("backend"), ["rev-parse", "main"]).answer();
-    town.arborist(["gardener"]).succeeds();
-    assert!(files(&town, "backend").contains("theirs.txt"));
-    assert_eq!(town.git_in(&town.clone_of("backend"), ["rev-parse", "main"]).answer(), before);
+    workspace.git_in(&other, ["add", "-A"]).succeeds();
+    workspace.git_in(&other, ["commit", "-q", "-m", "theirs"]).succeeds();
+    workspace.git_in(&other, ["push", "-q"]).succeeds();
+    let before = workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", "main"]).answer();
+    workspace.arborist(["gardener"]).succeeds();
+    assert!(files(&workspace, "backend").contains("theirs.txt"));
+    assert_eq!(workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", "main"]).answer(), before);
 }
 
 #[test]
 fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
-    let town = with_remotes();
-    fs::remove_dir_all(town.clone_of("backend")).unwrap();
-    town.set("backend", "clone-depth", "1");
-    let run = town.arborist(["gardener", "--json"]).succeeds();
+    let workspace = with_remotes();
+    fs::remove_dir_all(workspace.clone_of("backend")).unwrap();
+    workspace.set("backend", "clone-depth", "1");
+    let run = workspace.arborist(["gardener", "--json"]).succeeds();
     for event in [
         "\"event\":\"cloned\"",
         "\"event\":\"fetched\"",
@@ -176,40 +189,40 @@ fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
     ] {
         assert!(run.stdout().contains(event), "no {event} in {}", run.stdout());
     }
-    assert!(files(&town, "backend").contains("T003.txt"));
-    fs::remove_dir_all(town.clone_of("web")).unwrap();
-    town.git(["config", "--global", "--unset", "arborist.workspace.repos.web.remote"]).succeeds();
-    town.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
+    assert!(files(&workspace, "backend").contains("T003.txt"));
+    fs::remove_dir_all(workspace.clone_of("web")).unwrap();
+    workspace.git(["config", "--global", "--unset", "arborist.workspace.repos.web.remote"]).succeeds();
+    workspace.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
 }
 
 /// The repository with the plan has a remote too, by a path that is right only in the checkout.
-fn with_own_remote() -> Town {
-    let town = town();
-    town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-    town.git(["remote", "add", "origin", "../repo.git"]).succeeds();
-    town.git(["config", "--global", "arborist.workspace.repos.plan.path", "."]).succeeds();
-    town.set("plan", "remote", "origin");
-    town.set("plan", "push", "on_completion");
-    town
+fn with_own_remote() -> TestWorkspace {
+    let workspace = workspace();
+    workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+    workspace.git(["remote", "add", "origin", "../repo.git"]).succeeds();
+    workspace.git(["config", "--global", "arborist.workspace.repos.plan.path", "."]).succeeds();
+    workspace.set("plan", "remote", "origin");
+    workspace.set("plan", "push", "on_completion");
+    workspace
 }
 
 #[test]
 fn the_repository_with_the_plan_is_pushed_like_any_other() {
-    let town = with_own_remote();
-    town.arborist(["gardener"]).succeeds().never("was not pushed");
-    let branch = town.session_branch("repo");
+    let workspace = with_own_remote();
+    workspace.arborist(["gardener"]).succeeds().never("was not pushed");
+    let branch = workspace.session_branch("repo");
     let (_, id) = branch.rsplit_once('/').unwrap();
     let expected = [format!("refs/arborist/sessions/{id}"), format!("refs/heads/{branch}")];
-    assert_eq!(pushed(&town, "repo"), expected, "and nothing else");
-    town.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
+    assert_eq!(pushed(&workspace, "repo"), expected, "and nothing else");
+    workspace.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
 }
 
 /// Where it works on the branch that is checked out, no push takes that along.
 #[test]
 fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
-    let town = with_own_remote();
-    town.git(["config", "arborist.session.branch", "false"]).succeeds();
-    let run = town
+    let workspace = with_own_remote();
+    workspace.git(["config", "arborist.session.branch", "false"]).succeeds();
+    let run = workspace
         .arborist(["gardener"])
         .succeeds()
         .err("'plan' was not pushed: it has no session or task branches");

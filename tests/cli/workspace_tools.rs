@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::town::Town;
+use crate::test_workspace::TestWorkspace;
 
 const WORKER: &str =
     "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
@@ -11,18 +11,18 @@ const WORKER: &str =
 /// Notes where it runs, and what it is told about that.
 const NOTE: &str = "echo \\\"$ARBORIST_REPO $ARBORIST_BRANCH $ARBORIST_WORKTREE=$(pwd)\\\" >> $HOME/asked";
 
-fn town(plan: &str) -> Town {
-    let town = Town::of(&["backend"], plan);
-    town.agent(WORKER);
-    town.set("backend", "branch-prefix", "work/");
-    town.section("backend", &format!("tools = {{ run-tests = \"{NOTE}; test -e kept.txt\" }}\n"));
-    town
+fn workspace(plan: &str) -> TestWorkspace {
+    let workspace = TestWorkspace::of(&["backend"], plan);
+    workspace.agent(WORKER);
+    workspace.set("backend", "branch-prefix", "work/");
+    workspace.section("backend", &format!("tools = {{ run-tests = \"{NOTE}; test -e kept.txt\" }}\n"));
+    workspace
 }
 
 /// The repositories that it ran in. Each time all that it was told was so.
 #[track_caller]
-fn asked(town: &Town) -> Vec<String> {
-    let asked = fs::read_to_string(town.home().join("asked")).unwrap_or_default();
+fn asked(workspace: &TestWorkspace) -> Vec<String> {
+    let asked = fs::read_to_string(workspace.home().join("asked")).unwrap_or_default();
     let mut repos = Vec::new();
     for line in asked.lines() {
         let (repo, rest) = line.split_once(' ').unwrap();
@@ -39,10 +39,11 @@ fn asked(town: &Town) -> Vec<String> {
 #[test]
 fn one_that_tests_a_task_of_another_repository_finds_its_own() {
     for jobs in ["1", "2"] {
-        let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
+        let workspace =
+            workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
         let run = ["gardener", "--yes", "--jobs", jobs, "--test-command", "backend:run-tests"];
-        town.arborist(run).succeeds().out("2 completed");
-        let asked = asked(&town);
+        workspace.arborist(run).succeeds().out("2 completed");
+        let asked = asked(&workspace);
         assert!(asked.len() >= 2 && asked.iter().all(|repo| repo == "backend"), "{jobs}: {asked:?}");
     }
 }
@@ -55,11 +56,11 @@ fn one_that_tests_a_phase_gates_it_in_its_own_repository() {
                 "test_commands": [{"type": "integration", "command": "backend:run-tests"}]},
             "T1": {"id": "T1", "name": "a", "parent": "P1"},
             "T2": {"id": "T2", "name": "b", "parent": "P1", "repo": "backend"}}, "root_ids": ["P1"]}"#;
-        let town = town(plan);
-        town.arborist(["gardener", "--yes", "--jobs", jobs]).succeeds().out("2 completed");
+        let workspace = workspace(plan);
+        workspace.arborist(["gardener", "--yes", "--jobs", jobs]).succeeds().out("2 completed");
         // With lanes it is asked about what is to land, and then written down.
-        assert_eq!(asked(&town), vec!["backend"; jobs.parse().unwrap()]);
-        town.arborist(["state", "--exit-code"]).succeeds();
+        assert_eq!(asked(&workspace), vec!["backend"; jobs.parse().unwrap()]);
+        workspace.arborist(["state", "--exit-code"]).succeeds();
     }
 }
 
@@ -69,46 +70,52 @@ fn one_that_is_red_for_a_phase_keeps_its_last_task_from_landing() {
         "P1": {"id": "P1", "name": "all", "children": ["T1"],
             "test_commands": [{"type": "integration", "command": "backend:check"}]},
         "T1": {"id": "T1", "name": "a", "parent": "P1", "repo": "backend"}}, "root_ids": ["P1"]}"#;
-    let town = town(plan);
-    town.section("backend", "tools = { check = \"test ! -e T1.txt\" }\n");
-    let said = town.arborist(["gardener", "--yes", "--isolate"]).exits(1);
+    let workspace = workspace(plan);
+    workspace.section("backend", "tools = { check = \"test ! -e T1.txt\" }\n");
+    let said = workspace.arborist(["gardener", "--yes", "--isolate"]).exits(1);
     said.out("the gate 'integration of P1' is red");
-    assert!(!town.git(["log", "--branches", "--format=%s"]).answer().contains("@T1@merge"));
+    assert!(!workspace.git(["log", "--branches", "--format=%s"]).answer().contains("@T1@merge"));
 }
 
 #[test]
 fn one_that_is_a_gate_is_asked_only_in_its_own_repository() {
-    let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
-    town.git(["config", "arborist.merge.gates.check.command", "backend:run-tests"]).succeeds();
-    let refused = town.arborist(["gardener", "--jobs", "2"]).exits(2);
+    let workspace =
+        workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
+    workspace.git(["config", "arborist.merge.gates.check.command", "backend:run-tests"]).succeeds();
+    let refused = workspace.arborist(["gardener", "--jobs", "2"]).exits(2);
     refused.err("tool: echo");
-    town.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
-    assert_eq!(asked(&town), ["backend"]);
+    workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
+    assert_eq!(asked(&workspace), ["backend"]);
     let gates = |task: &str| {
         let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
-        town.git(["log", "--branches", format, &format!("--grep=@{task}@merge")]).answer().trim().to_owned()
+        workspace
+            .git(["log", "--branches", format, &format!("--grep=@{task}@merge")])
+            .answer()
+            .trim()
+            .to_owned()
     };
     assert_eq!(["T001", "T002"].map(gates), ["none", "check"]);
 }
 
 #[test]
 fn one_that_is_a_gate_may_be_of_the_repository_that_has_the_plan() {
-    let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
-    town.set("repo", "path", ".");
-    town.set("repo", "tools.lint", "echo \"$ARBORIST_REPO\" >> \"$HOME/linted\"; test -e T001.txt");
-    town.git(["config", "arborist.merge.gates.check.command", "repo:lint"]).succeeds();
-    town.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
-    assert_eq!(fs::read_to_string(town.home().join("linted")).unwrap(), "repo\n");
+    let workspace =
+        workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
+    workspace.set("repo", "path", ".");
+    workspace.set("repo", "tools.lint", "echo \"$ARBORIST_REPO\" >> \"$HOME/linted\"; test -e T001.txt");
+    workspace.git(["config", "arborist.merge.gates.check.command", "repo:lint"]).succeeds();
+    workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
+    assert_eq!(fs::read_to_string(workspace.home().join("linted")).unwrap(), "repo\n");
 }
 
 #[test]
 fn a_gate_that_names_one_that_there_is_not_is_an_error_before_anything_runs() {
-    let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n");
-    town.git(["config", "arborist.merge.gates.check.command", "backend:run-test"]).succeeds();
-    let said = town.arborist(["gardener", "--yes", "--jobs", "2"]).exits(128);
+    let workspace = workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n");
+    workspace.git(["config", "arborist.merge.gates.check.command", "backend:run-test"]).succeeds();
+    let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).exits(128);
     said.err("the gate 'backend:run-test' names a tool that the repository 'backend' has not")
         .err("did you mean 'backend:run-tests'?");
-    assert_eq!(town.calls(), 0);
+    assert_eq!(workspace.calls(), 0);
 }
 
 /// Both tasks change one file here; the second begins before the first has landed, and ends after it.
@@ -124,7 +131,7 @@ case "$prompt" in
 esac
 "#;
 
-fn town_of_clash(test: &str) -> Town {
+fn workspace_of_clash(test: &str) -> TestWorkspace {
     let plan = format!(
         r#"{{"nodes": {{
             "P1": {{"id": "P1", "name": "all", "children": ["T001", "T002"]}},
@@ -132,43 +139,44 @@ fn town_of_clash(test: &str) -> Town {
             "T002": {{"id": "T002", "name": "b", "parent": "P1", "parallel": true, "repo": ["backend", "repo"],
                 "test_commands": [{{"type": "unit", "command": {test:?}}}]}}}}, "root_ids": ["P1"]}}"#
     );
-    let town = town(&plan);
-    town.agent(CLASH);
-    town
+    let workspace = workspace(&plan);
+    workspace.agent(CLASH);
+    workspace
 }
 
 #[test]
 fn a_resolved_conflict_of_a_task_is_tested_where_the_task_is() {
     let own = "echo \"$ARBORIST_REPO $ARBORIST_BRANCH $ARBORIST_WORKTREE=$(pwd)\" >> $HOME/asked";
     for test in ["backend:run-tests", own] {
-        let town = town_of_clash(test);
-        let said = town.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
+        let workspace = workspace_of_clash(test);
+        let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
         said.err("an agent resolves the conflict of T002, try 1");
-        assert_eq!(asked(&town), ["backend", "backend"], "its own test, and that of the resolution");
-        let branch = town.session_branch("repo");
-        assert_eq!(town.git(["show", &format!("{branch}:same.txt")]).answer(), "T001\nT002");
+        assert_eq!(asked(&workspace), ["backend", "backend"], "its own test, and that of the resolution");
+        let branch = workspace.session_branch("repo");
+        assert_eq!(workspace.git(["show", &format!("{branch}:same.txt")]).answer(), "T001\nT002");
     }
 }
 
 #[test]
 fn a_resolution_that_is_red_where_the_task_is_does_not_land() {
     // The task's own test is the first that sees it; whatever comes after is red.
-    let town = town_of_clash("if test -e T002.txt && ! mkdir \"$HOME/seen\"; then echo no; exit 1; fi");
-    let said = town.arborist(["gardener", "--yes", "--jobs", "2"]).exits(2);
+    let workspace =
+        workspace_of_clash("if test -e T002.txt && ! mkdir \"$HOME/seen\"; then echo no; exit 1; fi");
+    let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).exits(2);
     said.out("T002").err("an agent resolves the conflict of T002, try 2");
-    assert!(!town.git(["log", "--branches", "--format=%s"]).answer().contains("@T002@merge"));
+    assert!(!workspace.git(["log", "--branches", "--format=%s"]).answer().contains("@T002@merge"));
 }
 
 /// The runner notes the server of tools that it is given.
 #[test]
 fn a_server_of_tools_is_told_the_branch_of_each_repository() {
-    let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:repo,backend] b\n");
-    town.agent("printf '%s' \"$1\" > \"$ROOT/told\"; echo x > x.txt; echo APPROVED");
-    let file = town.home().join(".config/git-arborist/config.toml");
+    let workspace = workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:repo,backend] b\n");
+    workspace.agent("printf '%s' \"$1\" > \"$ROOT/told\"; echo x > x.txt; echo APPROVED");
+    let file = workspace.home().join(".config/git-arborist/config.toml");
     let config = fs::read_to_string(&file).unwrap();
     fs::write(file, config.replace("agent.sh\"]", "agent.sh\", \"{tools}\"]")).unwrap();
-    town.arborist(["gardener", "--yes"]).succeeds();
-    let told = fs::read_to_string(town.root().join("told")).unwrap();
+    workspace.arborist(["gardener", "--yes"]).succeeds();
+    let told = fs::read_to_string(workspace.root().join("told")).unwrap();
     assert!(told.contains("\"--branch\",\"backend=work/tasks/"), "{told}");
     assert!(!told.contains("\"--branch\",\"repo="), "{told}");
 }

@@ -2,104 +2,103 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::{Garden, Terminal};
+use arborist_testkit::{Terminal, TestRepo};
 use serde_json::Value;
 
 /// A repository with a remote that has its first commit and lacks two more.
-fn ahead() -> Garden {
-    let garden = Garden::sprout();
-    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
-    garden.git(["remote", "add", "origin", "../origin.git"]).succeeds();
-    garden.git(["fetch", "-q"]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.remote", "origin"]).succeeds();
+fn ahead() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
+    repo.git(["remote", "add", "origin", "../origin.git"]).succeeds();
+    repo.git(["fetch", "-q"]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.app.remote", "origin"]).succeeds();
     for _ in 0..2 {
-        garden.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+        repo.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
     }
-    garden
+    repo
 }
 
 #[test]
 fn commits_that_no_push_of_ours_takes_along_are_told() {
-    let garden = ahead();
-    garden.arborist(["workspace", "status"]).succeeds().shows().never("pushed");
-    let printed = garden.arborist(["workspace", "status", "--json"]).answer();
+    let repo = ahead();
+    repo.arborist(["workspace", "status"]).succeeds().shows().never("pushed");
+    let printed = repo.arborist(["workspace", "status", "--json"]).answer();
     let row = &serde_json::from_str::<Value>(&printed).unwrap()["repositories"][0];
     assert_eq!((&row["pushed"], &row["unpushed_checkout"]), (&Value::Bool(false), &Value::from(2)));
     let words =
         "app: nothing of ours to push: no session or task branches; 2 commits of 'main' are not at origin";
-    garden.arborist(["workspace", "push"]).succeeds().out(words).never("everything");
-    garden.git(["push", "-q", "origin", "main"]).succeeds();
-    garden.arborist(["workspace", "status"]).succeeds().shows().never("ahead of");
-    garden.arborist(["workspace", "push"]).succeeds().shows();
+    repo.arborist(["workspace", "push"]).succeeds().out(words).never("everything");
+    repo.git(["push", "-q", "origin", "main"]).succeeds();
+    repo.arborist(["workspace", "status"]).succeeds().shows().never("ahead of");
+    repo.arborist(["workspace", "push"]).succeeds().shows();
 }
 
 #[test]
 fn a_remote_that_is_gone_is_not_said_to_have_everything() {
-    let garden = ahead();
-    fs::rename(garden.root().join("origin.git"), garden.root().join("gone")).unwrap();
-    let push = garden.arborist(["workspace", "push"]).exits(1).shows();
+    let repo = ahead();
+    fs::rename(repo.root().join("origin.git"), repo.root().join("gone")).unwrap();
+    let push = repo.arborist(["workspace", "push"]).exits(1).shows();
     assert_eq!(push.stdout(), "");
 }
 
 #[test]
 fn a_bad_repository_hides_no_other() {
-    let garden = Garden::sprout();
-    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "zoo"]).succeeds();
-    garden.git_in(&garden.root().join("zoo"), ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
-    symlink("nowhere", garden.root().join("link")).unwrap();
+    let repo = TestRepo::new();
+    repo.git_in(repo.root(), ["init", "-q", "-b", "main", "zoo"]).succeeds();
+    repo.git_in(&repo.root().join("zoo"), ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
+    symlink("nowhere", repo.root().join("link")).unwrap();
     for (name, path) in [("link", "../link"), ("zoo", "../zoo")] {
-        garden.git(["config", &format!("arborist.workspace.repos.{name}.path"), path]).succeeds();
+        repo.git(["config", &format!("arborist.workspace.repos.{name}.path"), path]).succeeds();
     }
     let words = "is a link to nothing, so 'link' cannot be used";
-    garden.arborist(["workspace", "status"]).exits(1).err(words).out("link  unusable").out("zoo   main");
-    let shown = garden.arborist(["workspace", "status", "--json"]).exits(1);
+    repo.arborist(["workspace", "status"]).exits(1).err(words).out("link  unusable").out("zoo   main");
+    let shown = repo.arborist(["workspace", "status", "--json"]).exits(1);
     let document: Value = serde_json::from_str(&shown.stdout()).unwrap();
     assert!(document["repositories"][1]["error"].as_str().unwrap().contains("link to nothing"));
-    garden.arborist(["workspace", "sync"]).exits(1).err(words).out("zoo: no remote");
-    garden.arborist(["workspace", "foreach", "pwd"]).exits(1).err(words).out("/zoo\n");
+    repo.arborist(["workspace", "sync"]).exits(1).err(words).out("zoo: no remote");
+    repo.arborist(["workspace", "foreach", "pwd"]).exits(1).err(words).out("/zoo\n");
 }
 
 #[test]
 fn a_repository_without_a_checkout_is_told_apart_from_none() {
-    let garden = Garden::sprout();
-    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
-    garden.arborist_in(&garden.root().join("backend.git"), ["workspace", "status"]).exits(128).shows();
-    garden.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
-    let said = garden.arborist(["workspace", "status"]).exits(1).shows();
+    let repo = TestRepo::new();
+    repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
+    repo.arborist_in(&repo.root().join("backend.git"), ["workspace", "status"]).exits(128).shows();
+    repo.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
+    let said = repo.arborist(["workspace", "status"]).exits(1).shows();
     said.shows();
 }
 
 #[test]
 fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let write = |key: &str| {
-        garden.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
+        repo.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
     };
     write("pth");
-    garden.arborist(["workspace", "status"]).exits(128).shows();
+    repo.arborist(["workspace", "status"]).exits(128).shows();
     write("elsewhere");
-    let told = garden.arborist(["workspace", "status"]).exits(128).shows();
+    let told = repo.arborist(["workspace", "status"]).exits(128).shows();
     assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
 }
 
 #[test]
 fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
-    let garden = Garden::sprout();
-    let clone = garden.root().join("a-repository-with-a-long-name");
-    garden.git_in(garden.root(), ["init", "-q", "-b", "main", clone.to_str().unwrap()]).succeeds();
-    garden.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
+    let repo = TestRepo::new();
+    let clone = repo.root().join("a-repository-with-a-long-name");
+    repo.git_in(repo.root(), ["init", "-q", "-b", "main", clone.to_str().unwrap()]).succeeds();
+    repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
     let branch = format!("arborist/a-plan-with-a-long-name-{}/s1", "x".repeat(40));
-    garden.git_in(&clone, ["branch", &branch]).succeeds();
-    garden.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
-    garden
-        .git(["config", "arborist.workspace.repos.backend.path", "../a-repository-with-a-long-name"])
+    repo.git_in(&clone, ["branch", &branch]).succeeds();
+    repo.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.backend.path", "../a-repository-with-a-long-name"])
         .succeeds();
     let heading = "repo     branch ";
-    let whole = garden.arborist(["workspace", "status"]).succeeds().out(heading).out(&branch).stdout();
+    let whole = repo.arborist(["workspace", "status"]).succeeds().out(heading).out(&branch).stdout();
     assert_eq!(whole.lines().count(), 3, "{whole}");
     assert!(whole.lines().next().unwrap().ends_with("path"), "{whole}");
-    let mut command = garden.command("git", &garden.path(""));
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "workspace", "status"]).env("NO_COLOR", "1");
     let (code, _, written) = Terminal::start(command, 80).ends();
     let lines: Vec<&str> = written.lines().collect();
@@ -111,19 +110,19 @@ fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
 
 #[test]
 fn what_was_mistyped_is_told_with_what_was_meant() {
-    let garden = Garden::sprout();
-    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
-    garden.git_in(&garden.root().join("backend"), ["commit", "-q", "--allow-empty", "-m", "x"]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
+    let repo = TestRepo::new();
+    repo.git_in(repo.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
+    repo.git_in(&repo.root().join("backend"), ["commit", "-q", "--allow-empty", "-m", "x"]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
     for verb in ["status", "sync", "push"] {
-        let said = garden.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
+        let said = repo.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
         said.shows();
     }
-    let said = garden.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
+    let said = repo.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
     said.shows();
-    garden.arborist(["workspace", "push", "--repo", "backend"]).exits(1).shows();
+    repo.arborist(["workspace", "push", "--repo", "backend"]).exits(1).shows();
     let missing = ["workspace", "foreach", "--keep-going", "no-such-program", "x"];
-    let said = garden.arborist(missing).exits(127).shows();
+    let said = repo.arborist(missing).exits(127).shows();
     said.shows();
     for (tag, error, hint) in [
         (
@@ -137,16 +136,16 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
         ("Repos:backend", "T001 has the tag '[Repos:backend]'", "did you mean '[repo:backend]'?"),
         ("repository: backend", "T001 has the tag", "did you mean '[repo:backend]'?"),
     ] {
-        garden.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
-        garden.arborist(["gardener", "--runner", "demo"]).exits(128).err(error).err(hint);
-        garden.arborist(["gardener", "--runner", "demo", "--dry-run"]).exits(128).err(error).err(hint);
-        let checked = garden.arborist(["plan", "--check"]).exits(1);
+        repo.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
+        repo.arborist(["gardener", "--runner", "demo"]).exits(128).err(error).err(hint);
+        repo.arborist(["gardener", "--runner", "demo", "--dry-run"]).exits(128).err(error).err(hint);
+        let checked = repo.arborist(["plan", "--check"]).exits(1);
         checked.out("tasks.md:1:1: error: ").out(error).out(hint);
     }
     // Other tags are the user's own affair.
     for tag in ["report:backlog", "report:backend", "owner:backend"] {
-        garden.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
-        garden.arborist(["plan", "--check", "--strict"]).succeeds();
-        garden.arborist(["gardener", "--runner", "demo", "--dry-run"]).succeeds();
+        repo.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
+        repo.arborist(["plan", "--check", "--strict"]).succeeds();
+        repo.arborist(["gardener", "--runner", "demo", "--dry-run"]).succeeds();
     }
 }

@@ -5,236 +5,236 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 /// Makes the worktree of a task, and gives its path.
-fn add(garden: &Garden, task: &str) -> PathBuf {
-    garden.arborist(["worktree", "add", task]).answer().into()
+fn add(repo: &TestRepo, task: &str) -> PathBuf {
+    repo.arborist(["worktree", "add", task]).answer().into()
 }
 
-fn list(garden: &Garden, options: &[&str]) -> Vec<Value> {
-    let answer = garden.arborist(["worktree", "list", "--json"].iter().chain(options)).answer();
+fn list(repo: &TestRepo, options: &[&str]) -> Vec<Value> {
+    let answer = repo.arborist(["worktree", "list", "--json"].iter().chain(options)).answer();
     let document: Value = serde_json::from_str(&answer).unwrap();
     document["worktrees"].as_array().unwrap().clone()
 }
 
-fn tip(garden: &Garden, revision: &str) -> String {
-    garden.git(["rev-parse", revision]).answer()
+fn tip(repo: &TestRepo, revision: &str) -> String {
+    repo.git(["rev-parse", revision]).answer()
 }
 
 /// Refs, index, `HEAD` and files of the checkout.
-fn checkout(garden: &Garden) -> [String; 4] {
+fn checkout(repo: &TestRepo) -> [String; 4] {
     [
-        garden.git(["symbolic-ref", "HEAD"]).answer(),
-        tip(garden, "HEAD"),
-        garden.git(["ls-files", "-s"]).answer(),
-        garden.git(["status", "--porcelain", "--ignored"]).answer(),
+        repo.git(["symbolic-ref", "HEAD"]).answer(),
+        tip(repo, "HEAD"),
+        repo.git(["ls-files", "-s"]).answer(),
+        repo.git(["status", "--porcelain", "--ignored"]).answer(),
     ]
 }
 
 #[test]
 fn a_task_gets_a_folder_and_a_branch_and_the_checkout_is_untouched() {
-    let garden = Garden::sprout();
-    garden.write("a", "a");
-    garden.commit("a\n");
-    let before = checkout(&garden);
-    let base = tip(&garden, "HEAD");
-    let said = garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    let repo = TestRepo::new();
+    repo.write("a", "a");
+    repo.commit("a\n");
+    let before = checkout(&repo);
+    let base = tip(&repo, "HEAD");
+    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
     let path = PathBuf::from(said.stdout().trim_end());
-    assert_eq!(path, garden.root().canonicalize().unwrap().join("repo.arborist/T1"));
+    assert_eq!(path, repo.root().canonicalize().unwrap().join("repo.arborist/T1"));
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "a");
-    assert_eq!(garden.git_in(&path, ["rev-parse", "HEAD"]).answer(), base);
-    assert_eq!(garden.git_in(&path, ["symbolic-ref", "HEAD"]).answer(), "refs/heads/arborist/task/main/T1");
-    assert_eq!(garden.git_in(&path, ["status", "--porcelain"]).answer(), "");
-    assert_eq!(checkout(&garden), before);
-    assert_eq!(garden.arborist(["worktree", "path", "T1"]).answer(), path.display().to_string());
+    assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), base);
+    assert_eq!(repo.git_in(&path, ["symbolic-ref", "HEAD"]).answer(), "refs/heads/arborist/task/main/T1");
+    assert_eq!(repo.git_in(&path, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(checkout(&repo), before);
+    assert_eq!(repo.arborist(["worktree", "path", "T1"]).answer(), path.display().to_string());
 }
 
 #[test]
 fn tasks_do_not_see_each_others_files() {
-    let garden = Garden::sprout();
-    let (one, other) = (add(&garden, "T1"), add(&garden, "T10"));
+    let repo = TestRepo::new();
+    let (one, other) = (add(&repo, "T1"), add(&repo, "T10"));
     fs::write(one.join("f"), "1").unwrap();
-    assert!(!other.join("f").exists() && !garden.path("f").exists());
-    assert_eq!(garden.arborist_in(&one, ["worktree", "path", "T10"]).answer(), other.display().to_string());
+    assert!(!other.join("f").exists() && !repo.path("f").exists());
+    assert_eq!(repo.arborist_in(&one, ["worktree", "path", "T10"]).answer(), other.display().to_string());
 }
 
 #[test]
 fn a_branch_with_commits_is_continued_and_said_so() {
-    let garden = Garden::sprout();
-    let path = add(&garden, "T1");
-    garden.git_in(&path, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
-    let work = tip(&garden, "arborist/task/main/T1");
-    garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
-    garden.arborist(["worktree", "remove", "T1"]).succeeds().shows();
+    let repo = TestRepo::new();
+    let path = add(&repo, "T1");
+    repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
+    let work = tip(&repo, "arborist/task/main/T1");
+    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "remove", "T1"]).succeeds().shows();
     assert!(!path.exists());
-    garden.commit("main goes on\n");
-    garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
-    assert_eq!(garden.git_in(&path, ["rev-parse", "HEAD"]).answer(), work);
-    garden.arborist(["worktree", "remove", "T1"]).succeeds();
-    garden.arborist(["worktree", "add", "T1", "--base", "main"]).exits(2).shows();
+    repo.commit("main goes on\n");
+    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), work);
+    repo.arborist(["worktree", "remove", "T1"]).succeeds();
+    repo.arborist(["worktree", "add", "T1", "--base", "main"]).exits(2).shows();
 }
 
 #[test]
 fn a_branch_without_work_of_its_own_follows_the_base() {
-    let garden = Garden::sprout();
-    let path = add(&garden, "T1");
-    garden.arborist(["worktree", "remove", "T1"]).succeeds();
-    let head = garden.commit("main goes on\n");
-    garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
-    assert_eq!(garden.git_in(&path, ["rev-parse", "HEAD"]).answer(), head);
+    let repo = TestRepo::new();
+    let path = add(&repo, "T1");
+    repo.arborist(["worktree", "remove", "T1"]).succeeds();
+    let head = repo.commit("main goes on\n");
+    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), head);
 }
 
 #[test]
 fn another_base_can_be_named() {
-    let garden = Garden::sprout();
-    let first = tip(&garden, "HEAD");
-    garden.commit("more\n");
-    let path = PathBuf::from(garden.arborist(["worktree", "add", "T1", "--base", "HEAD~1"]).answer());
-    assert_eq!(garden.git_in(&path, ["rev-parse", "HEAD"]).answer(), first);
-    garden.arborist(["worktree", "add", "T2", "--base", "nowhere"]).exits(128).shows();
+    let repo = TestRepo::new();
+    let first = tip(&repo, "HEAD");
+    repo.commit("more\n");
+    let path = PathBuf::from(repo.arborist(["worktree", "add", "T1", "--base", "HEAD~1"]).answer());
+    assert_eq!(repo.git_in(&path, ["rev-parse", "HEAD"]).answer(), first);
+    repo.arborist(["worktree", "add", "T2", "--base", "nowhere"]).exits(128).shows();
 }
 
 #[test]
 fn what_stands_in_the_way_and_is_not_ours_is_left_alone() {
-    let garden = Garden::sprout();
-    garden.write("../repo.arborist/T1/mine", "mine");
-    garden.arborist(["worktree", "add", "T1"]).exits(2).shows();
-    assert_eq!(garden.read("../repo.arborist/T1/mine"), "mine");
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "", "no branch is left");
-    assert_eq!(list(&garden, &[]).len(), 0);
-    let other = garden.root().join("other");
-    garden.git(["branch", "arborist/task/main/T2"]).succeeds();
-    garden.git(["worktree", "add", "-q", other.to_str().unwrap(), "arborist/task/main/T2"]).succeeds();
-    garden.arborist(["worktree", "add", "T2"]).exits(2).shows();
-    assert_eq!(list(&garden, &[])[0]["kind"], "foreign");
+    let repo = TestRepo::new();
+    repo.write("../repo.arborist/T1/mine", "mine");
+    repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
+    assert_eq!(repo.read("../repo.arborist/T1/mine"), "mine");
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "", "no branch is left");
+    assert_eq!(list(&repo, &[]).len(), 0);
+    let other = repo.root().join("other");
+    repo.git(["branch", "arborist/task/main/T2"]).succeeds();
+    repo.git(["worktree", "add", "-q", other.to_str().unwrap(), "arborist/task/main/T2"]).succeeds();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    assert_eq!(list(&repo, &[])[0]["kind"], "foreign");
 }
 
 #[test]
 fn tasks_of_one_name_in_two_runs_do_not_meet() {
-    let garden = Garden::sprout();
-    let one = add(&garden, "T1");
-    garden.git(["checkout", "-q", "-b", "feature/x"]).succeeds();
-    let other = add(&garden, "T1");
+    let repo = TestRepo::new();
+    let one = add(&repo, "T1");
+    repo.git(["checkout", "-q", "-b", "feature/x"]).succeeds();
+    let other = add(&repo, "T1");
     assert_ne!(one, other);
-    assert_eq!(garden.git_in(&other, ["branch", "--show-current"]).answer(), "arborist/task/feature%2Fx/T1");
+    assert_eq!(repo.git_in(&other, ["branch", "--show-current"]).answer(), "arborist/task/feature%2Fx/T1");
     assert_eq!(
-        garden.arborist(["worktree", "path", "T1", "--scope", "main"]).answer(),
+        repo.arborist(["worktree", "path", "T1", "--scope", "main"]).answer(),
         one.display().to_string()
     );
-    let runs: Vec<Value> = list(&garden, &[]).into_iter().map(|row| row["run"].clone()).collect();
+    let runs: Vec<Value> = list(&repo, &[]).into_iter().map(|row| row["run"].clone()).collect();
     assert_eq!(runs, ["main", "feature/x"]);
 }
 
 #[test]
 fn the_limit_is_kept_before_anything_is_made() {
-    let garden = Garden::sprout();
-    garden.git(["config", "arborist.worktree.max", "1"]).succeeds();
-    add(&garden, "T1");
-    garden.arborist(["worktree", "add", "T2"]).exits(1).shows();
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
-    garden.arborist(["worktree", "add", "T1"]).succeeds();
-    let garden = Garden::sprout();
-    garden.git(["config", "arborist.worktree.min-free", "999999999"]).succeeds();
-    garden.arborist(["worktree", "add", "T2"]).exits(128).shows();
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
+    let repo = TestRepo::new();
+    repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
+    add(&repo, "T1");
+    repo.arborist(["worktree", "add", "T2"]).exits(1).shows();
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
+    repo.arborist(["worktree", "add", "T1"]).succeeds();
+    let repo = TestRepo::new();
+    repo.git(["config", "arborist.worktree.min-free", "999999999"]).succeeds();
+    repo.arborist(["worktree", "add", "T2"]).exits(128).shows();
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
 }
 
 #[test]
 fn a_folder_that_was_deleted_is_shown_missing_and_only_forgotten() {
-    let garden = Garden::sprout();
-    let path = add(&garden, "T1");
-    add(&garden, "T2");
+    let repo = TestRepo::new();
+    let path = add(&repo, "T1");
+    add(&repo, "T2");
     fs::remove_dir_all(&path).unwrap();
-    assert_eq!(list(&garden, &[])[0]["state"], "missing");
-    garden.arborist(["worktree", "path", "T1"]).exits(1).shows();
-    garden.arborist(["worktree", "prune"]).succeeds().shows();
-    assert_eq!(list(&garden, &[]).len(), 1);
-    assert_ne!(tip(&garden, "arborist/task/main/T1"), "", "the branch is kept");
-    let path = add(&garden, "T1");
+    assert_eq!(list(&repo, &[])[0]["state"], "missing");
+    repo.arborist(["worktree", "path", "T1"]).exits(1).shows();
+    repo.arborist(["worktree", "prune"]).succeeds().shows();
+    assert_eq!(list(&repo, &[]).len(), 1);
+    assert_ne!(tip(&repo, "arborist/task/main/T1"), "", "the branch is kept");
+    let path = add(&repo, "T1");
     fs::remove_dir_all(&path).unwrap();
-    assert_eq!(add(&garden, "T1"), path, "it is made anew without pruning");
+    assert_eq!(add(&repo, "T1"), path, "it is made anew without pruning");
 }
 
 #[test]
 fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
-    let garden = Garden::sprout();
-    garden.write("a", "a");
-    garden.commit("a\n");
-    let path = add(&garden, "T1");
+    let repo = TestRepo::new();
+    repo.write("a", "a");
+    repo.commit("a\n");
+    let path = add(&repo, "T1");
     fs::write(path.join("a"), "changed").unwrap();
     fs::write(path.join("new"), "new").unwrap();
-    garden.arborist(["worktree", "remove", "T1"]).exits(1).shows();
-    let said = garden.arborist(["worktree", "remove", "--force", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "remove", "T1"]).exits(1).shows();
+    let said = repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().shows();
     let saved = said.stderr();
     let saved = saved.split_whitespace().find(|word| word.starts_with("refs/")).unwrap();
     assert!(!path.exists());
-    assert_eq!(garden.git(["show", &format!("{saved}:new")]).answer(), "new");
-    assert_eq!(garden.git(["show", &format!("{saved}:a")]).answer(), "changed");
-    garden.arborist(["worktree", "remove", "T1"]).exits(1).shows();
+    assert_eq!(repo.git(["show", &format!("{saved}:new")]).answer(), "new");
+    assert_eq!(repo.git(["show", &format!("{saved}:a")]).answer(), "changed");
+    repo.arborist(["worktree", "remove", "T1"]).exits(1).shows();
 }
 
 #[test]
 fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
-    let garden = Garden::sprout();
+    let repo = TestRepo::new();
     let goes: [(&str, &[&str]); 3] = [
         ("T1", &["worktree", "remove", "T1"]),
         ("T2", &["worktree", "prune"]),
         ("T3", &["worktree", "remove", "--force", "T3"]),
     ];
     for (task, command) in goes {
-        let path = add(&garden, task);
-        garden.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
-        garden.git_in(&path, ["commit", "-q", "--allow-empty", "-m", task]).succeeds();
-        let work = garden.git_in(&path, ["rev-parse", "HEAD"]).answer();
-        garden.git_in(&path, ["update-ref", "refs/worktree/mine", "HEAD"]).succeeds();
+        let path = add(&repo, task);
+        repo.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
+        repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", task]).succeeds();
+        let work = repo.git_in(&path, ["rev-parse", "HEAD"]).answer();
+        repo.git_in(&path, ["update-ref", "refs/worktree/mine", "HEAD"]).succeeds();
         match task {
             "T2" => fs::remove_dir_all(&path).unwrap(),
             "T3" => fs::write(path.join("new"), "new").unwrap(),
             _ => {}
         }
         let under = format!("refs/arborist/saved/main/{task}/");
-        garden.arborist(command).succeeds().err(&format!("saved as {under}"));
-        assert_eq!(garden.git(["for-each-ref", "--contains", &work, &under]).answer().lines().count(), 1);
+        repo.arborist(command).succeeds().err(&format!("saved as {under}"));
+        assert_eq!(repo.git(["for-each-ref", "--contains", &work, &under]).answer().lines().count(), 1);
     }
-    let path = add(&garden, "T4");
-    garden.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
-    garden.arborist(["worktree", "remove", "T4"]).succeeds().never("saved");
+    let path = add(&repo, "T4");
+    repo.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
+    repo.arborist(["worktree", "remove", "T4"]).succeeds().never("saved");
 }
 
 #[test]
 fn a_dirty_checkout_is_a_warning() {
-    let garden = Garden::sprout();
-    garden.write("mine", "mine");
-    garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
-    garden.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().never("warning");
-    assert_eq!(garden.read("mine"), "mine");
+    let repo = TestRepo::new();
+    repo.write("mine", "mine");
+    repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().never("warning");
+    assert_eq!(repo.read("mine"), "mine");
 }
 
 #[test]
 fn where_nothing_can_be_worked_on_it_is_said() {
-    let garden = Garden::bare_ground(&[]);
-    garden.arborist(["worktree", "add", "T1"]).exits(128).shows();
-    let bare = Garden::bare_ground(&["--bare"]);
+    let repo = TestRepo::with_options(&[]);
+    repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
+    let bare = TestRepo::with_options(&["--bare"]);
     bare.arborist(["worktree", "add", "T1"]).exits(128).shows();
-    garden.arborist_in(&garden.home(), ["worktree", "list"]).exits(128).shows();
-    let garden = Garden::sprout();
-    garden.git(["checkout", "-q", "--detach"]).succeeds();
-    garden.arborist(["worktree", "add", "T1"]).exits(128).shows();
-    garden.arborist(["worktree", "add", "../x"]).exits(129);
+    repo.arborist_in(&repo.home(), ["worktree", "list"]).exits(128).shows();
+    let repo = TestRepo::new();
+    repo.git(["checkout", "-q", "--detach"]).succeeds();
+    repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
+    repo.arborist(["worktree", "add", "../x"]).exits(129);
 }
 
 #[test]
 fn a_list_tells_everything() {
-    let garden = Garden::sprout();
-    garden.run_start("main", "s1");
-    let path = add(&garden, "T1");
-    garden.git(["branch", "arborist/task/main/T2"]).succeeds();
+    let repo = TestRepo::new();
+    repo.run_start("main", "s1");
+    let path = add(&repo, "T1");
+    repo.git(["branch", "arborist/task/main/T2"]).succeeds();
     let message = arborist_testkit::TaskCommit::new("T1", "implement-pass").to_string();
-    garden.git_in(&path, ["commit", "-q", "--allow-empty", "-m", &message]).succeeds();
+    repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", &message]).succeeds();
     fs::write(path.join("new"), "new").unwrap();
-    let rows = list(&garden, &["--long", "--branches"]);
+    let rows = list(&repo, &["--long", "--branches"]);
     assert_eq!(rows.len(), 2, "{rows:#?}");
     let row = &rows[0];
     assert_eq!(
@@ -245,82 +245,82 @@ fn a_list_tells_everything() {
         (&rows[1]["task"], &rows[1]["kind"], &rows[1]["path"]),
         (&"T2".into(), &"branch".into(), &Value::Null)
     );
-    garden.arborist(["worktree", "list"]).succeeds().shows().never("T2");
-    garden.arborist(["worktree", "show", "T1"]).succeeds().shows();
+    repo.arborist(["worktree", "list"]).succeeds().shows().never("T2");
+    repo.arborist(["worktree", "show", "T1"]).succeeds().shows();
     assert_eq!(row["state"], "implementing", "{row:#}");
 }
 
 #[test]
 fn inside_the_checkout_it_is_hidden_from_status() {
-    let garden = Garden::sprout();
-    garden.write("../repo.arborist", "a file");
-    let path = add(&garden, "T1");
+    let repo = TestRepo::new();
+    repo.write("../repo.arborist", "a file");
+    let path = add(&repo, "T1");
     assert!(path.ends_with("repo/.arborist/worktrees/T1"), "{}", path.display());
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    let garden = Garden::sprout();
-    garden.git(["config", "arborist.worktree.base", "trees/{repository}"]).succeeds();
-    assert!(add(&garden, "T1").ends_with("repo/trees/repo/T1"));
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    garden.git(["config", "arborist.worktree.base", "trees/repo/T1/more"]).succeeds();
-    garden.arborist(["worktree", "add", "T2"]).exits(2).shows();
-    garden.git(["config", "arborist.worktree.base", ".git/trees"]).succeeds();
-    garden.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    let repo = TestRepo::new();
+    repo.git(["config", "arborist.worktree.base", "trees/{repository}"]).succeeds();
+    assert!(add(&repo, "T1").ends_with("repo/trees/repo/T1"));
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.git(["config", "arborist.worktree.base", "trees/repo/T1/more"]).succeeds();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
+    repo.git(["config", "arborist.worktree.base", ".git/trees"]).succeeds();
+    repo.arborist(["worktree", "add", "T2"]).exits(2).shows();
 }
 
 #[test]
 fn what_stands_in_the_exclude_file_stays_as_it_is() {
-    let garden = Garden::sprout();
-    let own = garden.path(".git/info/exclude");
+    let repo = TestRepo::new();
+    let own = repo.path(".git/info/exclude");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, b"caf\xe9.txt").unwrap();
-    garden.git(["config", "arborist.worktree.base", "trees"]).succeeds();
-    add(&garden, "T1");
-    add(&garden, "T2");
+    repo.git(["config", "arborist.worktree.base", "trees"]).succeeds();
+    add(&repo, "T1");
+    add(&repo, "T2");
     assert_eq!(fs::read(&own).unwrap(), b"caf\xe9.txt\n/trees/\n");
 }
 
 #[test]
 fn an_exclude_file_that_is_a_link_is_not_written_through() {
-    let garden = Garden::sprout();
-    let (own, shared) = (garden.path(".git/info/exclude"), garden.root().join("my-excludes"));
+    let repo = TestRepo::new();
+    let (own, shared) = (repo.path(".git/info/exclude"), repo.root().join("my-excludes"));
     let _ = fs::remove_file(&own);
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&shared, "mine\n").unwrap();
     std::os::unix::fs::symlink(&shared, &own).unwrap();
-    garden.git(["config", "arborist.worktree.base", "trees"]).succeeds();
-    garden.arborist(["worktree", "add", "T1"]).succeeds();
+    repo.git(["config", "arborist.worktree.base", "trees"]).succeeds();
+    repo.arborist(["worktree", "add", "T1"]).succeeds();
     assert_eq!(fs::read(&shared).unwrap(), b"mine\n");
     assert!(own.is_symlink());
     // The worktrees are hidden all the same.
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn it_is_the_same_from_anywhere() {
-    let garden = Garden::sprout();
-    garden.write("sub/a", "a");
-    garden.commit("a\n");
-    let path = PathBuf::from(garden.arborist_in(&garden.path("sub"), ["worktree", "add", "T1"]).answer());
-    let other = PathBuf::from(garden.arborist_in(&path, ["worktree", "add", "T2"]).answer());
+    let repo = TestRepo::new();
+    repo.write("sub/a", "a");
+    repo.commit("a\n");
+    let path = PathBuf::from(repo.arborist_in(&repo.path("sub"), ["worktree", "add", "T1"]).answer());
+    let other = PathBuf::from(repo.arborist_in(&path, ["worktree", "add", "T2"]).answer());
     assert_eq!(path.parent(), other.parent(), "no nesting");
-    assert_eq!(garden.git_in(&other, ["branch", "--show-current"]).answer(), "arborist/task/main/T2");
-    let mut command = garden.command("git", garden.root());
-    command.env("GIT_DIR", garden.path(".git")).env("GIT_WORK_TREE", garden.path(""));
+    assert_eq!(repo.git_in(&other, ["branch", "--show-current"]).answer(), "arborist/task/main/T2");
+    let mut command = repo.command("git", repo.root());
+    command.env("GIT_DIR", repo.path(".git")).env("GIT_WORK_TREE", repo.path(""));
     let path: String = Run::of(command.args(["arborist", "worktree", "add", "T3"]), b"").answer();
-    assert_eq!(garden.git_in(Path::new(&path), ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(Path::new(&path), ["status", "--porcelain"]).answer(), "");
     assert!(Path::new(&path).join("sub/a").exists());
 }
 
 #[test]
 fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
-    let garden = Garden::sprout();
-    garden.arborist(["worktree", "add", "anything"]).succeeds();
-    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
-    garden.commit("a plan\n");
-    let refused = garden.arborist(["worktree", "add", "T0O1"]).exits(1);
+    let repo = TestRepo::new();
+    repo.arborist(["worktree", "add", "anything"]).succeeds();
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    repo.commit("a plan\n");
+    let refused = repo.arborist(["worktree", "add", "T0O1"]).exits(1);
     refused.shows();
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist/task/main/T0O1"]).answer(), "");
-    garden.arborist(["worktree", "add", "T001"]).succeeds();
-    garden.arborist(["worktree", "add", "anything"]).succeeds().shows();
-    garden.arborist(["worktree", "add", "T0O1", "--unplanned"]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T0O1"]).answer(), "");
+    repo.arborist(["worktree", "add", "T001"]).succeeds();
+    repo.arborist(["worktree", "add", "anything"]).succeeds().shows();
+    repo.arborist(["worktree", "add", "T0O1", "--unplanned"]).succeeds();
 }

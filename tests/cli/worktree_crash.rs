@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
 /// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
 const KILLER: &str = r#"#!/bin/sh
@@ -23,53 +23,53 @@ kill -9 "$PPID"
 exit 1
 "#;
 
-fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write(".gitignore", "cache\n");
-    garden.write("a", "a");
-    garden.write("dir/b", "b");
-    garden.commit("files\n");
-    let root = garden.root().display().to_string();
-    garden.plant("git", &KILLER.replace("$ROOT", &root));
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write(".gitignore", "cache\n");
+    repo.write("a", "a");
+    repo.write("dir/b", "b");
+    repo.commit("files\n");
+    let root = repo.root().display().to_string();
+    repo.plant("git", &KILLER.replace("$ROOT", &root));
+    repo
 }
 
-fn arborist(garden: &Garden, args: &[&str]) -> Run {
-    Run::of(garden.command("git-arborist-worktree", &garden.path("")).args(args), b"")
+fn arborist(repo: &TestRepo, args: &[&str]) -> Run {
+    Run::of(repo.command("git-arborist-worktree", &repo.path("")).args(args), b"")
 }
 
 /// Runs the command again and again, killed one call of git later each time, until it is not killed any more. After each
 /// time the same command must come to its end by itself.
 fn kill_everywhere(
     how: &str,
-    prepare: impl Fn(&Garden) -> Vec<&'static str>,
-    check: impl Fn(&Garden, &Path),
+    prepare: impl Fn(&TestRepo) -> Vec<&'static str>,
+    check: impl Fn(&TestRepo, &Path),
 ) {
-    let mut garden = garden();
+    let mut repo = repo();
     for n in 1..60 {
-        let command = prepare(&garden);
-        fs::write(garden.root().join("kill"), format!("{n} {how}\n")).unwrap();
-        let killed = arborist(&garden, &command);
-        fs::remove_file(garden.root().join("kill")).unwrap();
+        let command = prepare(&repo);
+        fs::write(repo.root().join("kill"), format!("{n} {how}\n")).unwrap();
+        let killed = arborist(&repo, &command);
+        fs::remove_file(repo.root().join("kill")).unwrap();
         let was_killed = killed.code() == 137;
         assert!(was_killed || killed.code() == 0, "{}", killed.report());
-        let path = PathBuf::from(arborist(&garden, &command).answer());
-        check(&garden, &path);
-        assert_eq!(locks(&garden), Vec::<PathBuf>::new(), "killed {how} call {n}");
+        let path = PathBuf::from(arborist(&repo, &command).answer());
+        check(&repo, &path);
+        assert_eq!(locks(&repo), Vec::<PathBuf>::new(), "killed {how} call {n}");
         if !was_killed {
             assert!(n > 5, "nothing was killed");
-            garden.git(["fsck", "--strict"]).succeeds();
+            repo.git(["fsck", "--strict"]).succeeds();
             return;
         }
-        garden = self::garden();
+        repo = self::repo();
     }
     panic!("it never ended");
 }
 
 /// Lock files that git left.
-fn locks(garden: &Garden) -> Vec<PathBuf> {
+fn locks(repo: &TestRepo) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = vec![garden.path(".git")];
+    let mut open = vec![repo.path(".git")];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
@@ -83,55 +83,55 @@ fn locks(garden: &Garden) -> Vec<PathBuf> {
     found
 }
 
-fn is_whole(garden: &Garden, path: &Path, task: &str) {
-    let branch = garden.git_in(path, ["branch", "--show-current"]).answer();
+fn is_whole(repo: &TestRepo, path: &Path, task: &str) {
+    let branch = repo.git_in(path, ["branch", "--show-current"]).answer();
     assert_eq!(branch, format!("arborist/task/main/{task}"));
-    assert_eq!(garden.git_in(path, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(path, ["status", "--porcelain"]).answer(), "");
     assert_eq!(fs::read_to_string(path.join("dir/b")).unwrap(), "b");
-    let listed = garden.git(["worktree", "list", "--porcelain"]).answer();
+    let listed = repo.git(["worktree", "list", "--porcelain"]).answer();
     let count = listed.lines().filter(|line| line.starts_with("worktree ")).count();
     assert_eq!(count, 2, "nothing is left half made: {listed}");
 }
 
 #[test]
 fn one_who_adds_a_worktree_can_be_killed_at_every_moment() {
-    kill_everywhere("after", |_| vec!["add", "T1"], |garden, path| is_whole(garden, path, "T1"));
+    kill_everywhere("after", |_| vec!["add", "T1"], |repo, path| is_whole(repo, path, "T1"));
 }
 
 #[test]
 fn one_who_takes_a_free_lane_can_be_killed_at_every_moment() {
-    let prepare = |garden: &Garden| {
-        let lane = PathBuf::from(arborist(garden, &["add", "--lane", "T1"]).answer());
+    let prepare = |repo: &TestRepo| {
+        let lane = PathBuf::from(arborist(repo, &["add", "--lane", "T1"]).answer());
         fs::write(lane.join("left"), "behind").unwrap();
         fs::write(lane.join("cache"), "warm").unwrap();
-        arborist(garden, &["recycle", "T1"]).succeeds();
+        arborist(repo, &["recycle", "T1"]).succeeds();
         vec!["add", "--lane", "T2"]
     };
-    kill_everywhere("before", prepare, |garden, path| {
-        is_whole(garden, path, "T2");
+    kill_everywhere("before", prepare, |repo, path| {
+        is_whole(repo, path, "T2");
         assert_eq!(fs::read_to_string(path.join("cache")).unwrap(), "warm");
-        let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
         let first = saved.lines().next().unwrap();
-        assert_eq!(garden.git(["show", &format!("{first}:left")]).answer(), "behind");
+        assert_eq!(repo.git(["show", &format!("{first}:left")]).answer(), "behind");
     });
 }
 
 #[test]
 fn one_who_removes_a_worktree_can_be_killed_at_every_moment() {
     for n in 1..60 {
-        let garden = garden();
-        let path = PathBuf::from(arborist(&garden, &["add", "T1"]).answer());
+        let repo = repo();
+        let path = PathBuf::from(arborist(&repo, &["add", "T1"]).answer());
         fs::write(path.join("new"), "new").unwrap();
-        fs::write(garden.root().join("kill"), format!("{n} after\n")).unwrap();
-        let killed = arborist(&garden, &["remove", "--force", "T1"]);
-        fs::remove_file(garden.root().join("kill")).unwrap();
-        let again = arborist(&garden, &["remove", "--force", "T1"]);
+        fs::write(repo.root().join("kill"), format!("{n} after\n")).unwrap();
+        let killed = arborist(&repo, &["remove", "--force", "T1"]);
+        fs::remove_file(repo.root().join("kill")).unwrap();
+        let again = arborist(&repo, &["remove", "--force", "T1"]);
         assert!([0, 1].contains(&again.code()), "{}", again.report());
-        arborist(&garden, &["prune"]).succeeds();
+        arborist(&repo, &["prune"]).succeeds();
         assert!(!path.exists());
-        assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 1);
-        let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
-        assert_eq!(garden.git(["show", &format!("{saved}:new")]).answer(), "new");
+        assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        assert_eq!(repo.git(["show", &format!("{saved}:new")]).answer(), "new");
         if killed.code() == 0 {
             return;
         }
@@ -162,16 +162,16 @@ fn write_half(home: &Path, path: &Path, steps: usize) {
 #[test]
 fn what_git_itself_left_half_made_is_mended() {
     for steps in 0..=10 {
-        let garden = garden();
-        let path = PathBuf::from(arborist(&garden, &["add", "T1"]).answer());
-        arborist(&garden, &["remove", "T1"]).succeeds();
-        write_half(&garden.path(".git/worktrees/T1"), &path, steps);
-        fs::write(garden.path(".git/arborist/locks/worktrees.making"), path.display().to_string()).unwrap();
-        let added = arborist(&garden, &["add", "T1"]);
+        let repo = repo();
+        let path = PathBuf::from(arborist(&repo, &["add", "T1"]).answer());
+        arborist(&repo, &["remove", "T1"]).succeeds();
+        write_half(&repo.path(".git/worktrees/T1"), &path, steps);
+        fs::write(repo.path(".git/arborist/locks/worktrees.making"), path.display().to_string()).unwrap();
+        let added = arborist(&repo, &["add", "T1"]);
         assert_eq!(added.code(), 0, "{steps}: {}", added.report());
         assert_eq!(PathBuf::from(added.answer()), path, "{steps}");
-        is_whole(&garden, &path, "T1");
-        garden.git(["fsck"]).succeeds();
+        is_whole(&repo, &path, "T1");
+        repo.git(["fsck"]).succeeds();
     }
 }
 
@@ -179,53 +179,53 @@ fn what_git_itself_left_half_made_is_mended() {
 #[test]
 fn a_run_passes_a_worktree_that_a_killed_git_left_half_made() {
     for steps in [1, 4, 7, 8, 9] {
-        let garden = Garden::planned("tasks.md", "- [ ] T1 one\n", "echo one > one.txt; echo APPROVED");
-        let path = garden.root().join("repo.arborist/lane-1");
-        write_half(&garden.path(".git/worktrees/lane-1"), &path, steps);
-        let locks = garden.path(".git/arborist/locks");
+        let repo = TestRepo::planned("tasks.md", "- [ ] T1 one\n", "echo one > one.txt; echo APPROVED");
+        let path = repo.root().join("repo.arborist/lane-1");
+        write_half(&repo.path(".git/worktrees/lane-1"), &path, steps);
+        let locks = repo.path(".git/arborist/locks");
         fs::create_dir_all(&locks).unwrap();
         fs::write(locks.join("worktrees.making"), path.display().to_string()).unwrap();
-        let run = garden.arborist(["gardener", "--jobs", "2", "--test-command", "true"]);
+        let run = repo.arborist(["gardener", "--jobs", "2", "--test-command", "true"]);
         assert_eq!(run.code(), 0, "{steps}: {}", run.report());
-        garden.git(["fsck"]).succeeds();
-        assert_eq!(garden.git(["show", "main:one.txt"]).answer(), "one", "{steps}");
+        repo.git(["fsck"]).succeeds();
+        assert_eq!(repo.git(["show", "main:one.txt"]).answer(), "one", "{steps}");
     }
 }
 
 #[test]
 fn a_lock_of_a_killed_git_does_not_stand_in_the_way_for_ever() {
-    let garden = garden();
-    arborist(&garden, &["add", "--lane", "T1"]).succeeds();
-    arborist(&garden, &["recycle", "T1"]).succeeds();
-    fs::write(garden.path(".git/worktrees/lane-1/index.lock"), "").unwrap();
-    let path = PathBuf::from(arborist(&garden, &["add", "--lane", "T2"]).answer());
-    is_whole(&garden, &path, "T2");
-    assert_eq!(locks(&garden), Vec::<PathBuf>::new());
+    let repo = repo();
+    arborist(&repo, &["add", "--lane", "T1"]).succeeds();
+    arborist(&repo, &["recycle", "T1"]).succeeds();
+    fs::write(repo.path(".git/worktrees/lane-1/index.lock"), "").unwrap();
+    let path = PathBuf::from(arborist(&repo, &["add", "--lane", "T2"]).answer());
+    is_whole(&repo, &path, "T2");
+    assert_eq!(locks(&repo), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
-    let garden = garden();
-    garden.write("large", "x".repeat(1 << 20));
-    garden.commit("a large file\n");
+    let repo = repo();
+    repo.write("large", "x".repeat(1 << 20));
+    repo.commit("a large file\n");
     let script = "trap '' XFSZ; ulimit -f 512; exec git arborist worktree add T1";
-    let run = Run::of(garden.command("sh", &garden.path("")).args(["-c", script]), b"");
+    let run = Run::of(repo.command("sh", &repo.path("")).args(["-c", script]), b"");
     run.exits(128).shows();
-    assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 1);
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
-    assert!(!garden.root().join("repo.arborist/T1").exists());
-    assert_eq!(locks(&garden), Vec::<PathBuf>::new());
-    arborist(&garden, &["add", "T1"]).succeeds();
+    assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
+    assert!(!repo.root().join("repo.arborist/T1").exists());
+    assert_eq!(locks(&repo), Vec::<PathBuf>::new());
+    arborist(&repo, &["add", "T1"]).succeeds();
 }
 
 #[test]
 fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
     for kind in [[].as_slice(), &["--lane"]] {
-        let garden = Garden::sprout();
-        garden.write("a", "a");
-        garden.commit("a\n");
+        let repo = TestRepo::new();
+        repo.write("a", "a");
+        repo.commit("a\n");
         let commands = (0..16).map(|n| {
-            let mut command = garden.command("git-arborist-worktree", &garden.path(""));
+            let mut command = repo.command("git-arborist-worktree", &repo.path(""));
             command.args(["add", &format!("T{}", n % 8)]).args(kind);
             command
         });
@@ -242,11 +242,11 @@ fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
             );
             let begun = pair.iter().filter(|run| run.stderr().contains("begins at")).count();
             assert_eq!(begun, 1, "{}{}", pair[0].report(), pair[1].report());
-            let path = garden.arborist(["worktree", "path", &format!("T{n}")]).answer();
-            let branch = garden.git_in(Path::new(&path), ["branch", "--show-current"]).answer();
+            let path = repo.arborist(["worktree", "path", &format!("T{n}")]).answer();
+            let branch = repo.git_in(Path::new(&path), ["branch", "--show-current"]).answer();
             assert_eq!(branch, format!("arborist/task/main/T{n}"));
         }
-        assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 9);
-        assert_eq!(locks(&garden), Vec::<PathBuf>::new());
+        assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 9);
+        assert_eq!(locks(&repo), Vec::<PathBuf>::new());
     }
 }

@@ -6,54 +6,54 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write(".gitignore", "target/\n.env\n");
-    garden.write("a", "a");
-    garden.write("b", "b");
-    garden.commit("a and b\n");
-    garden
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write(".gitignore", "target/\n.env\n");
+    repo.write("a", "a");
+    repo.write("b", "b");
+    repo.commit("a and b\n");
+    repo
 }
 
-fn lease(garden: &Garden, task: &str) -> PathBuf {
-    garden.arborist(["worktree", "add", "--lane", task]).answer().into()
+fn lease(repo: &TestRepo, task: &str) -> PathBuf {
+    repo.arborist(["worktree", "add", "--lane", task]).answer().into()
 }
 
-fn commit(garden: &Garden, path: &Path, message: &str) {
-    garden.git_in(path, ["add", "-A"]).succeeds();
-    garden.git_in(path, ["commit", "-q", "-m", message]).succeeds();
+fn commit(repo: &TestRepo, path: &Path, message: &str) {
+    repo.git_in(path, ["add", "-A"]).succeeds();
+    repo.git_in(path, ["commit", "-q", "-m", message]).succeeds();
 }
 
-fn branch_in(garden: &Garden, path: &Path) -> String {
-    garden.git_in(path, ["branch", "--show-current"]).answer()
+fn branch_in(repo: &TestRepo, path: &Path) -> String {
+    repo.git_in(path, ["branch", "--show-current"]).answer()
 }
 
 #[test]
 fn the_next_task_takes_the_lane_and_only_the_difference_is_written() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     assert!(lane.ends_with("repo.arborist/lane-1"));
     fs::write(lane.join("a"), "of T1").unwrap();
     fs::create_dir(lane.join("target")).unwrap();
     fs::write(lane.join("target/cache"), "warm").unwrap();
-    commit(&garden, &lane, "T1\n");
+    commit(&repo, &lane, "T1\n");
     let unchanged = lane.join("b").metadata().unwrap().ino();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds().out("lane-1 is free");
-    assert_eq!(lease(&garden, "T2"), lane);
-    assert_eq!(branch_in(&garden, &lane), "arborist/task/main/T2");
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds().out("lane-1 is free");
+    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "a", "T2 begins at the run's branch");
     assert_eq!(fs::read_to_string(lane.join("target/cache")).unwrap(), "warm");
     assert_eq!(lane.join("b").metadata().unwrap().ino(), unchanged);
-    commit_nothing(&garden, &lane);
-    let log = garden.git(["log", "--format=%s", "arborist/task/main/T1"]).answer();
+    commit_nothing(&repo, &lane);
+    let log = repo.git(["log", "--format=%s", "arborist/task/main/T1"]).answer();
     assert!(!log.contains("nothing"), "T2 never commits on T1's branch");
 }
 
-fn commit_nothing(garden: &Garden, path: &Path) {
-    garden.git_in(path, ["commit", "-q", "--allow-empty", "-m", "nothing"]).succeeds();
+fn commit_nothing(repo: &TestRepo, path: &Path) {
+    repo.git_in(path, ["commit", "-q", "--allow-empty", "-m", "nothing"]).succeeds();
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn what_is_ignored_does_not_keep_the_next_task_from_its_files() {
 
 /// A lane whose task changed each path in its own way, and what else lies there, is as the next task has to find it.
 fn undone_with(left_behind: impl Fn(&Path)) {
-    let garden = garden();
+    let repo = repo();
     for (path, content) in [
         ("file", "a file"),
         ("folder/deep/one", "1"),
@@ -83,10 +83,10 @@ fn undone_with(left_behind: impl Fn(&Path)) {
         ("hidden", "h"),
         ("skipped", "s"),
     ] {
-        garden.write(path, content);
+        repo.write(path, content);
     }
-    garden.commit("many kinds\n");
-    let lane = lease(&garden, "T1");
+    repo.commit("many kinds\n");
+    let lane = lease(&repo, "T1");
     fs::remove_file(lane.join("file")).unwrap();
     fs::create_dir(lane.join("file")).unwrap();
     fs::write(lane.join("file/inner"), "was a file").unwrap();
@@ -103,20 +103,20 @@ fn undone_with(left_behind: impl Fn(&Path)) {
     for path in ["hidden", "skipped"] {
         fs::write(lane.join(path), "of T1").unwrap();
     }
-    commit(&garden, &lane, "all of it\n");
-    garden.git_in(&lane, ["update-index", "--assume-unchanged", "hidden"]).succeeds();
-    garden.git_in(&lane, ["update-index", "--skip-worktree", "skipped"]).succeeds();
+    commit(&repo, &lane, "all of it\n");
+    repo.git_in(&lane, ["update-index", "--assume-unchanged", "hidden"]).succeeds();
+    repo.git_in(&lane, ["update-index", "--skip-worktree", "skipped"]).succeeds();
     left_behind(&lane);
     let unchanged = lane.join("b").metadata().unwrap().ino();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
 
-    assert_eq!(lease(&garden, "T2"), lane);
-    assert_eq!(branch_in(&garden, &lane), "arborist/task/main/T2");
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
-        garden.git_in(&lane, ["update-index", mark, "hidden", "skipped"]).succeeds();
+        repo.git_in(&lane, ["update-index", mark, "hidden", "skipped"]).succeeds();
     }
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     assert_eq!(fs::read_to_string(lane.join("file")).unwrap(), "a file");
     assert_eq!(fs::read_to_string(lane.join("folder/deep/one")).unwrap(), "1");
     assert!(!lane.join("new").exists(), "an empty folder does not stay");
@@ -126,140 +126,139 @@ fn undone_with(left_behind: impl Fn(&Path)) {
 /// git takes attributes from what lies there already, unless it checks everything out.
 #[test]
 fn attributes_that_are_gone_do_not_shape_the_files_of_the_next_task() {
-    let garden = garden();
-    garden.write(".gitattributes", "a text eol=crlf\n");
-    garden.write("a", "one\r\n");
-    garden.commit("attributes\n");
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    repo.write(".gitattributes", "a text eol=crlf\n");
+    repo.write("a", "one\r\n");
+    repo.commit("attributes\n");
+    let lane = lease(&repo, "T1");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "one\r\n");
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    garden.git(["rm", "-q", ".gitattributes"]).succeeds();
-    garden.write("a", "two\n");
-    garden.commit("no attributes\n");
-    assert_eq!(lease(&garden, "T2"), lane);
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    repo.git(["rm", "-q", ".gitattributes"]).succeeds();
+    repo.write("a", "two\n");
+    repo.commit("no attributes\n");
+    assert_eq!(lease(&repo, "T2"), lane);
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "two\n");
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn a_merge_that_was_left_in_a_lane_does_not_reach_the_next_task() {
-    let garden = garden();
-    garden.git(["branch", "side"]).succeeds();
-    let lane = lease(&garden, "T1");
-    commit_nothing(&garden, &lane);
-    garden.git(["switch", "-q", "side"]).succeeds();
-    commit_nothing(&garden, &garden.path(""));
-    garden.git(["switch", "-q", "main"]).succeeds();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    garden.git_in(&lane, ["merge", "-q", "--no-commit", "-s", "ours", "side"]).succeeds();
-    assert_eq!(lease(&garden, "T2"), lane);
-    let said = garden.git_in(&lane, ["status"]).answer();
+    let repo = repo();
+    repo.git(["branch", "side"]).succeeds();
+    let lane = lease(&repo, "T1");
+    commit_nothing(&repo, &lane);
+    repo.git(["switch", "-q", "side"]).succeeds();
+    commit_nothing(&repo, &repo.path(""));
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    repo.git_in(&lane, ["merge", "-q", "--no-commit", "-s", "ours", "side"]).succeeds();
+    assert_eq!(lease(&repo, "T2"), lane);
+    let said = repo.git_in(&lane, ["status"]).answer();
     assert!(said.ends_with("nothing to commit, working tree clean"), "{said}");
 }
 
 #[test]
 fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     fs::write(lane.join("a"), "precious").unwrap();
-    garden.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("what lay in 'T1' is saved as");
-    garden.arborist(["worktree", "restore", "T1"]).exits(1).err("hint: what was put aside");
-    garden.arborist(["cleanup", "restore", "T1"]).succeeds();
-    let path = garden.arborist(["worktree", "path", "T1"]).answer();
+    repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("what lay in 'T1' is saved as");
+    repo.arborist(["worktree", "restore", "T1"]).exits(1).err("hint: what was put aside");
+    repo.arborist(["cleanup", "restore", "T1"]).succeeds();
+    let path = repo.arborist(["worktree", "path", "T1"]).answer();
     assert_eq!(fs::read_to_string(Path::new(&path).join("a")).unwrap(), "precious");
 }
 
 #[test]
 fn a_task_gets_the_lane_back_that_still_has_it() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     fs::write(lane.join("unfinished"), "x").unwrap();
-    let other = lease(&garden, "T2");
+    let other = lease(&repo, "T2");
     assert_ne!(lane, other);
-    garden.arborist(["worktree", "add", "--lane", "T1"]).succeeds().err("has a worktree already");
-    assert_eq!(lease(&garden, "T1"), lane);
+    repo.arborist(["worktree", "add", "--lane", "T1"]).succeeds().err("has a worktree already");
+    assert_eq!(lease(&repo, "T1"), lane);
     assert_eq!(fs::read_to_string(lane.join("unfinished")).unwrap(), "x");
 }
 
 #[test]
 fn what_lies_in_a_free_lane_is_saved_before_the_next_task_has_it() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     fs::write(lane.join("a"), "changed").unwrap();
     fs::write(lane.join("left"), "behind").unwrap();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     let said =
-        garden.arborist(["worktree", "add", "--lane", "T2"]).succeeds().err("what lay in 'lane-1' is saved");
+        repo.arborist(["worktree", "add", "--lane", "T2"]).succeeds().err("what lay in 'lane-1' is saved");
     let said = said.stderr();
     let saved = said.split_whitespace().find(|word| word.starts_with("refs/")).unwrap();
-    assert_eq!(garden.git(["show", &format!("{saved}:left")]).answer(), "behind");
-    assert_eq!(garden.git(["show", &format!("{saved}:a")]).answer(), "changed");
+    assert_eq!(repo.git(["show", &format!("{saved}:left")]).answer(), "behind");
+    assert_eq!(repo.git(["show", &format!("{saved}:a")]).answer(), "changed");
     assert!(!lane.join("left").exists());
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
 fn commits_on_no_branch_of_a_free_lane_are_saved_before_the_next_task_has_it() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    let repo = repo();
+    let lane = lease(&repo, "T1");
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     fs::write(lane.join("a"), "mine").unwrap();
-    commit(&garden, &lane, "on no branch\n");
-    let work = garden.git_in(&lane, ["rev-parse", "HEAD"]).answer();
-    garden
-        .arborist(["worktree", "add", "--lane", "T2"])
+    commit(&repo, &lane, "on no branch\n");
+    let work = repo.git_in(&lane, ["rev-parse", "HEAD"]).answer();
+    repo.arborist(["worktree", "add", "--lane", "T2"])
         .succeeds()
         .err("commits of 'lane-1' that are on no branch are saved as refs/arborist/saved/main/lane-1/head-");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "a");
-    let saved = garden.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved/"]).answer();
+    let saved = repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved/"]).answer();
     assert_eq!(saved, work);
-    garden.arborist(["worktree", "recycle", "T2"]).succeeds();
-    garden.arborist(["worktree", "add", "--lane", "T3"]).succeeds().never("saved");
+    repo.arborist(["worktree", "recycle", "T2"]).succeeds();
+    repo.arborist(["worktree", "add", "--lane", "T3"]).succeeds().never("saved");
 }
 
 #[test]
 fn a_lane_with_a_repository_of_its_own_in_it_is_passed_over() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     let inner = lane.join("inner");
-    garden.git_in(garden.root(), ["init", "-q", inner.to_str().unwrap()]).succeeds();
-    garden.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "only here"]).succeeds();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    assert_ne!(lease(&garden, "T2"), lane);
-    assert_eq!(garden.git_in(&inner, ["log", "--format=%s"]).answer(), "only here");
+    repo.git_in(repo.root(), ["init", "-q", inner.to_str().unwrap()]).succeeds();
+    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "only here"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    assert_ne!(lease(&repo, "T2"), lane);
+    assert_eq!(repo.git_in(&inner, ["log", "--format=%s"]).answer(), "only here");
 }
 
 #[test]
 fn half_done_things_of_an_agent_do_not_reach_the_next_task() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
+    let repo = repo();
+    let lane = lease(&repo, "T1");
     fs::write(lane.join("a"), "mine").unwrap();
-    commit(&garden, &lane, "one\n");
-    garden.git_in(&lane, ["checkout", "-q", "-b", "side", "HEAD~1"]).succeeds();
+    commit(&repo, &lane, "one\n");
+    repo.git_in(&lane, ["checkout", "-q", "-b", "side", "HEAD~1"]).succeeds();
     fs::write(lane.join("a"), "theirs").unwrap();
-    commit(&garden, &lane, "other\n");
-    let _ = garden.git_in(&lane, ["merge", "arborist/task/main/T1"]).exits(1);
-    garden.arborist(["worktree", "recycle", "lane-1"]).succeeds();
+    commit(&repo, &lane, "other\n");
+    let _ = repo.git_in(&lane, ["merge", "arborist/task/main/T1"]).exits(1);
+    repo.arborist(["worktree", "recycle", "lane-1"]).succeeds();
     fs::write(lane.join(".git"), "gitdir: /nowhere\n").unwrap();
-    assert_eq!(lease(&garden, "T2"), lane);
-    assert_eq!(branch_in(&garden, &lane), "arborist/task/main/T2");
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
-    garden.git_in(&lane, ["rev-parse", "-q", "--verify", "MERGE_HEAD"]).exits(1).silent();
-    let side = garden.git(["log", "-1", "--format=%s", "side"]).answer();
+    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    repo.git_in(&lane, ["rev-parse", "-q", "--verify", "MERGE_HEAD"]).exits(1).silent();
+    let side = repo.git(["log", "-1", "--format=%s", "side"]).answer();
     assert_eq!(side, "other", "nothing is lost");
 }
 
 #[test]
 fn what_is_ignored_stays_or_goes_as_it_was_wished() {
     for (keep, stays) in [("*", ["target", ".env"].as_slice()), ("", &[]), ("/target/", &["target"])] {
-        let garden = garden();
-        garden.git(["config", "arborist.worktree.keep", keep]).succeeds();
-        let lane = lease(&garden, "T1");
+        let repo = repo();
+        repo.git(["config", "arborist.worktree.keep", keep]).succeeds();
+        let lane = lease(&repo, "T1");
         fs::create_dir(lane.join("target")).unwrap();
         fs::write(lane.join("target/cache"), "warm").unwrap();
         fs::write(lane.join(".env"), "secret").unwrap();
-        garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-        assert_eq!(lease(&garden, "T2"), lane);
+        repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+        assert_eq!(lease(&repo, "T2"), lane);
         let there: Vec<&str> =
             ["target", ".env"].into_iter().filter(|name| lane.join(name).exists()).collect();
         assert_eq!(there, stays, "{keep}");
@@ -268,32 +267,32 @@ fn what_is_ignored_stays_or_goes_as_it_was_wished() {
 
 #[test]
 fn a_repository_among_ignored_files_is_not_swept_out_of_a_lane() {
-    let garden = garden();
-    garden.git(["config", "arborist.worktree.keep", ""]).succeeds();
-    let lane = lease(&garden, "T1");
-    garden.git_in(&lane, ["init", "-q", "target/inner"]).succeeds();
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    let other = lease(&garden, "T2");
+    let repo = repo();
+    repo.git(["config", "arborist.worktree.keep", ""]).succeeds();
+    let lane = lease(&repo, "T1");
+    repo.git_in(&lane, ["init", "-q", "target/inner"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    let other = lease(&repo, "T2");
     assert_ne!(other, lane, "the lane with a repository in it was taken");
     assert!(lane.join("target/inner/.git").exists());
 }
 
 #[test]
 fn a_worktree_made_by_hand_is_no_lane() {
-    let garden = garden();
-    garden.arborist(["worktree", "add", "T1"]).succeeds();
-    garden.arborist(["worktree", "recycle", "T1"]).exits(1).err("'T1' has no lane");
-    let path = garden.arborist(["worktree", "add", "lane-7"]).answer();
+    let repo = repo();
+    repo.arborist(["worktree", "add", "T1"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).exits(1).err("'T1' has no lane");
+    let path = repo.arborist(["worktree", "add", "lane-7"]).answer();
     assert!(path.ends_with("/task-lane-7"), "{path}");
 }
 
 #[test]
 fn free_lanes_are_listed_and_can_be_removed() {
-    let garden = garden();
-    let lane = lease(&garden, "T1");
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    garden.arborist(["worktree", "list"]).succeeds().out("(lane-1)").out("free");
-    garden.arborist(["worktree", "remove", "lane-1"]).succeeds();
+    let repo = repo();
+    let lane = lease(&repo, "T1");
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    repo.arborist(["worktree", "list"]).succeeds().out("(lane-1)").out("free");
+    repo.arborist(["worktree", "remove", "lane-1"]).succeeds();
     assert!(!lane.exists());
-    garden.arborist(["worktree", "list"]).succeeds().silent();
+    repo.arborist(["worktree", "list"]).succeeds().silent();
 }

@@ -3,14 +3,14 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
 
 /// Nobody can read this in less than minutes.
 const HUGE: &str = "1000G";
 
-fn garden(agent: &str, review: &str) -> Garden {
+fn repo(agent: &str, review: &str) -> TestRepo {
     let agent = format!(
         "once() {{ [ ! -e \"$ROOT/$1\" ] && touch \"$ROOT/$1\"; }}
 case \"$prompt\" in
@@ -20,28 +20,28 @@ case \"$prompt\" in
     echo $ARBORIST_TASK >> $ARBORIST_TASK.txt; echo done ;;
 esac"
     );
-    let garden = Garden::planned("tasks.md", PLAN, &agent);
-    garden.write("kept.txt", "kept\n");
-    garden.commit("a file\n");
-    garden
+    let repo = TestRepo::planned("tasks.md", PLAN, &agent);
+    repo.write("kept.txt", "kept\n");
+    repo.commit("a file\n");
+    repo
 }
 
-fn subjects(garden: &Garden) -> String {
-    garden.git(["log", "--format=%s", "--all"]).answer()
+fn subjects(repo: &TestRepo) -> String {
+    repo.git(["log", "--format=%s", "--all"]).answer()
 }
 
 /// What each task has brought, and nothing else.
-fn is_exact(garden: &Garden) {
-    let names = garden.git(["ls-tree", "--name-only", "main"]).answer();
+fn is_exact(repo: &TestRepo) {
+    let names = repo.git(["ls-tree", "--name-only", "main"]).answer();
     let ours: Vec<&str> =
         names.lines().filter(|name| name.starts_with('T') || name.contains("kept")).collect();
     assert_eq!(ours, ["T001.txt", "T002.txt", "T003.txt", "kept.txt"], "{names}");
     for task in ["T001", "T002", "T003"] {
-        assert_eq!(garden.git(["show", &format!("main:{task}.txt")]).answer().lines().last(), Some(task));
+        assert_eq!(repo.git(["show", &format!("main:{task}.txt")]).answer().lines().last(), Some(task));
     }
-    assert_eq!(garden.git(["show", "main:kept.txt"]).answer(), "kept");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    assert_eq!(repo.git(["show", "main:kept.txt"]).answer(), "kept");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
@@ -49,18 +49,18 @@ fn a_queue_is_found_after_whichever_child_has_left_it() {
     let deed = "rm -f kept.txt && mkfifo kept.txt";
     for isolated in [false, true] {
         let args: &[&str] = if isolated { &["--isolate"] } else { &[] };
-        let gardener = |garden: &Garden, test: &str| {
+        let gardener = |repo: &TestRepo, test: &str| {
             let command = ["gardener", "--test-command", test];
-            garden.arborist(command.iter().chain(args)).succeeds();
-            assert_eq!(fs::read_to_string(garden.path("kept.txt")).unwrap(), "kept\n");
-            is_exact(garden);
-            subjects(garden)
+            repo.arborist(command.iter().chain(args)).succeeds();
+            assert_eq!(fs::read_to_string(repo.path("kept.txt")).unwrap(), "kept\n");
+            is_exact(repo);
+            subjects(repo)
         };
-        let by_agent = garden(&format!("if [ $ARBORIST_TASK = T002 ] && once a; then {deed}; fi"), "");
+        let by_agent = repo(&format!("if [ $ARBORIST_TASK = T002 ] && once a; then {deed}; fi"), "");
         assert!(gardener(&by_agent, "true").contains("@T002@implement-fail"));
-        let by_reviewer = garden("", &format!("if [ $ARBORIST_TASK = T002 ] && once a; then {deed}; fi"));
+        let by_reviewer = repo("", &format!("if [ $ARBORIST_TASK = T002 ] && once a; then {deed}; fi"));
         gardener(&by_reviewer, "true");
-        let by_test = garden("", "");
+        let by_test = repo("", "");
         let once = by_test.root().join("once");
         let test = format!(
             "if [ \"$ARBORIST_TASK\" = T002 ] && [ ! -e '{0}' ]; then touch '{0}'; {deed}; fi",
@@ -72,13 +72,13 @@ fn a_queue_is_found_after_whichever_child_has_left_it() {
 
 #[test]
 fn what_a_reviewer_writes_in_the_checkout_is_put_back_before_the_next_task() {
-    let garden = garden(
+    let repo = repo(
         "",
         "if once $ARBORIST_TASK; then cd \"$ROOT/repo\" && echo x >> kept.txt && echo y > new.txt; fi",
     );
-    garden.arborist(["gardener"]).succeeds();
-    assert!(!garden.path("new.txt").exists());
-    is_exact(&garden);
+    repo.arborist(["gardener"]).succeeds();
+    assert!(!repo.path("new.txt").exists());
+    is_exact(&repo);
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn a_huge_file_is_not_read_where_a_rule_no_longer_hides_it() {
         let deed = format!(
             "if [ $ARBORIST_TASK = T002 ] && once a; then {rule}; truncate -s {HUGE} spec/logs/huge; fi"
         );
-        let garden = garden(&deed, "");
+        let repo = repo(&deed, "");
         // The second attempt takes it away again.
         let mend = "if [ $ARBORIST_TASK = T002 ] && [ -e spec/logs/huge ]; then rm -f spec/logs/huge .gitignore spec/.gitignore; fi";
-        let script = fs::read_to_string(garden.root().join("agent.sh")).unwrap();
-        fs::write(garden.root().join("agent.sh"), script.replace(&deed, &format!("{mend}\n{deed}"))).unwrap();
-        garden.arborist(["gardener"]).succeeds();
-        assert!(subjects(&garden).contains("@T002@implement-fail"), "{rule}: {}", subjects(&garden));
-        garden.arborist(["state", "--exit-code"]).succeeds();
+        let script = fs::read_to_string(repo.root().join("agent.sh")).unwrap();
+        fs::write(repo.root().join("agent.sh"), script.replace(&deed, &format!("{mend}\n{deed}"))).unwrap();
+        repo.arborist(["gardener"]).succeeds();
+        assert!(subjects(&repo).contains("@T002@implement-fail"), "{rule}: {}", subjects(&repo));
+        repo.arborist(["state", "--exit-code"]).succeeds();
     }
 }

@@ -5,20 +5,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 
-fn garden(config: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write(".gitignore", ".env\nnode_modules/\n");
-    garden.commit("ignore\n");
-    let folder = garden.home().join(".config/git-arborist");
+fn repo(config: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write(".gitignore", ".env\nnode_modules/\n");
+    repo.commit("ignore\n");
+    let folder = repo.home().join(".config/git-arborist");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), config).unwrap();
-    garden
+    repo
 }
 
-fn add(garden: &Garden, task: &str) -> PathBuf {
-    garden.arborist(["worktree", "add", task]).answer().into()
+fn add(repo: &TestRepo, task: &str) -> PathBuf {
+    repo.arborist(["worktree", "add", task]).answer().into()
 }
 
 fn read(path: &Path) -> String {
@@ -27,12 +27,12 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn commands_are_run_once_in_a_new_worktree() {
-    let garden = garden(
+    let repo = repo(
         "[worktree]\nsetup = [\"echo $ARBORIST_TASK in $PWD >> ../setup\", \"env | grep ARBORIST_ > .env\"]\n",
     );
-    let path = add(&garden, "T1");
-    add(&garden, "T1");
-    assert_eq!(garden.read("../repo.arborist/setup"), format!("T1 in {}\n", path.display()));
+    let path = add(&repo, "T1");
+    add(&repo, "T1");
+    assert_eq!(repo.read("../repo.arborist/setup"), format!("T1 in {}\n", path.display()));
     let variables = read(&path.join(".env"));
     for line in [
         "ARBORIST_TASK=T1",
@@ -42,127 +42,127 @@ fn commands_are_run_once_in_a_new_worktree() {
     ] {
         assert!(variables.contains(line), "{line} in {variables}");
     }
-    let other = read(&add(&garden, "T2").join(".env"));
+    let other = read(&add(&repo, "T2").join(".env"));
     let port = |text: &str| text.lines().find(|line| line.starts_with("ARBORIST_PORT=")).unwrap().to_owned();
     assert_ne!(port(&variables), port(&other), "no two worktrees share a port");
 }
 
 #[test]
 fn a_set_up_that_fails_or_hangs_leaves_nothing_behind() {
-    let garden = garden("[worktree]\nsetup = [\"echo no network >&2; exit 7\"]\n");
-    garden.arborist(["worktree", "add", "T1"]).exits(1).shows();
-    assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 1);
-    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
-    let mut command = garden.command("git", &garden.path(""));
+    let repo = repo("[worktree]\nsetup = [\"echo no network >&2; exit 7\"]\n");
+    repo.arborist(["worktree", "add", "T1"]).exits(1).shows();
+    assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
+    assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
+    let mut command = repo.command("git", &repo.path(""));
     command.args(["-c", "arborist.worktree.setup=sleep 60", "arborist", "worktree", "add", "T1"]);
     Run::of(command.env("ARBORIST_TIMEOUT_SETUP", "1"), b"").exits(1).shows();
 }
 
 #[test]
 fn commands_of_the_repository_need_consent() {
-    let garden = garden("");
-    garden.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../ran\"]\n");
-    garden.commit("configuration\n");
-    garden.arborist(["worktree", "add", "T1"]).exits(2).shows();
-    assert!(!garden.root().join("repo.arborist").exists(), "nothing was made");
-    garden.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
-    assert!(garden.root().join("repo.arborist/ran").exists());
-    garden.arborist(["worktree", "add", "T2"]).succeeds();
+    let repo = repo("");
+    repo.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../ran\"]\n");
+    repo.commit("configuration\n");
+    repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
+    assert!(!repo.root().join("repo.arborist").exists(), "nothing was made");
+    repo.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
+    assert!(repo.root().join("repo.arborist/ran").exists());
+    repo.arborist(["worktree", "add", "T2"]).succeeds();
 }
 
 #[test]
 fn nothing_of_a_command_is_hidden_from_whoever_approves_it() {
-    let garden = garden("");
+    let repo = repo("");
     let commands = r#"["true", "touch ../ran #\r  setup: true\u001b[K", "true\n  setup: more || true"]"#;
-    garden.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
-    garden.commit("configuration\n");
-    let said = garden.arborist(["worktree", "add", "T1"]).exits(2);
+    repo.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
+    repo.commit("configuration\n");
+    let said = repo.arborist(["worktree", "add", "T1"]).exits(2);
     let said = said.shows().never("\r").never("\u{1b}");
     assert_eq!(said.stderr().matches("\n  setup: ").count(), 3, "{}", said.stderr());
-    garden.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
-    garden.arborist(["worktree", "add", "T2"]).succeeds();
+    repo.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
+    repo.arborist(["worktree", "add", "T2"]).succeeds();
 }
 
 #[test]
 fn ignored_files_are_copied_and_nothing_that_git_would_commit() {
-    let garden = garden("[worktree]\ncopy = [\"node_modules\", \"notes\"]\n");
-    garden.write(".worktreeinclude", "# secrets\n.env\n");
-    garden.write(".env", "secret");
-    garden.write("sub/.env", "inner");
-    garden.write("node_modules/x/y", "dependency");
-    std::os::unix::fs::symlink("x/y", garden.path("node_modules/link")).unwrap();
-    garden.write("notes", "not ignored");
-    let said = garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
+    let repo = repo("[worktree]\ncopy = [\"node_modules\", \"notes\"]\n");
+    repo.write(".worktreeinclude", "# secrets\n.env\n");
+    repo.write(".env", "secret");
+    repo.write("sub/.env", "inner");
+    repo.write("node_modules/x/y", "dependency");
+    std::os::unix::fs::symlink("x/y", repo.path("node_modules/link")).unwrap();
+    repo.write("notes", "not ignored");
+    let said = repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
     let path = PathBuf::from(said.stdout().trim_end());
     assert_eq!(read(&path.join(".env")), "secret");
     assert_eq!(read(&path.join("sub/.env")), "inner");
     assert_eq!(read(&path.join("node_modules/link")), "dependency");
     assert!(!path.join("notes").exists());
-    assert_eq!(garden.git_in(&path, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(&path, ["status", "--porcelain"]).answer(), "");
     fs::write(path.join(".env"), "own").unwrap();
-    assert_eq!(garden.read(".env"), "secret", "it is a copy");
+    assert_eq!(repo.read(".env"), "secret", "it is a copy");
 }
 
 #[test]
 fn what_is_asked_for_later_is_copied_to_worktrees_that_are_there() {
-    let garden = garden("");
-    garden.write(".env", "secret");
-    garden.write("node_modules/x", "dependency");
-    let path = add(&garden, "T1");
+    let repo = repo("");
+    repo.write(".env", "secret");
+    repo.write("node_modules/x", "dependency");
+    let path = add(&repo, "T1");
     assert!(!path.join(".env").exists());
-    garden.write(".worktreeinclude", ".env\n");
-    assert_eq!(add(&garden, "T1"), path);
+    repo.write(".worktreeinclude", ".env\n");
+    assert_eq!(add(&repo, "T1"), path);
     assert_eq!(read(&path.join(".env")), "secret");
-    garden.git(["config", "arborist.worktree.copy", "node_modules"]).succeeds();
-    add(&garden, "T1");
+    repo.git(["config", "arborist.worktree.copy", "node_modules"]).succeeds();
+    add(&repo, "T1");
     assert_eq!(read(&path.join("node_modules/x")), "dependency");
 }
 
 #[test]
 fn nothing_is_copied_through_a_link() {
-    let garden = garden("[worktree]\ncopy = [\".env\"]\n");
-    fs::create_dir(garden.root().join("outside")).unwrap();
-    std::os::unix::fs::symlink("../../outside", garden.path("config")).unwrap();
-    garden.commit("a link\n");
-    fs::remove_file(garden.path("config")).unwrap();
-    garden.write("config/.env", "secret");
-    let path = add(&garden, "T1");
+    let repo = repo("[worktree]\ncopy = [\".env\"]\n");
+    fs::create_dir(repo.root().join("outside")).unwrap();
+    std::os::unix::fs::symlink("../../outside", repo.path("config")).unwrap();
+    repo.commit("a link\n");
+    fs::remove_file(repo.path("config")).unwrap();
+    repo.write("config/.env", "secret");
+    let path = add(&repo, "T1");
     assert!(path.join("config").is_symlink());
-    assert!(!garden.root().join("outside/.env").exists());
+    assert!(!repo.root().join("outside/.env").exists());
 }
 
 #[test]
 fn tracked_files_can_be_left_out_and_come_back() {
-    let garden = garden("[worktree]\nexclude = [\"/docs/\"]\n");
-    garden.write("docs/large", "large");
-    garden.write("CLAUDE.md", "instructions");
-    garden.write(".claude/settings.json", "{}");
-    garden.commit("docs\n");
-    let lane = PathBuf::from(garden.arborist(["worktree", "add", "--lane", "T1"]).answer());
+    let repo = repo("[worktree]\nexclude = [\"/docs/\"]\n");
+    repo.write("docs/large", "large");
+    repo.write("CLAUDE.md", "instructions");
+    repo.write(".claude/settings.json", "{}");
+    repo.commit("docs\n");
+    let lane = PathBuf::from(repo.arborist(["worktree", "add", "--lane", "T1"]).answer());
     assert!(!lane.join("docs").exists());
     assert!(lane.join("CLAUDE.md").exists() && lane.join(".claude/settings.json").exists());
-    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     assert_eq!(
-        garden.git(["config", "--get", "core.sparseCheckout"]).code(),
+        repo.git(["config", "--get", "core.sparseCheckout"]).code(),
         1,
         "the repository is not changed"
     );
-    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
-    fs::remove_file(garden.home().join(".config/git-arborist/config.toml")).unwrap();
-    garden.arborist(["worktree", "add", "--lane", "T2"]).succeeds();
+    repo.arborist(["worktree", "recycle", "T1"]).succeeds();
+    fs::remove_file(repo.home().join(".config/git-arborist/config.toml")).unwrap();
+    repo.arborist(["worktree", "add", "--lane", "T2"]).succeeds();
     assert_eq!(read(&lane.join("docs/large")), "large");
 }
 
 #[test]
 fn large_files_can_stay_where_they_are() {
-    let garden = garden("");
-    garden.plant("smudge", "#!/bin/sh\nif [ \"$GIT_LFS_SKIP_SMUDGE\" = 1 ]; then cat; else echo large; fi\n");
-    garden.git(["config", "filter.lfs.smudge", "smudge"]).succeeds();
-    garden.git(["config", "filter.lfs.clean", "echo pointer"]).succeeds();
-    garden.write(".gitattributes", "*.bin filter=lfs\n");
-    garden.write("a.bin", "large\n");
-    garden.commit("a large file\n");
-    assert_eq!(read(&add(&garden, "T1").join("a.bin")), "large\n");
-    garden.git(["config", "arborist.worktree.lfs", "false"]).succeeds();
-    assert_eq!(read(&add(&garden, "T2").join("a.bin")), "pointer\n");
+    let repo = repo("");
+    repo.plant("smudge", "#!/bin/sh\nif [ \"$GIT_LFS_SKIP_SMUDGE\" = 1 ]; then cat; else echo large; fi\n");
+    repo.git(["config", "filter.lfs.smudge", "smudge"]).succeeds();
+    repo.git(["config", "filter.lfs.clean", "echo pointer"]).succeeds();
+    repo.write(".gitattributes", "*.bin filter=lfs\n");
+    repo.write("a.bin", "large\n");
+    repo.commit("a large file\n");
+    assert_eq!(read(&add(&repo, "T1").join("a.bin")), "large\n");
+    repo.git(["config", "arborist.worktree.lfs", "false"]).succeeds();
+    assert_eq!(read(&add(&repo, "T2").join("a.bin")), "pointer\n");
 }

@@ -8,9 +8,9 @@ const HEAD: &str = "\
 use super::assets::{Asset, AssetFolder};
 
 macro_rules! asset {
-    ($shelf:ident, $folder:literal, $name:literal) => {
+    ($asset_folder:ident, $folder:literal, $name:literal) => {
         Asset {
-            shelf: AssetFolder::$shelf,
+            asset_folder: AssetFolder::$asset_folder,
             name: $name,
             text: include_str!(concat!(\"../../\", $folder, \"/\", $name)),
         }
@@ -24,12 +24,12 @@ pub(crate) fn list<'a>(paths: impl Iterator<Item = &'a String>) -> String {
     let mut text = String::from(HEAD);
     for path in paths {
         let (folder, name) = path.rsplit_once('/').expect("a folder");
-        let _ = writeln!(text, "    asset!({}, \"{folder}\", \"{name}\"),", shelf(folder, name));
+        let _ = writeln!(text, "    asset!({}, \"{folder}\", \"{name}\"),", asset_folder(folder, name));
     }
     text + "];\n"
 }
 
-fn shelf(folder: &str, name: &str) -> &'static str {
+fn asset_folder(folder: &str, name: &str) -> &'static str {
     match (folder, name) {
         ("man", name) if name.ends_with(".5") => "Man5",
         ("man", _) => "Man1",

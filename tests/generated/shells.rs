@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::{Garden, Shell};
+use arborist_testkit::{Shell, TestRepo};
 use clap::{Arg, ArgAction, Command};
 
 use crate::{bash, fish, shape::Shape, zsh};
@@ -30,9 +30,9 @@ pub(crate) fn sample() -> Command {
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print: JSON"))
 }
 
-/// A garden with the completions of the sample, two branches, two tasks and a command of somebody else.
-fn planted() -> Garden {
-    let garden = Garden::sprout();
+/// A repository with the completions of the sample, two branches, two tasks and a command of somebody else.
+fn planted() -> TestRepo {
+    let repo = TestRepo::new();
     let shapes = [Shape::of(&sample())];
     for (place, text) in [
         (".local/share/bash-completion/completions/git-arborist", bash::completion(&shapes)),
@@ -40,23 +40,23 @@ fn planted() -> Garden {
         (".config/fish/completions/git-arborist.fish", fish::completion(&shapes)),
         (".config/fish/conf.d/git-arborist.fish", fish::START.to_owned()),
     ] {
-        let file = garden.home().join(place);
+        let file = repo.home().join(place);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(file, text).expect("a file");
     }
-    garden.install(&garden.bin());
-    garden.plant(
+    repo.install(&repo.bin());
+    repo.plant(
         "git-arborist-state",
         "#!/bin/sh\ntest \"$1\" = --list-ids && printf 'T001\\tadd: it\\nT002\\t\\n'\n",
     );
-    garden.plant("git-arborist-prune", "#!/bin/sh\n");
-    garden.git(["branch", "feature/x"]).succeeds();
-    garden.write("notes.md", "");
-    garden
+    repo.plant("git-arborist-prune", "#!/bin/sh\n");
+    repo.git(["branch", "feature/x"]).succeeds();
+    repo.write("notes.md", "");
+    repo
 }
 
-/// A shell in a garden.
-struct Asked<'a>(Shell, &'a Garden);
+/// A shell in a repository.
+struct Asked<'a>(Shell, &'a TestRepo);
 
 impl Asked<'_> {
     /// For `line`, everything in `expected` is offered, and nothing in `unexpected`.
@@ -71,8 +71,8 @@ impl Asked<'_> {
 
 #[test]
 fn every_shell_offers_commands() {
-    let garden = planted();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &garden)) {
+    let repo = planted();
+    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
         shell.offers("git-arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
         shell.offers("git -C . arborist st", &["state"], &["hooks"]);
@@ -82,8 +82,8 @@ fn every_shell_offers_commands() {
 
 #[test]
 fn every_shell_offers_commands_of_commands_and_their_options() {
-    let garden = planted();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &garden)) {
+    let repo = planted();
+    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample ", &["install", "show"], &["notes.md"]);
         shell.offers("git arborist sample install --", &["--help"], &["--hidden", "--json"]);
         shell.offers("git arborist sample install ", &["commit-msg", "pre-push"], &["notes.md", "show"]);
@@ -92,8 +92,8 @@ fn every_shell_offers_commands_of_commands_and_their_options() {
 
 #[test]
 fn every_shell_offers_task_ids() {
-    let garden = planted();
-    for shell in Shell::ALL.map(|shell| Asked(shell, &garden)) {
+    let repo = planted();
+    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample show ", &["T001", "T002"], &["notes.md", "main"]);
         shell.offers("git arborist sample show T001 T", &["T002"], &["main"]);
     }
@@ -101,8 +101,8 @@ fn every_shell_offers_task_ids() {
 
 #[test]
 fn every_shell_offers_branches_and_files_where_they_are_asked_for() {
-    let garden = planted();
-    let [bash, zsh, fish] = Shell::ALL.map(|shell| Asked(shell, &garden));
+    let repo = planted();
+    let [bash, zsh, fish] = Shell::ALL.map(|shell| Asked(shell, &repo));
     for shell in [&bash, &zsh, &fish] {
         shell.offers("git arborist sample install --scope ", &["main", "feature/x"], &["commit-msg"]);
     }
@@ -113,11 +113,11 @@ fn every_shell_offers_branches_and_files_where_they_are_asked_for() {
 
 #[test]
 fn answers_come_from_the_repository_that_git_is_sent_to() {
-    let garden = planted();
-    garden.git_in(garden.root(), ["init", "-q", "-b", "elsewhere", "other"]).succeeds();
-    let other = garden.root().join("other");
-    garden.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
-    for shell in [Shell::Bash, Shell::Zsh].map(|shell| Asked(shell, &garden)) {
+    let repo = planted();
+    repo.git_in(repo.root(), ["init", "-q", "-b", "elsewhere", "other"]).succeeds();
+    let other = repo.root().join("other");
+    repo.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
+    for shell in [Shell::Bash, Shell::Zsh].map(|shell| Asked(shell, &repo)) {
         let line = "git -C ../other arborist sample install --scope ";
         shell.offers(line, &["elsewhere"], &["main"]);
     }

@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use arborist_testkit::{Garden, Run, is_installed};
+use arborist_testkit::{Run, TestRepo, is_installed};
 
 use model::{Act, Model, Step, Trouble};
 use program::{Agent, CLAUDE, CODEX, GEMINI, OPENCODE};
@@ -36,9 +36,9 @@ const TASKS: [&str; 3] = ["T001", "T002", "T003"];
 /// The programs are heavy: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A garden with a plan of three tasks, and a program that speaks with a scripted model.
+/// A repository with a plan of three tasks, and a program that speaks with a scripted model.
 struct Scene {
-    garden: Garden,
+    repo: TestRepo,
     model: Arc<Model>,
     agent: Agent,
     url: String,
@@ -57,17 +57,17 @@ impl Scene {
             return None;
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let garden = Garden::sprout();
-        garden.write("task-tree.json", PLAN);
-        garden.commit("a plan\n");
+        let repo = TestRepo::new();
+        repo.write("task-tree.json", PLAN);
+        repo.commit("a plan\n");
         let model = Arc::new(model);
-        let port = server::serve(Arc::clone(&model), garden.path(""));
+        let port = server::serve(Arc::clone(&model), repo.path(""));
         let url = format!("http://127.0.0.1:{port}");
-        agent.configure(&garden, &url);
+        agent.configure(&repo, &url);
         let limits =
             format!("[timeouts]\nsilence = {}\nrunner = {}\n", agent.silence, 2 * agent.silence + 10);
-        program::write(&garden, ".config/git-arborist/config.toml", &limits);
-        Some(Self { garden, model, agent, url, _turn: turn })
+        program::write(&repo, ".config/git-arborist/config.toml", &limits);
+        Some(Self { repo, model, agent, url, _turn: turn })
     }
 
     fn gardener(&self) -> Run {
@@ -84,21 +84,21 @@ impl Scene {
 
     /// A program that finds the scripted model.
     fn command(&self, program: &str) -> Command {
-        let mut command = self.garden.command(program, &self.garden.path(""));
+        let mut command = self.repo.command(program, &self.repo.path(""));
         self.agent.point(&mut command, &self.url);
         command
     }
 
     /// What `git arborist state` says of a task.
     fn expect_state(&self, task: &str, words: &str) {
-        self.garden.arborist(["state", task]).succeeds().out(words);
+        self.repo.arborist(["state", task]).succeeds().out(words);
     }
 
     /// What holds after every run that ended well.
     fn expect_a_finished_plan(&self) {
-        self.garden.arborist(["state", "--exit-code"]).succeeds();
-        self.garden.arborist(["trailers", "check", "main~13.."]).succeeds().err("all sound");
-        assert_eq!(self.garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+        self.repo.arborist(["state", "--exit-code"]).succeeds();
+        self.repo.arborist(["trailers", "check", "main~13.."]).succeeds().err("all sound");
+        assert_eq!(self.repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
     }
 }
 
@@ -109,12 +109,12 @@ fn finishes_a_plan(agent: Agent) {
     scene.gardener().succeeds().out("3 completed (T001, T002, T003)");
     scene.expect_a_finished_plan();
     for task in TASKS {
-        assert_eq!(scene.garden.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
+        assert_eq!(scene.repo.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
         assert_eq!(scene.model.calls(Step::Implement, task).len(), 1, "{task}");
         let review = scene.model.calls(Step::Review, task).concat();
         assert!(review.contains(&format!("+{task}\n+more\n")), "the reviewer sees the change: {review}");
     }
-    let said = scene.garden.git(["log", "--format=%B", "--grep=T003@implement-pass"]).answer();
+    let said = scene.repo.git(["log", "--format=%B", "--grep=T003@implement-pass"]).answer();
     assert!(said.contains("Wrote T003.txt.") && said.contains("Arborist-Tokens-In: "), "{said}");
 }
 

@@ -126,14 +126,14 @@ impl Model {
     /// How many turns must be committed before this is answered.
     pub(crate) fn awaited_turns(&self, ask: &Ask) -> usize {
         let is_awaited = self.pace == Pace::TurnByTurn && ask.has_tools;
-        let is_work = matches!(errand(&ask.words), Some((Step::Implement, _)));
+        let is_work = matches!(agent_call(&ask.words), Some((Step::Implement, _)));
         if is_awaited && is_work { ask.results } else { 0 }
     }
 
     /// All that was said in conversations about this task, the results of tools too.
     pub(crate) fn heard(&self, task: &str) -> String {
         let asked = self.asked.lock().unwrap();
-        let own = asked.iter().filter(|ask| errand(&ask.words) == Some((Step::Implement, task)));
+        let own = asked.iter().filter(|ask| agent_call(&ask.words) == Some((Step::Implement, task)));
         own.map(|ask| ask.words.as_str()).collect()
     }
 
@@ -141,7 +141,10 @@ impl Model {
     pub(crate) fn calls(&self, step: Step, task: &str) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let begun = asked.iter().filter(|ask| ask.has_tools && ask.results == 0);
-        begun.filter(|ask| errand(&ask.words) == Some((step, task))).map(|ask| ask.words.clone()).collect()
+        begun
+            .filter(|ask| agent_call(&ask.words) == Some((step, task)))
+            .map(|ask| ask.words.clone())
+            .collect()
     }
 
     /// The next act in a conversation.
@@ -152,8 +155,8 @@ impl Model {
     }
 
     fn decide(&self, ask: &Ask) -> Act {
-        let errand = errand(&ask.words).filter(|_| ask.has_tools);
-        let Some((step, task)) = errand else {
+        let agent_call = agent_call(&ask.words).filter(|_| ask.has_tools);
+        let Some((step, task)) = agent_call else {
             return Act::Say("A small task".into());
         };
         if ask.results == 0
@@ -184,7 +187,7 @@ impl Model {
 }
 
 /// Which step of which task a prompt is about.
-fn errand(words: &str) -> Option<(Step, &str)> {
+fn agent_call(words: &str) -> Option<(Step, &str)> {
     let openings = [(Step::Review, "Review the changes for task "), (Step::Implement, "Implement task ")];
     openings.iter().find_map(|(step, opening)| {
         let rest = &words[words.find(opening)? + opening.len()..];

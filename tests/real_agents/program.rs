@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::json;
 
 /// An agent program as it is installed from npm.
@@ -20,7 +20,7 @@ pub(crate) struct Agent {
     /// are at work, and shorter than anyone likes to wait.
     pub(crate) silence: u32,
     env: &'static [(&'static str, &'static str)],
-    configure: fn(&Garden, &str),
+    configure: fn(&TestRepo, &str),
 }
 
 /// Claude Code.
@@ -50,14 +50,14 @@ pub(crate) const CODEX: Agent = Agent {
     requests: 1,
     silence: 40,
     env: &[("SCRIPTED_KEY", "no-key-is-needed")],
-    configure: |garden, url| {
+    configure: |repo, url| {
         let config = format!(
             "model_provider = \"scripted\"\n\
              [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n\
              env_key = \"SCRIPTED_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n\
              [analytics]\nenabled = false\n"
         );
-        write(garden, ".codex/config.toml", &config);
+        write(repo, ".codex/config.toml", &config);
     },
 };
 
@@ -69,7 +69,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     requests: 6,
     silence: 80,
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
-    configure: |garden, url| {
+    configure: |repo, url| {
         let options = json!({ "baseURL": format!("{url}/v1"), "apiKey": "no-key-is-needed" });
         let provider =
             json!({ "npm": "@ai-sdk/openai-compatible", "options": options, "models": { "m": {} } });
@@ -79,7 +79,7 @@ pub(crate) const OPENCODE: Agent = Agent {
             "provider": { "scripted": provider },
             "permission": { "edit": "allow", "bash": "allow" },
         });
-        write(garden, ".config/opencode/opencode.json", &config.to_string());
+        write(repo, ".config/opencode/opencode.json", &config.to_string());
     },
 };
 
@@ -91,20 +91,20 @@ pub(crate) const GEMINI: Agent = Agent {
     requests: 1,
     silence: 40,
     env: &[("GEMINI_API_KEY", "no-key-is-needed")],
-    configure: |garden, _| {
+    configure: |repo, _| {
         let config = json!({
             "security": { "auth": { "selectedType": "gemini-api-key" } },
             "privacy": { "usageStatisticsEnabled": false },
             "general": { "enableAutoUpdate": false, "maxAttempts": 1 },
         });
-        write(garden, ".gemini/settings.json", &config.to_string());
+        write(repo, ".gemini/settings.json", &config.to_string());
     },
 };
 
 impl Agent {
-    /// Writes its configuration to the garden's home.
-    pub(crate) fn configure(&self, garden: &Garden, url: &str) {
-        (self.configure)(garden, url);
+    /// Writes its configuration to the repository's home.
+    pub(crate) fn configure(&self, repo: &TestRepo, url: &str) {
+        (self.configure)(repo, url);
     }
 
     /// Sets what it needs in the environment. What it would send elsewhere goes to a port that is closed.
@@ -115,9 +115,9 @@ impl Agent {
     }
 }
 
-/// Writes a file of the garden's home.
-pub(crate) fn write(garden: &Garden, path: &str, text: &str) {
-    let file = garden.home().join(path);
+/// Writes a file of the repository's home.
+pub(crate) fn write(repo: &TestRepo, path: &str, text: &str) {
+    let file = repo.home().join(path);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, text).unwrap();
 }

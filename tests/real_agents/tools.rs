@@ -29,9 +29,9 @@ fn works_by_tools(agent: Agent) {
     };
     scene.gardener_with(&["--tools"]).succeeds().out("3 completed (T001, T002, T003)");
     for task in TASKS {
-        assert_eq!(scene.garden.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
+        assert_eq!(scene.repo.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
     }
-    assert_eq!(scene.garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+    assert_eq!(scene.repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
 }
 
 #[test]
@@ -67,24 +67,24 @@ fn claude_works_in_two_repositories() {
     let Some(scene) = Scene::with(CLAUDE, Model::acting(acts)) else {
         return;
     };
-    let garden = &scene.garden;
-    let backend = garden.root().join("backend");
+    let repo = &scene.repo;
+    let backend = repo.root().join("backend");
     fs::create_dir(&backend).unwrap();
-    garden.git_in(&backend, ["init", "-q"]).succeeds();
-    fs::write(garden.root().join("secret"), "for nobody").unwrap();
+    repo.git_in(&backend, ["init", "-q"]).succeeds();
+    fs::write(repo.root().join("secret"), "for nobody").unwrap();
     let args = [
         "arborist".to_owned(),
         "tools".into(),
         "--root".into(),
-        format!("app={}", garden.path("").display()),
+        format!("app={}", repo.path("").display()),
         "--root".into(),
         format!("backend={}", backend.display()),
         "--command".into(),
         "backend:run-tests=ls src".into(),
     ];
     let servers = json!({ "mcpServers": { "arborist": { "command": "git", "args": args } } });
-    program::write(garden, "servers.json", &servers.to_string());
-    let file = garden.home().join("servers.json").display().to_string();
+    program::write(repo, "servers.json", &servers.to_string());
+    let file = repo.home().join("servers.json").display().to_string();
     let words = [
         "claude",
         "-p",
@@ -98,10 +98,10 @@ fn claude_works_in_two_repositories() {
         "{model}",
     ];
     let command = format!("[timeouts]\nrunner = 90\n[runners.claude]\ncommand = {words:?}\n");
-    program::write(garden, ".config/git-arborist/config.toml", &command);
+    program::write(repo, ".config/git-arborist/config.toml", &command);
     scene.gardener_with(&["--json"]).succeeds().out("wrote T001.txt").out("wrote src/T001.rs");
     for task in TASKS {
-        assert_eq!(garden.read(&format!("{task}.txt")), format!("{task}\n"));
+        assert_eq!(repo.read(&format!("{task}.txt")), format!("{task}\n"));
         assert_eq!(
             fs::read_to_string(backend.join(format!("src/{task}.rs"))).unwrap(),
             format!("// {task}\n")

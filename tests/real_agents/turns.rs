@@ -27,19 +27,19 @@ fn three_turns() -> Vec<Act> {
 
 impl Scene {
     fn turns(&self) -> Vec<Value> {
-        let list = self.garden.arborist(["session", "turns", &self.session(), "--json"]).answer();
+        let list = self.repo.arborist(["session", "turns", &self.session(), "--json"]).answer();
         let list: Value = serde_json::from_str(&list).unwrap();
         list["turns"].as_array().unwrap().clone()
     }
 
     fn session(&self) -> String {
-        let list = self.garden.arborist(["session", "list", "--json"]).answer();
+        let list = self.repo.arborist(["session", "list", "--json"]).answer();
         let list: Value = serde_json::from_str(&list).unwrap();
         list["sessions"][0]["id"].as_str().unwrap().to_owned()
     }
 
     fn show(&self, format: &str, commit: &str) -> String {
-        self.garden.git(["show", "-s", &format!("--format={format}"), commit]).answer()
+        self.repo.git(["show", "-s", &format!("--format={format}"), commit]).answer()
     }
 }
 
@@ -48,9 +48,9 @@ fn commits_three_turns(agent: Agent) {
         return;
     };
     scene.gardener_with(&["--only", "T001"]).succeeds().out("1 completed (T001)");
-    let log = scene.garden.git(["log", "--reverse", "--format=%H", "--grep=@turn)"]).answer();
+    let log = scene.repo.git(["log", "--reverse", "--format=%H", "--grep=@turn)"]).answer();
     let commits: Vec<&str> = log.lines().collect();
-    let changed = |commit: &&str| scene.garden.git(["show", "--format=", "--name-only", *commit]).answer();
+    let changed = |commit: &&str| scene.repo.git(["show", "--format=", "--name-only", *commit]).answer();
     let files: Vec<String> = commits.iter().map(changed).collect();
     assert_eq!(files, ["T001-1.txt", "T001-1.txt\nT001-2.txt", "T001-3.txt"]);
     let turns = scene.turns();
@@ -79,8 +79,8 @@ fn commits_three_turns(agent: Agent) {
         let author = format!("T001 ({}) <arborist@local>", word("model"));
         assert_eq!(scene.show("%an <%ae>", commit), author);
     }
-    scene.garden.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
-    assert_eq!(scene.garden.git(["status", "--porcelain"]).answer(), "");
+    scene.repo.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
+    assert_eq!(scene.repo.git(["status", "--porcelain"]).answer(), "");
     plays_again(&scene, &commits);
 }
 
@@ -89,11 +89,11 @@ fn plays_again(scene: &Scene, commits: &[&str]) {
     let heard = scene.model.heard("T001");
     let (id, only) = (scene.session(), ["--", "--only", "T001"]);
     let replay = ["session", "replay", &id, "--turn", "0", "--offline"];
-    let said = scene.garden.arborist(replay.iter().chain(&only)).succeeds().out("1 completed (T001)");
+    let said = scene.repo.arborist(replay.iter().chain(&only)).succeeds().out("1 completed (T001)");
     assert_eq!(scene.model.heard("T001"), heard, "nobody is asked");
     let branch = format!("arborist/task-tree/{}", said.stdout().lines().next().unwrap());
     let own = format!("task({branch}@.*@turn)");
-    let played = scene.garden.git(["log", "--reverse", "--format=%T", "--grep", &own, &branch]).answer();
+    let played = scene.repo.git(["log", "--reverse", "--format=%T", "--grep", &own, &branch]).answer();
     let trees: Vec<String> = commits.iter().map(|commit| scene.show("%T", commit)).collect();
     assert_eq!(played.lines().collect::<Vec<_>>(), trees);
 }
@@ -109,7 +109,7 @@ fn resumes_after_being_killed(agent: Agent) {
     driver.args(&words[1..]).args(["--only", "T001"]).stdin(Stdio::null());
     let mut driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    while !scene.garden.path("T001-2.txt").exists() && begun.elapsed() < Duration::from_secs(60) {
+    while !scene.repo.path("T001-2.txt").exists() && begun.elapsed() < Duration::from_secs(60) {
         thread::sleep(Duration::from_millis(20));
     }
     driver.kill().unwrap();
@@ -119,19 +119,19 @@ fn resumes_after_being_killed(agent: Agent) {
     let resume = ["arborist", "session", "resume", &id, "--", "--only", "T001"];
     Run::of(scene.command("git").args(resume), b"").succeeds().out("1 completed (T001)");
     scene.expect_state("T001", "complete");
-    let garden = &scene.garden;
-    garden.git(["merge-base", "--is-ancestor", first["commit"].as_str().unwrap(), "main"]).succeeds();
-    let patches = garden.git(["log", "-p", "--format=", "main", "--", "T001-2.txt"]).answer();
+    let repo = &scene.repo;
+    repo.git(["merge-base", "--is-ancestor", first["commit"].as_str().unwrap(), "main"]).succeeds();
+    let patches = repo.git(["log", "-p", "--format=", "main", "--", "T001-2.txt"]).answer();
     assert!(patches.contains("+half"), "what the turn had written is in history: {patches}");
     for file in ["T001-1.txt", "T001-2.txt", "T001-3.txt"] {
-        assert!(garden.path(file).exists(), "{file}");
+        assert!(repo.path(file).exists(), "{file}");
     }
     let mut numbers: Vec<u64> = scene.turns().iter().filter_map(|turn| turn["number"].as_u64()).collect();
     let count = numbers.len();
     numbers.dedup();
     assert_eq!(numbers.len(), count, "no number twice");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    garden.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
 }
 
 #[test]

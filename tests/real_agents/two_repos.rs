@@ -22,14 +22,14 @@ const PLAN: &str = r#"{
 
 /// A repository beside the one that has the plan, with one commit, and in the workspace.
 fn build_backend(scene: &Scene, dir: &Path) {
-    let garden = &scene.garden;
+    let repo = &scene.repo;
     fs::create_dir(dir).unwrap();
-    garden.git_in(dir, ["init", "-q", "-b", "main"]).succeeds();
-    garden.git_in(dir, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
+    repo.git_in(dir, ["init", "-q", "-b", "main"]).succeeds();
+    repo.git_in(dir, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
     let key = "arborist.workspace.repos.backend.path";
-    garden.git(["config", "--global", key, "../backend"]).succeeds();
+    repo.git(["config", "--global", key, "../backend"]).succeeds();
     let key = "arborist.workspace.repos.backend.tools.count";
-    garden.git(["config", "--global", key, "ls src | wc -l"]).succeeds();
+    repo.git(["config", "--global", key, "ls src | wc -l"]).succeeds();
 }
 
 #[test]
@@ -44,25 +44,25 @@ fn claude_finishes_a_plan_over_two_repositories() {
     let Some(scene) = Scene::with(CLAUDE, Model::acting(acts)) else {
         return;
     };
-    let garden = &scene.garden;
-    garden.write("task-tree.json", PLAN);
-    garden.commit("another plan\n");
-    let backend = garden.root().join("backend");
+    let repo = &scene.repo;
+    repo.write("task-tree.json", PLAN);
+    repo.commit("another plan\n");
+    let backend = repo.root().join("backend");
     build_backend(&scene, &backend);
     scene.gardener().succeeds().out("2 completed (T001, T002)");
     let branches =
-        garden.git_in(&backend, ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]);
+        repo.git_in(&backend, ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]);
     let branch = branches.answer();
     for (n, task) in ["T001", "T002"].iter().enumerate() {
-        assert_eq!(garden.git(["show", &format!("{branch}:{task}.txt")]).answer(), *task);
+        assert_eq!(repo.git(["show", &format!("{branch}:{task}.txt")]).answer(), *task);
         let file = format!("{branch}:src/{task}.rs");
-        assert_eq!(garden.git_in(&backend, ["show", &file]).answer(), format!("// {task}"));
+        assert_eq!(repo.git_in(&backend, ["show", &file]).answer(), format!("// {task}"));
         let heard = scene.model.heard(task);
         assert!(heard.contains("leads upwards"), "one repository does not lead to another: {heard}");
         assert!(heard.contains(&format!("{}\n", n + 1)) && heard.contains("succeeded"), "{heard}");
     }
-    let subjects = garden.git_in(&backend, ["log", "--format=%s", &branch]).answer();
+    let subjects = repo.git_in(&backend, ["log", "--format=%s", &branch]).answer();
     assert!(subjects.contains("@T001@turn") && subjects.contains("@T002@implement-pass"), "{subjects}");
-    assert_eq!(garden.git_in(&backend, ["status", "--porcelain"]).answer(), "", "the checkout is the user's");
-    garden.arborist(["state", "--exit-code"]).succeeds();
+    assert_eq!(repo.git_in(&backend, ["status", "--porcelain"]).answer(), "", "the checkout is the user's");
+    repo.arborist(["state", "--exit-code"]).succeeds();
 }

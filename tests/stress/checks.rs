@@ -6,21 +6,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 use crate::round::{Mode, Round, TASKS};
 
 /// The user's files, as they are in the checkout and in the index.
-pub(crate) fn work_of_user(garden: &Garden) -> String {
+pub(crate) fn work_of_user(repo: &TestRepo) -> String {
     let files = ["staged.txt", "edited.txt", "both.txt", "notes.txt"];
-    let staged = garden.git(["ls-files", "-s", "--"].iter().chain(&files)).answer();
-    let lying = files.map(|file| fs::read_to_string(garden.path(file)).unwrap_or_else(|_| "gone".into()));
+    let staged = repo.git(["ls-files", "-s", "--"].iter().chain(&files)).answer();
+    let lying = files.map(|file| fs::read_to_string(repo.path(file)).unwrap_or_else(|_| "gone".into()));
     format!("{staged}\n{}", lying.join("--\n"))
 }
 
 pub(crate) fn all(round: &Round, before: &str) -> Result<(), String> {
-    let after = work_of_user(&round.garden);
+    let after = work_of_user(&round.repo);
     require(after == before, || format!("the user's files were\n{before}\nand are\n{after}"))?;
     status(round)?;
     tasks(round)?;
@@ -30,7 +30,7 @@ pub(crate) fn all(round: &Round, before: &str) -> Result<(), String> {
 /// Whether a task of the run was interrupted so often in a row that the run needs a person.
 pub(crate) fn has_interruptions(round: &Round, count: usize) -> Result<bool, String> {
     let own = branch(round, "repo")?;
-    let state = round.garden.arborist(["state", "--json", "--scope", &own]);
+    let state = round.repo.arborist(["state", "--json", "--scope", &own]);
     let report = state.report();
     let state: Value = serde_json::from_str(&state.stdout()).map_err(|_| report)?;
     let tasks = state["tasks"].as_array().into_iter().flatten();
@@ -42,7 +42,7 @@ pub(crate) fn branches(round: &Round) -> String {
     let repositories = ["repo", "backend"].map(|name| round.repository(name));
     let list = ["for-each-ref", "refs/heads"];
     let there = repositories.iter().filter(|place| place.is_dir());
-    there.map(|place| round.garden.git_in(place, list).answer()).collect::<Vec<_>>().join("\n")
+    there.map(|place| round.repo.git_in(place, list).answer()).collect::<Vec<_>>().join("\n")
 }
 
 fn require(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
@@ -52,10 +52,10 @@ fn require(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
 /// The checkout holds what the user has changed, and nothing else.
 fn status(round: &Round) -> Result<(), String> {
     let expected = "MM both.txt\n M edited.txt\nM  staged.txt\n?? notes.txt";
-    let found = round.garden.git(["status", "--porcelain"]).answer();
+    let found = round.repo.git(["status", "--porcelain"]).answer();
     require(found == expected, || format!("git status says\n{found}"))?;
     if round.mode == Mode::TwoRepositories {
-        let found = round.garden.git_in(&round.repository("backend"), ["status", "--porcelain"]).answer();
+        let found = round.repo.git_in(&round.repository("backend"), ["status", "--porcelain"]).answer();
         require(found == " M kept.txt", || format!("in the other repository, git status says\n{found}"))?;
     }
     Ok(())
@@ -67,7 +67,7 @@ fn branch(round: &Round, repository: &str) -> Result<String, String> {
         return Ok("main".into());
     }
     let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"];
-    let found = round.garden.git_in(&round.repository(repository), list).answer();
+    let found = round.repo.git_in(&round.repository(repository), list).answer();
     let branches: Vec<&str> = found.lines().filter(|name| !name.contains("/task/")).collect();
     match branches.as_slice() {
         [one] => Ok((*one).to_owned()),
@@ -78,9 +78,9 @@ fn branch(round: &Round, repository: &str) -> Result<String, String> {
 /// Every task is complete, was landed once, and its files are in history.
 fn tasks(round: &Round) -> Result<(), String> {
     let own = branch(round, "repo")?;
-    let state = round.garden.arborist(["state", "--exit-code", "--scope", &own]);
+    let state = round.repo.arborist(["state", "--exit-code", "--scope", &own]);
     require(state.code() == 0, || state.report())?;
-    let log = round.garden.git(["log", "--format=%s", &own]).answer();
+    let log = round.repo.git(["log", "--format=%s", &own]).answer();
     for task in TASKS {
         let count = |status: &str| log.matches(&format!("@{task}@{status})")).count();
         require(count("complete") == 1, || {
@@ -97,7 +97,7 @@ fn tasks(round: &Round) -> Result<(), String> {
             (format!("src/{task}.part"), format!("part of {task}, call ")),
         ] {
             let show = ["show".to_owned(), format!("{tip}:{file}")];
-            let shown = round.garden.git_in(&round.repository(repository), show);
+            let shown = round.repo.git_in(&round.repository(repository), show);
             require(shown.code() == 0 && shown.stdout().starts_with(&content), || shown.report())?;
         }
     }
@@ -107,9 +107,9 @@ fn tasks(round: &Round) -> Result<(), String> {
 
 /// Every turn has one record and one transcript, and its commits are on the branches of their repositories.
 fn records(round: &Round, own: &str) -> Result<(), String> {
-    let garden = &round.garden;
+    let repo = &round.repo;
     let read = |kind: &str, format: &str| {
-        garden.git(["log", "--first-parent", format, &format!("--glob=refs/arborist/{kind}")]).answer()
+        repo.git(["log", "--first-parent", format, &format!("--glob=refs/arborist/{kind}")]).answer()
     };
     let transcripts = read("transcripts", "--format=%s");
     let mut turns = BTreeSet::new();
@@ -126,7 +126,7 @@ fn records(round: &Round, own: &str) -> Result<(), String> {
         let is_on = |repository: &str, commit: &Value, branch: &str| {
             let Some(commit) = commit.as_str() else { return true };
             let asked = ["merge-base", "--is-ancestor", commit, branch];
-            garden.git_in(&round.repository(repository), asked).code() == 0
+            repo.git_in(&round.repository(repository), asked).code() == 0
         };
         let why = || format!("the record of a turn names a commit that is not on its branch: {line}");
         require(is_on("repo", &record["commit"], own), why)?;
@@ -149,13 +149,13 @@ fn remains(round: &Round) -> Result<(), String> {
         require(locks.is_empty(), || format!("locks are left: {locks:?}"))?;
         let marks =
             ["for-each-ref", "refs/arborist/wip", "refs/arborist/queue/tickets", "refs/arborist/claims"];
-        let marks = round.garden.git_in(&place, marks).answer();
+        let marks = round.repo.git_in(&place, marks).answer();
         require(marks.is_empty(), || format!("marks are left:\n{marks}"))?;
         // Git reads every worktree that is registered, so this fails for one that is half made, too.
-        let fsck = round.garden.git_in(&place, ["fsck", "--no-dangling", "--no-progress"]);
+        let fsck = round.repo.git_in(&place, ["fsck", "--no-dangling", "--no-progress"]);
         require(fsck.code() == 0, || fsck.report())?;
     }
-    let alive = alive(round.garden.root());
+    let alive = alive(round.repo.root());
     require(alive.is_empty(), || format!("processes are left: {alive:?}"))
 }
 

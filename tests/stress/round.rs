@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 use crate::{Random, checks, tree};
 
@@ -86,7 +86,7 @@ fi
 /// A repository, a plan, an agent, and a user who has changed something.
 pub(crate) struct Round {
     pub(crate) mode: Mode,
-    pub(crate) garden: Garden,
+    pub(crate) repo: TestRepo,
     /// How often the run was killed.
     pub(crate) kills: usize,
     /// How long it took if it was not killed at all.
@@ -99,27 +99,27 @@ pub(crate) struct Round {
 impl Round {
     pub(crate) fn new(mode: Mode, seed: u64) -> Self {
         let mut random = Random(seed);
-        let garden = Garden::sprout();
-        garden.write("tasks.md", mode.plan());
+        let repo = TestRepo::new();
+        repo.write("tasks.md", mode.plan());
         for file in ["staged.txt", "edited.txt", "both.txt"] {
-            garden.write(file, "first\n");
+            repo.write(file, "first\n");
         }
-        garden.commit("files\n");
+        repo.commit("files\n");
         let has_turns = random.below(2) == 0;
         let begin = if has_turns { "TURNS=1\n" } else { "TURNS=\n" };
-        garden.agent(&format!("{begin}{AGENT}"));
-        let root = garden.root().display();
+        repo.agent(&format!("{begin}{AGENT}"));
+        let root = repo.root().display();
         let events = if has_turns { "claude" } else { "text" };
         let config = format!(
             "runner = \"robot\"\ntest-command = \"true\"\n[steps.review]\nrunner = \"judge\"\n\
              [runners.robot]\ncommand = [\"sh\", \"{root}/agent.sh\"]\nevents = \"{events}\"\n\
              [runners.judge]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo APPROVED\"]\n"
         );
-        fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
         if mode == Mode::TwoRepositories {
-            add_backend(&garden);
+            add_backend(&repo);
         }
-        Self { mode, garden, kills: 0, whole: None, starts: Cell::new(0), random }
+        Self { mode, repo, kills: 0, whole: None, starts: Cell::new(0), random }
     }
 
     /// How long the run takes if nobody kills it.
@@ -133,7 +133,7 @@ impl Round {
     /// Kills the run a few times, each within the time that it takes, lets it end, and looks at what it has left.
     pub(crate) fn run(&mut self, latest: Duration) -> Result<(), String> {
         self.change_as_user();
-        let before = checks::work_of_user(&self.garden);
+        let before = checks::work_of_user(&self.repo);
         for _ in 0..=self.random.below(3) {
             let delay = self.random.below(latest.as_micros().try_into().unwrap_or(u64::MAX));
             let delay = Duration::from_micros(delay);
@@ -183,7 +183,7 @@ impl Round {
     fn start(&self, more: &[&str]) -> Started {
         let count = self.starts.get() + 1;
         self.starts.set(count);
-        let output = self.garden.root().join(format!("output-{count}.txt"));
+        let output = self.repo.root().join(format!("output-{count}.txt"));
         let file = fs::File::create(&output).unwrap();
         let mut command = self.command(more);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
@@ -191,30 +191,30 @@ impl Round {
     }
 
     fn command(&self, more: &[&str]) -> Command {
-        let mut command = self.garden.command("git-arborist-gardener", &self.garden.path(""));
+        let mut command = self.repo.command("git-arborist-gardener", &self.repo.path(""));
         command.args(self.mode.args()).args(more);
         command
     }
 
     /// Changes that the user has staged, has not staged, and both in one file.
     fn change_as_user(&self) {
-        let garden = &self.garden;
-        garden.write("staged.txt", "first\nstaged\n");
-        garden.write("both.txt", "first\nstaged\n");
-        garden.git(["add", "staged.txt", "both.txt"]).succeeds();
-        garden.write("both.txt", "first\nstaged\nnot staged\n");
-        garden.write("edited.txt", "first\nnot staged\n");
-        garden.write("notes.txt", "untracked\n");
+        let repo = &self.repo;
+        repo.write("staged.txt", "first\nstaged\n");
+        repo.write("both.txt", "first\nstaged\n");
+        repo.git(["add", "staged.txt", "both.txt"]).succeeds();
+        repo.write("both.txt", "first\nstaged\nnot staged\n");
+        repo.write("edited.txt", "first\nnot staged\n");
+        repo.write("notes.txt", "untracked\n");
     }
 
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
-        self.garden.root().join(name)
+        self.repo.root().join(name)
     }
 
     /// Keeps the folder for whoever looks for the reason.
     pub(crate) fn keep(self) -> PathBuf {
-        let root = self.garden.root().to_owned();
-        std::mem::forget(self.garden);
+        let root = self.repo.root().to_owned();
+        std::mem::forget(self.repo);
         root
     }
 }
@@ -282,13 +282,13 @@ impl Started {
     }
 }
 
-fn add_backend(garden: &Garden) {
-    let backend = garden.root().join("backend");
-    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
+fn add_backend(repo: &TestRepo) {
+    let backend = repo.root().join("backend");
+    repo.git_in(repo.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
     fs::write(backend.join("kept.txt"), "kept\n").unwrap();
-    garden.git_in(&backend, ["add", "-A"]).succeeds();
-    garden.git_in(&backend, ["commit", "-q", "-m", "begin"]).succeeds();
+    repo.git_in(&backend, ["add", "-A"]).succeeds();
+    repo.git_in(&backend, ["commit", "-q", "-m", "begin"]).succeeds();
     fs::write(Path::new(&backend).join("kept.txt"), "changed by the user\n").unwrap();
     let key = ["config", "--global", "arborist.workspace.repos.backend.path", "../backend"];
-    garden.git(key).succeeds();
+    repo.git(key).succeeds();
 }

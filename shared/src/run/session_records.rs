@@ -31,7 +31,7 @@ impl OpenRun {
         let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_settled());
         let left = planned.plan.leaves().map(|task| &task.id).filter(is_left).collect();
         match session_reader.newest(session)? {
-            Some(newest) => Ok(session_reader.recollections(&newest, &left)?),
+            Some(newest) => Ok(session_reader.resume_contexts(&newest, &left)?),
             None => Ok(Vec::new()),
         }
     }

@@ -63,17 +63,17 @@ impl<'a> SessionReader<'a> {
 
     /// All sessions, each by its newest record.
     pub fn list(&self) -> Result<SessionList, SessionError> {
-        let mut shelf = SessionList::default();
+        let mut session_list = SessionList::default();
         for (found, body) in self.repository.start_listing_notes(&[SESSIONS])?.finish()? {
             match read_note(&found, &body) {
-                Ok(stored) => shelf.sessions.push(stored),
-                Err(error) => shelf.unreadable.push(error.to_string()),
+                Ok(stored) => session_list.sessions.push(stored),
+                Err(error) => session_list.unreadable.push(error.to_string()),
             }
         }
-        shelf
+        session_list
             .sessions
             .sort_by(|a, b| (b.record.time, &b.record.session).cmp(&(a.record.time, &a.record.session)));
-        Ok(shelf)
+        Ok(session_list)
     }
 
     /// The newest record of a session.

@@ -35,7 +35,7 @@ pub struct ResumeContext {
 impl SessionReader<'_> {
     /// What is known of the tasks `left` when the session of `newest` is resumed, or begins as a replay; nothing otherwise.
     /// A replay does not continue the conversations of the session that it was forked from.
-    pub fn recollections(
+    pub fn resume_contexts(
         &self,
         newest: &StoredRecord,
         left: &BTreeSet<&TaskId>,
@@ -53,7 +53,7 @@ impl SessionReader<'_> {
                     return Ok(Vec::new());
                 };
                 let mut recalled = self.recall(&origin, fork.turn, left)?;
-                recalled.iter_mut().for_each(|recollection| recollection.agent_session = None);
+                recalled.iter_mut().for_each(|resume_context| resume_context.agent_session = None);
                 Ok(recalled)
             }
             _ => Ok(Vec::new()),
@@ -83,22 +83,22 @@ impl SessionReader<'_> {
             else {
                 continue;
             };
-            let recollection = found.entry(turn.node.clone()).or_insert_with(|| ResumeContext {
+            let resume_context = found.entry(turn.node.clone()).or_insert_with(|| ResumeContext {
                 node: turn.node.clone(),
                 runner: turn.runner.clone(),
                 agent_session: turn.agent_session.clone(),
                 so_far: Vec::new(),
             });
-            if recollection.so_far.len() < MOST_TURNS {
+            if resume_context.so_far.len() < MOST_TURNS {
                 let said = said.get(&turn.number).map(String::as_str).unwrap_or_default();
-                recollection.so_far.push(line_of(turn) + said);
+                resume_context.so_far.push(line_of(turn) + said);
             }
             if found.len() == left.len() && found.values().all(|known| known.so_far.len() == MOST_TURNS) {
                 break;
             }
         }
         let mut all: Vec<ResumeContext> = found.into_values().collect();
-        all.iter_mut().for_each(|recollection| recollection.so_far.reverse());
+        all.iter_mut().for_each(|resume_context| resume_context.so_far.reverse());
         Ok(all)
     }
 }

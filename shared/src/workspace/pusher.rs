@@ -52,7 +52,7 @@ pub struct Notice {
 /// Who pushes while a run goes on.
 #[derive(Debug)]
 pub struct Pusher {
-    vans: Vec<RemoteWorker>,
+    workers: Vec<RemoteWorker>,
     cancel: Cancel,
 }
 
@@ -84,17 +84,17 @@ impl Pusher {
         let cancel = Cancel::new();
         let network = Network { cancel: cancel.clone(), ..workspace.network.clone() };
         let workspace = Workspace { network, ..workspace.clone() };
-        let vans: Vec<RemoteWorker> = repositories
+        let workers: Vec<RemoteWorker> = repositories
             .into_iter()
             .filter(|(section, _)| section.push != PushPolicy::Never)
             .map(|place| RemoteWorker::start(place, &workspace, cargo))
             .collect();
-        if vans.is_empty() { None } else { Some(Self { vans, cancel }) }
+        if workers.is_empty() { None } else { Some(Self { workers, cancel }) }
     }
 
     /// Tells that a commit was made. Returns at once.
     pub fn checkpoint(&self) {
-        for orders in self.vans.iter().filter_map(|van| van.orders.as_ref()) {
+        for orders in self.workers.iter().filter_map(|worker| worker.orders.as_ref()) {
             let _ = orders.send(Order::Checkpoint);
         }
     }
@@ -102,8 +102,8 @@ impl Pusher {
     /// What became of pushes since this was last asked.
     #[must_use]
     pub fn notices(&self) -> Vec<Notice> {
-        let take = |van: &RemoteWorker| std::mem::take(&mut *lock(&van.notices));
-        self.vans.iter().flat_map(take).collect()
+        let take = |worker: &RemoteWorker| std::mem::take(&mut *lock(&worker.notices));
+        self.workers.iter().flat_map(take).collect()
     }
 
     /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work; once
@@ -111,7 +111,7 @@ impl Pusher {
     #[must_use]
     pub fn close(mut self, close: Close, (wish, hurry): (&Cancel, Duration)) -> Vec<Notice> {
         let (done, wait) = channel();
-        for orders in self.vans.iter_mut().filter_map(|van| van.orders.take()) {
+        for orders in self.workers.iter_mut().filter_map(|worker| worker.orders.take()) {
             let _ = orders.send(Order::Close(close, done.clone()));
         }
         drop(done);
@@ -128,8 +128,8 @@ impl Pusher {
 
     fn end(&mut self) {
         self.cancel.cancel();
-        self.vans.iter_mut().for_each(|van| van.orders = None);
-        for thread in self.vans.iter_mut().filter_map(|van| van.thread.take()) {
+        self.workers.iter_mut().for_each(|worker| worker.orders = None);
+        for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {
             let _ = thread.join();
         }
     }

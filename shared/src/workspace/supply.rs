@@ -105,23 +105,23 @@ impl Workspace {
     }
 
     /// Asks for all of these at once; what came of it stands in their order.
-    pub fn ask_all(&self, errands: &[RepoRequest<'_>]) -> Vec<Result<FetchReply, WorkspaceError>> {
-        abreast(errands, |errand| self.ask(errand))
+    pub fn ask_all(&self, requests: &[RepoRequest<'_>]) -> Vec<Result<FetchReply, WorkspaceError>> {
+        abreast(requests, |request| self.ask(request))
     }
 
     /// The repositories that were asked for; those that were cloned are moved to their places.
     pub fn keep_all(
         &self,
-        errands: &[RepoRequest<'_>],
+        requests: &[RepoRequest<'_>],
         replies: &[FetchReply],
     ) -> Vec<Result<(Repository, Supply), WorkspaceError>> {
-        let asked: Vec<_> = errands.iter().zip(replies).collect();
-        abreast(&asked, |(errand, reply)| self.keep(errand, reply))
+        let asked: Vec<_> = requests.iter().zip(replies).collect();
+        abreast(&asked, |(request, reply)| self.keep(request, reply))
     }
 
     /// A repository, with what its remote has.
-    pub fn supply(&self, errand: &RepoRequest<'_>) -> Result<(Repository, Supply), WorkspaceError> {
-        self.keep(errand, &self.ask(errand)?)
+    pub fn supply(&self, request: &RepoRequest<'_>) -> Result<(Repository, Supply), WorkspaceError> {
+        self.keep(request, &self.ask(request)?)
     }
 
     /// A remote that cannot be reached keeps nobody from a repository that is there.

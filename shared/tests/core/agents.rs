@@ -240,7 +240,7 @@ fn a_second_result_fails_the_call() {
 }
 
 #[test]
-fn a_result_does_not_count_for_work_that_was_taken_up_after_it() {
+fn a_result_does_not_count_for_work_that_began_after_it() {
     for format in PROGRAMS {
         let whole = recorded(format, "implement");
         let again = [&whole[..], &whole[..whole.len() / 2]].concat();

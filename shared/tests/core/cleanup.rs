@@ -3,7 +3,7 @@
 use std::fs;
 
 use arborist_core::message::{Cleanup, CommentPrefix, Editing, final_message};
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use proptest::prelude::*;
 
 const LINES: [&str; 12] = [
@@ -29,15 +29,15 @@ const WAYS: [&[&str]; 4] = [&["-F", "../text"], &["-e"], &["-v"], &["-v", "-e", 
 const CAPTURE: &str = "#!/bin/sh\ncp \"$1\" ../captured\nprintf %s \"${GIT_EDITOR-}\" >../editor-was\n";
 const EDITOR: &str = "#!/bin/sh\ncat ../text \"$1\" >../new && cp ../new \"$1\"\n";
 
-fn ground() -> Garden {
-    let garden = Garden::sprout();
-    garden.write_script(".git/hooks/commit-msg", CAPTURE);
-    garden.write_script("../editor", EDITOR);
-    garden
+fn without_tasks() -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write_script(".git/hooks/commit-msg", CAPTURE);
+    repo.write_script("../editor", EDITOR);
+    repo
 }
 
-fn commit(garden: &Garden, options: &[String]) -> Run {
-    let mut git = garden.command("git", &garden.path(""));
+fn commit(repo: &TestRepo, options: &[String]) -> Run {
+    let mut git = repo.command("git", &repo.path(""));
     git.env("GIT_EDITOR", "../editor").args(options);
     Run::of(&mut git, b"")
 }
@@ -47,11 +47,11 @@ fn config(key: &str, value: Option<&str>) -> Vec<String> {
 }
 
 /// Commits `text` and gives what the hook saw, the editor that it was told of, and what was recorded.
-fn recorded(garden: &Garden, text: &str, options: &[String]) -> (String, String, String) {
-    fs::write(garden.root().join("text"), text).unwrap();
-    commit(garden, options).succeeds();
-    let read = |name: &str| fs::read_to_string(garden.root().join(name)).unwrap();
-    let object = garden.git(["cat-file", "commit", "HEAD"]).succeeds().stdout();
+fn recorded(repo: &TestRepo, text: &str, options: &[String]) -> (String, String, String) {
+    fs::write(repo.root().join("text"), text).unwrap();
+    commit(repo, options).succeeds();
+    let read = |name: &str| fs::read_to_string(repo.root().join(name)).unwrap();
+    let object = repo.git(["cat-file", "commit", "HEAD"]).succeeds().stdout();
     let message = object.split_once("\n\n").unwrap().1.to_owned();
     (read("captured"), read("editor-was"), message)
 }
@@ -66,16 +66,16 @@ proptest! {
         comment in prop::sample::select(&COMMENTS[..]),
         how in prop::sample::select(&WAYS[..]),
     ) {
-        thread_local!(static GARDEN: Garden = ground());
-        GARDEN.with(|garden| {
-            garden.write("file", format!("{lines:?}{how:?}"));
+        thread_local!(static GARDEN: TestRepo = without_tasks());
+        GARDEN.with(|repo| {
+            repo.write("file", format!("{lines:?}{how:?}"));
             let text = format!("subject\n{}\n", lines.join("\n"));
             let mut options = config("commit.cleanup", cleanup);
             options.extend(config("core.commentChar", comment));
             options.extend(["commit", "-q", "-a", "--allow-empty"].map(String::from));
             options.extend(how.iter().map(|option| (*option).to_owned()));
-            garden.git(["add", "file"]).succeeds();
-            let (file, editor, expected) = recorded(garden, &text, &options);
+            repo.git(["add", "file"]).succeeds();
+            let (file, editor, expected) = recorded(repo, &text, &options);
 
             let prefix = CommentPrefix::from_config(comment, &file);
             let editing = Editing::of_file(&file, Some(&editor), &prefix);

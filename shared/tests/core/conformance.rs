@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use arborist_core::message::{MessageReading, read, read_as_git};
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 struct Row {
@@ -84,13 +84,13 @@ fn ours_are_read_as_the_table_says() {
 
 #[test]
 fn the_table_tells_the_truth_about_this_git() {
-    let garden = Garden::sprout();
-    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let repo = TestRepo::new();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     for row in rows() {
-        let commit = garden.commit_object(&tree, &[], &row.message);
-        let log = garden.git(["log", "-1", "--format=%(trailers:only,unfold)", &commit]);
+        let commit = repo.commit_object(&tree, &[], &row.message);
+        let log = repo.git(["log", "-1", "--format=%(trailers:only,unfold)", &commit]);
         assert_eq!(lines(&log), row.log, "git log: {}", row.name);
-        let mut parse: Command = garden.command("git", garden.root());
+        let mut parse: Command = repo.command("git", repo.root());
         let parsed = Run::of(parse.args(["interpret-trailers", "--parse"]), &row.message);
         assert_eq!(lines(&parsed), row.parse, "interpret-trailers: {}", row.name);
     }

@@ -151,7 +151,7 @@ fn ended_after_kill(script: &str) -> usize {
     thread::sleep(Duration::from_millis(300));
     assert_eq!(fs::read(&pulse).unwrap(), before, "nobody writes any more");
     drop(orphan_lock);
-    let (_attendance, nobody) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
+    let (_orphan_lock, nobody) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     assert!(nobody.0.is_empty(), "nothing is left to be ended");
     ended.0.len()
 }
@@ -188,13 +188,13 @@ fn who_only_reads_the_file_is_left_alone() {
     drop(OrphanLock::take_over(&run, &path, GRACE).unwrap());
     let mut reader = Command::new("tail").arg("-f").arg(&path).stdout(Stdio::null()).spawn().unwrap();
     thread::sleep(Duration::from_millis(200));
-    let (_attendance, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
+    let (_orphan_lock, ended) = OrphanLock::take_over(&run, &path, GRACE).unwrap();
     assert!(ended.0.is_empty() && reader.try_wait().unwrap().is_none());
     kill(reader);
 }
 
 #[test]
-fn an_attendance_serves_one_step_after_another_and_only_its_own_agent_inherits_it() {
+fn an_orphan_lock_serves_one_step_after_another_and_only_its_own_agent_inherits_it() {
     let dir = tempfile::tempdir().unwrap();
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
     let paths = [dir.path().join("one"), dir.path().join("two")];

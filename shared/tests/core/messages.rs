@@ -7,7 +7,7 @@ use arborist_core::{
     },
     name::{Attempt, BranchName, TaskId},
 };
-use arborist_testkit::{Garden, Run, TaskCommit};
+use arborist_testkit::{Run, TaskCommit, TestRepo};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree};
 
 /// Lines that have fooled readers of trailers, and pieces of every kind of character.
@@ -129,16 +129,16 @@ proptest! {
 /// One commit object for each message, all in one repository, asked of git in two calls.
 #[test]
 fn git_reads_from_ours_what_we_wrote() {
-    let garden = Garden::sprout();
-    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let repo = TestRepo::new();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for _ in 0..60 {
         let message = message().new_tree(&mut runner).unwrap().current();
         let rendered = message.render();
-        let commit = garden.commit_object(&tree, &[], &rendered);
-        let log = garden.git(["log", "-1", "--format=%(trailers:only,unfold)", &commit]).answer();
+        let commit = repo.commit_object(&tree, &[], &rendered);
+        let log = repo.git(["log", "-1", "--format=%(trailers:only,unfold)", &commit]).answer();
         assert_eq!(log.lines().collect::<Vec<_>>(), ours(&message), "{rendered}");
-        let mut parse = garden.command("git", garden.root());
+        let mut parse = repo.command("git", repo.root());
         let parsed = Run::of(parse.args(["interpret-trailers", "--parse"]), rendered.as_bytes()).answer();
         assert_eq!(parsed.lines().collect::<Vec<_>>(), ours(&message), "{rendered}");
     }

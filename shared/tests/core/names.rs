@@ -1,58 +1,58 @@
 //! Names that a git which stays is asked for: what others did meanwhile is seen, and no name leads elsewhere.
 
 use arborist_core::git::Repository;
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-fn repository(garden: &Garden) -> Repository {
-    Repository::discover_from(&garden.path("")).unwrap()
+fn repository(repo: &TestRepo) -> Repository {
+    Repository::discover_from(&repo.path("")).unwrap()
 }
 
 #[test]
 fn what_others_do_to_a_ref_is_seen_at_once() {
     for format in ["files", "reftable"] {
-        let garden = Garden::bare_ground(&["--ref-format", format]);
-        garden.commit("one\n");
-        let repository = repository(&garden);
+        let repo = TestRepo::with_options(&["--ref-format", format]);
+        repo.commit("one\n");
+        let repository = repository(&repo);
         let (one, name) = (repository.head.commit.unwrap(), "refs/heads/side");
         assert_eq!(repository.find_ref(name).unwrap(), None, "{format}");
-        garden.git(["update-ref", name, "HEAD"]).succeeds();
+        repo.git(["update-ref", name, "HEAD"]).succeeds();
         assert_eq!(repository.find_ref(name).unwrap(), Some(one), "{format}");
-        garden.git(["pack-refs", "--all"]).succeeds();
+        repo.git(["pack-refs", "--all"]).succeeds();
         assert_eq!(repository.find_ref(name).unwrap(), Some(one), "{format}");
-        garden.git(["commit", "-q", "--allow-empty", "-m", "two"]).succeeds();
+        repo.git(["commit", "-q", "--allow-empty", "-m", "two"]).succeeds();
         let two = repository.find_commit("HEAD").unwrap().unwrap();
-        garden.git(["update-ref", name, "HEAD"]).succeeds();
-        garden.git(["repack", "-qad"]).succeeds();
+        repo.git(["update-ref", name, "HEAD"]).succeeds();
+        repo.git(["repack", "-qad"]).succeeds();
         assert_ne!(two, one, "{format}");
         assert_eq!(repository.find_ref(name).unwrap(), Some(two), "{format}");
         assert_eq!(repository.load_commits(&[two]).unwrap()[0].parents().next(), Some(one), "{format}");
-        garden.git(["update-ref", "-d", name]).succeeds();
+        repo.git(["update-ref", "-d", name]).succeeds();
         assert_eq!(repository.find_ref(name).unwrap(), None, "{format}");
     }
 }
 
 #[test]
 fn a_ref_that_is_not_there_is_not_found_elsewhere() {
-    let garden = Garden::sprout();
-    garden.commit("one\n");
-    let repository = repository(&garden);
+    let repo = TestRepo::new();
+    repo.commit("one\n");
+    let repository = repository(&repo);
     for decoy in ["refs/tags/refs/heads/a", "refs/heads/refs/heads/b", "refs/remotes/refs/heads/c/HEAD"] {
-        garden.git(["update-ref", decoy, "HEAD"]).succeeds();
+        repo.git(["update-ref", decoy, "HEAD"]).succeeds();
     }
     let described = format!("refs/heads/d-1-g{}", repository.head.commit.unwrap().short());
     for name in ["refs/heads/a", "refs/heads/b", "refs/heads/c", &described] {
         assert_eq!(repository.find_ref(name).unwrap(), None, "{name}");
-        garden.git(["update-ref", name, "HEAD"]).succeeds();
+        repo.git(["update-ref", name, "HEAD"]).succeeds();
         assert_eq!(repository.find_ref(name).unwrap(), repository.head.commit, "{name}");
     }
 }
 
 #[test]
 fn a_file_that_git_does_not_have_is_not_committed() {
-    let garden = Garden::sprout();
-    garden.write("file", "here");
-    garden.commit("one\n");
-    let repository = repository(&garden);
+    let repo = TestRepo::new();
+    repo.write("file", "here");
+    repo.commit("one\n");
+    let repository = repository(&repo);
     let head = repository.tree_of(repository.head.commit.unwrap()).unwrap();
     let empty = repository.empty_tree().unwrap();
     repository.require_proven(empty, head).unwrap();

@@ -6,27 +6,27 @@ use arborist_core::{
     git::{NewCommit, Repository, Signing, TreeChange},
     name::Oid,
 };
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
 };
 
-fn repository(garden: &Garden) -> Repository {
-    Repository::discover_from(&garden.path("")).unwrap()
+fn repository(repo: &TestRepo) -> Repository {
+    Repository::discover_from(&repo.path("")).unwrap()
 }
 
 /// What `commit-tree` writes at the time of `like`, whose lines and parents are given.
-fn by_commit_tree(garden: &Garden, like: Oid, message: &str, parents: &[Oid]) -> String {
+fn by_commit_tree(repo: &TestRepo, like: Oid, message: &str, parents: &[Oid]) -> String {
     let date = |format: &str| {
         let args = ["log", "-1", "--date=raw", &format!("--format={format}"), &like.to_string()];
-        garden.git(args).succeeds().stdout().trim().to_owned()
+        repo.git(args).succeeds().stdout().trim().to_owned()
     };
-    garden.write("message", message);
-    let file = garden.path("message");
+    repo.write("message", message);
+    let file = repo.path("message");
     let (author, committer) = (format!("@{}", date("%ad")), format!("@{}", date("%cd")));
     let mut command = std::process::Command::new("git");
-    command.current_dir(garden.path("")).arg("commit-tree").arg("-F").arg(file);
+    command.current_dir(repo.path("")).arg("commit-tree").arg("-F").arg(file);
     command.env("GIT_AUTHOR_DATE", author).env("GIT_COMMITTER_DATE", committer);
     for parent in parents {
         command.args(["-p", &parent.to_string()]);
@@ -44,13 +44,13 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
         &[("user.name", "A"), ("user.email", "a@b"), ("author.name", "Somebody Else")],
     ];
     for (format, settings) in ["sha1", "sha256", "sha1"].into_iter().zip(settings) {
-        let garden = Garden::bare_ground(&["--object-format", format]);
-        garden.commit("begin\n");
-        garden.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+        let repo = TestRepo::with_options(&["--object-format", format]);
+        repo.commit("begin\n");
+        repo.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
         for (name, value) in settings {
-            garden.git(["config", name, value]).succeeds();
+            repo.git(["config", name, value]).succeeds();
         }
-        let repository = repository(&garden);
+        let repository = repository(&repo);
         let head = repository.head.commit.unwrap();
         let before = repository.find_commit("HEAD^").unwrap().unwrap();
         let tree = repository.tree_of(head).unwrap();
@@ -58,22 +58,22 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
         for message in messages {
             let new = NewCommit { tree, parent: head, message, author: None };
             let commit = repository.write_commit(new, Signing::No).unwrap();
-            assert_eq!(commit.to_string(), by_commit_tree(&garden, commit, message, &[head]), "{message:?}");
+            assert_eq!(commit.to_string(), by_commit_tree(&repo, commit, message, &[head]), "{message:?}");
         }
         for parents in [&[][..], &[head, before], &[head, before, head]] {
             let commit = repository.write_joint(tree, parents, "joint\n", Signing::No).unwrap();
-            assert_eq!(commit.to_string(), by_commit_tree(&garden, commit, "joint\n", parents));
+            assert_eq!(commit.to_string(), by_commit_tree(&repo, commit, "joint\n", parents));
         }
-        garden.git(["fsck", "--strict"]).succeeds();
+        repo.git(["fsck", "--strict"]).succeeds();
     }
 }
 
 #[test]
 fn who_has_no_name_is_told_so_by_git() {
-    let garden = Garden::sprout();
-    garden.git(["config", "user.name", ""]).succeeds();
-    garden.git(["config", "user.email", "a@b"]).succeeds();
-    let repository = repository(&garden);
+    let repo = TestRepo::new();
+    repo.git(["config", "user.name", ""]).succeeds();
+    repo.git(["config", "user.email", "a@b"]).succeeds();
+    let repository = repository(&repo);
     let head = repository.head.commit.unwrap();
     let new =
         NewCommit { tree: repository.tree_of(head).unwrap(), parent: head, message: "x\n", author: None };
@@ -86,10 +86,10 @@ fn who_has_no_name_is_told_so_by_git() {
 #[test]
 fn objects_are_written_though_their_writer_was_ended() {
     // git writes here, since libgit2 does not know these ids.
-    let garden = Garden::bare_ground(&["--object-format", "sha256"]);
-    garden.commit("begin\n");
-    let repository = repository(&garden);
-    let folder = garden.path(".git/arborist");
+    let repo = TestRepo::with_options(&["--object-format", "sha256"]);
+    repo.commit("begin\n");
+    let repository = repository(&repo);
+    let folder = repo.path(".git/arborist");
     for text in ["", "a", "with\0 zero\nand lines\n"] {
         let id = repository.write_blob(text.as_bytes()).unwrap();
         assert_eq!(repository.find_blob(id).unwrap().unwrap(), text.as_bytes());
@@ -120,9 +120,9 @@ fn files() -> impl Strategy<Value = Files> {
 #[test]
 fn a_tree_with_the_changes_to_another_is_the_other() {
     for format in ["sha1", "sha256"] {
-        let garden = Garden::bare_ground(&["--object-format", format]);
-        garden.commit("begin\n");
-        let repository = repository(&garden);
+        let repo = TestRepo::with_options(&["--object-format", format]);
+        repo.commit("begin\n");
+        let repository = repository(&repo);
         let blobs: Vec<Oid> = (0..3).map(|n| repository.write_blob(&[n]).unwrap()).collect();
         let empty = repository.empty_tree().unwrap();
         let tree_of = |files: &Files| {
@@ -140,20 +140,20 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
                 let changes = repository.changes(old, new).unwrap();
                 prop_assert_eq!(repository.tree_with(old, &changes).unwrap(), new);
                 let listed =
-                    garden.git(["ls-tree", "-r", "-z", "--name-only", &new.to_string()]).succeeds().stdout();
+                    repo.git(["ls-tree", "-r", "-z", "--name-only", &new.to_string()]).succeeds().stdout();
                 let names: BTreeSet<&str> = listed.split_terminator('\0').collect();
                 prop_assert_eq!(names, after.keys().map(String::as_str).collect::<BTreeSet<_>>());
                 Ok(())
             })
             .unwrap();
-        garden.git(["fsck", "--strict"]).succeeds();
+        repo.git(["fsck", "--strict"]).succeeds();
     }
 }
 
 #[test]
 fn a_tree_that_cannot_be_read_is_an_error_and_not_the_same() {
-    let garden = Garden::sprout();
-    let repository = repository(&garden);
+    let repo = TestRepo::new();
+    let repository = repository(&repo);
     let missing: Oid = "1".repeat(40).parse().unwrap();
     let tree = repository.tree_of(repository.head.commit.unwrap()).unwrap();
     assert!(repository.changes(missing, tree).is_err());

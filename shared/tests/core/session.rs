@@ -10,15 +10,15 @@ use arborist_core::{
         SessionStart, SessionState, SessionVerdict, SessionWriter, TokenCount, Turn, ref_of,
     },
 };
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-fn ground() -> (Garden, Repository, Oid) {
-    let garden = Garden::sprout();
-    garden.git(["config", "user.name", "Ada"]).succeeds();
-    garden.git(["config", "user.email", "ada@example.com"]).succeeds();
-    let repository = Repository::discover_from(&garden.path("")).unwrap();
+fn without_tasks() -> (TestRepo, Repository, Oid) {
+    let repo = TestRepo::new();
+    repo.git(["config", "user.name", "Ada"]).succeeds();
+    repo.git(["config", "user.email", "ada@example.com"]).succeeds();
+    let repository = Repository::discover_from(&repo.path("")).unwrap();
     let head = repository.head.commit.unwrap();
-    (garden, repository, head)
+    (repo, repository, head)
 }
 
 fn start(base: Oid) -> SessionStart {
@@ -65,21 +65,21 @@ fn session() -> SessionId {
 
 #[test]
 fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
-    let (garden, repository, head) = ground();
+    let (repo, repository, head) = without_tasks();
     SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             // Each has its own chronicle, as processes have, and two threads.
-            let chronicle = SessionWriter::find(&repository, &session()).unwrap().unwrap();
-            let chronicle = std::sync::Arc::new(chronicle);
+            let writer = SessionWriter::find(&repository, &session()).unwrap().unwrap();
+            let writer = std::sync::Arc::new(writer);
             for _ in 0..2 {
-                let chronicle = std::sync::Arc::clone(&chronicle);
+                let writer = std::sync::Arc::clone(&writer);
                 scope.spawn(move || {
                     for _ in 0..4 {
                         let draft = |number| {
                             Ok::<_, SessionError>(DraftRecord::of(RecordKind::Turn(turn(number, None))))
                         };
-                        chronicle.append(8, draft).unwrap();
+                        writer.append(8, draft).unwrap();
                     }
                 });
             }
@@ -98,48 +98,54 @@ fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
     assert_eq!((first.record.sequence, first.record.context.started), (0, 7));
     assert_eq!(archive.turn(&newest, 5).unwrap().record.turn().unwrap().number, 5);
     assert!(matches!(archive.turn(&newest, 17), Err(SessionError::NoTurn { turns: 16, .. })));
-    garden.git(["fsck", "--strict"]).succeeds();
+    repo.git(["fsck", "--strict"]).succeeds();
 }
 
 #[test]
 fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
-    let (garden, repository, head) = ground();
-    let chronicle = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
-    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let commit: Oid = garden.commit_object(&tree, &[head.to_string()], "a turn\n").parse().unwrap();
+    let (repo, repository, head) = without_tasks();
+    let writer = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let commit: Oid = repo.commit_object(&tree, &[head.to_string()], "a turn\n").parse().unwrap();
     let append = |old| {
-        chronicle.append(8, |number| {
+        writer.append(8, |number| {
             let moves = vec![RefMove { name: "refs/heads/main", new: Some(commit), old }];
-            let happening = RecordKind::Turn(turn(number, Some(commit)));
-            Ok::<_, SessionError>(DraftRecord { moves, ..DraftRecord::at(commit, happening) })
+            let kind = RecordKind::Turn(turn(number, Some(commit)));
+            Ok::<_, SessionError>(DraftRecord { moves, ..DraftRecord::at(commit, kind) })
         })
     };
     assert!(matches!(append(Some(commit)), Err(SessionError::Git(_))), "the branch is not there");
-    assert_eq!(chronicle.newest().record.sequence, 0);
+    assert_eq!(writer.newest().record.sequence, 0);
     let record = append(Some(head)).unwrap();
-    assert_eq!(garden.git(["rev-parse", "main"]).answer(), commit.to_string());
-    assert_eq!(garden.git(["rev-parse", &ref_of(&session())]).answer(), record.to_string());
-    assert_eq!(garden.git(["rev-parse", &format!("{record}^2")]).answer(), commit.to_string());
-    assert_eq!(chronicle.newest().record.totals.commits, 1);
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), commit.to_string());
+    assert_eq!(repo.git(["rev-parse", &ref_of(&session())]).answer(), record.to_string());
+    assert_eq!(repo.git(["rev-parse", &format!("{record}^2")]).answer(), commit.to_string());
+    assert_eq!(writer.newest().record.totals.commits, 1);
 }
 
 #[test]
 fn what_is_no_record_is_told_and_read_no_further() {
-    let (garden, repository, head) = ground();
-    let chronicle = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
+    let (repo, repository, head) = without_tasks();
+    let writer = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     let again = SessionWriter::begin(&repository, session(), start(head), 7);
     assert!(matches!(again, Err(SessionError::Exists(_))));
     let copy = ref_of(&"other".parse().unwrap());
-    garden.git(["update-ref", &copy, &ref_of(&session())]).succeeds();
-    garden.git(["update-ref", "refs/arborist/sessions/noise", "main"]).succeeds();
+    repo.git(["update-ref", &copy, &ref_of(&session())]).succeeds();
+    repo.git(["update-ref", "refs/arborist/sessions/noise", "main"]).succeeds();
     let archive = SessionReader::new(&repository);
-    let shelf = archive.list().unwrap();
-    assert_eq!(shelf.sessions.len(), 1);
-    assert_eq!(shelf.unreadable.len(), 2, "{:?}", shelf.unreadable);
-    assert!(matches!(shelf.require("x"), Err(SessionError::Unknown(_))));
-    assert_eq!(shelf.standing(&repository, shelf.require("abc").unwrap()), SessionState::Crashed);
+    let session_list = archive.list().unwrap();
+    assert_eq!(session_list.sessions.len(), 1);
+    assert_eq!(session_list.unreadable.len(), 2, "{:?}", session_list.unreadable);
+    assert!(matches!(session_list.require("x"), Err(SessionError::Unknown(_))));
+    assert_eq!(
+        session_list.standing(&repository, session_list.require("abc").unwrap()),
+        SessionState::Crashed
+    );
     let end = || RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words: String::new() });
-    chronicle.append(9, |_| Ok::<_, SessionError>(DraftRecord::of(end()))).unwrap();
-    let shelf = archive.list().unwrap();
-    assert_eq!(shelf.standing(&repository, shelf.require("abc1").unwrap()), SessionState::Complete);
+    writer.append(9, |_| Ok::<_, SessionError>(DraftRecord::of(end()))).unwrap();
+    let session_list = archive.list().unwrap();
+    assert_eq!(
+        session_list.standing(&repository, session_list.require("abc1").unwrap()),
+        SessionState::Complete
+    );
 }

@@ -3,26 +3,26 @@
 use std::{fs, process};
 
 use arborist_core::{git::Repository, process::FileLock};
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
-fn repository(garden: &Garden) -> Repository {
-    Repository::discover_from(&garden.path("")).unwrap()
+fn repository(repo: &TestRepo) -> Repository {
+    Repository::discover_from(&repo.path("")).unwrap()
 }
 
-fn add_worktree(garden: &Garden, name: &str) {
-    let top = garden.root().join(name);
+fn add_worktree(repo: &TestRepo, name: &str) {
+    let top = repo.root().join(name);
     let args = ["worktree", "add", "-q", "--detach", "--lock", "--reason", "arborist"];
-    garden.git(args.into_iter().chain([top.to_str().unwrap()])).succeeds();
+    repo.git(args.into_iter().chain([top.to_str().unwrap()])).succeeds();
 }
 
 #[test]
 fn a_worktree_that_another_process_is_making_is_left_to_it() {
-    let garden = Garden::sprout();
-    add_worktree(&garden, "lane-1");
-    let home = garden.path(".git/worktrees/lane-1");
+    let repo = TestRepo::new();
+    add_worktree(&repo, "lane-1");
+    let home = repo.path(".git/worktrees/lane-1");
     let files = ["commondir", "gitdir", "locked"];
     let whole = files.map(|name| fs::read(home.join(name)).unwrap());
-    let repository = repository(&garden);
+    let repository = repository(&repo);
     // git writes `locked` first, then the others: each of them is empty for a moment.
     for is_there in [0, 1, 2] {
         fs::write(home.join("commondir"), "").unwrap();
@@ -36,10 +36,10 @@ fn a_worktree_that_another_process_is_making_is_left_to_it() {
 
 #[test]
 fn a_lane_that_another_process_holds_is_left_to_it() {
-    let garden = Garden::sprout();
-    add_worktree(&garden, "lane-1");
-    let home = garden.path(".git/worktrees/lane-1");
-    let repository = repository(&garden);
+    let repo = TestRepo::new();
+    add_worktree(&repo, "lane-1");
+    let home = repo.path(".git/worktrees/lane-1");
+    let repository = repository(&repo);
     let change = |content: &str| {
         fs::create_dir_all(home.join("info")).unwrap();
         fs::write(home.join("info/sparse-checkout"), content).unwrap();
@@ -49,7 +49,7 @@ fn a_lane_that_another_process_holds_is_left_to_it() {
     assert_eq!(watch.restore(), ["worktrees/lane-1/info/sparse-checkout was added while it ran"]);
 
     let watch = repository.watch_homes(true);
-    let path = repository.worktree_lock(&garden.root().join("lane-1"));
+    let path = repository.worktree_lock(&repo.root().join("lane-1"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let _lock = FileLock::try_take(&path, "another run").unwrap();
     let holder = fs::read_to_string(&path).unwrap();

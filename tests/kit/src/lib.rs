@@ -1,4 +1,4 @@
-//! A garden is a hermetic repository: its own home, no user or system configuration, a clock that stands
+//! A hermetic repository for tests: its own home, no user or system configuration, a clock that stands
 //! still unless told otherwise, and the commands of this build first on `PATH`.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set itself up must stop")]
@@ -41,7 +41,7 @@ fn new_folder() -> TempDir {
     }
 }
 
-/// The first moment of every garden: 2025-02-16 14:30:22 UTC.
+/// The first moment of every repository: 2025-02-16 14:30:22 UTC.
 pub const NOON: i64 = 1_739_716_222;
 
 /// An agent that writes a file for each task, and approves.
@@ -54,43 +54,43 @@ esac
 
 /// A repository in a directory of its own, removed when dropped.
 #[derive(Debug)]
-pub struct Garden {
+pub struct TestRepo {
     root: TempDir,
     repo: PathBuf,
     clock: Cell<i64>,
 }
 
-impl Garden {
+impl TestRepo {
     /// A repository on branch `main` with one commit.
     #[must_use]
-    pub fn sprout() -> Self {
-        let garden = Self::bare_ground(&[]);
-        garden.commit("begin\n");
-        garden
+    pub fn new() -> Self {
+        let test_repo = Self::with_options(&[]);
+        test_repo.commit("begin\n");
+        test_repo
     }
 
     /// The same with a plan in this file, which is committed, and an agent that works by this script.
     #[must_use]
     pub fn planned(file: &str, plan: &str, agent: &str) -> Self {
-        let garden = Self::sprout();
-        garden.write(file, plan);
-        garden.commit("a plan\n");
-        garden.agent(agent);
-        garden
+        let test_repo = Self::new();
+        test_repo.write(file, plan);
+        test_repo.commit("a plan\n");
+        test_repo.agent(agent);
+        test_repo
     }
 
     /// A repository without commits, made with these options of `git init`.
     #[must_use]
-    pub fn bare_ground(options: &[&str]) -> Self {
+    pub fn with_options(options: &[&str]) -> Self {
         let root = new_folder();
         let repo = root.path().join("repo");
         fs::create_dir_all(root.path().join("home")).expect("a home");
-        let garden = Self { root, repo, clock: Cell::new(NOON) };
+        let test_repo = Self { root, repo, clock: Cell::new(NOON) };
         let mut args = vec!["init", "-q", "-b", "main"];
         args.extend(options);
-        let repo = garden.repo.clone();
-        garden.git_in(garden.root(), args.iter().map(OsStr::new).chain([repo.as_os_str()])).succeeds();
-        garden
+        let repo = test_repo.repo.clone();
+        test_repo.git_in(test_repo.root(), args.iter().map(OsStr::new).chain([repo.as_os_str()])).succeeds();
+        test_repo
     }
 
     /// The directory that holds the repository, the home and everything else.
@@ -189,7 +189,7 @@ impl Garden {
         Run::of(self.command("git", &self.repo).arg("arborist").args(args), input)
     }
 
-    /// A command in the garden's environment, to be changed further and given to [`Run::of`].
+    /// A command in the repository's environment, to be changed further and given to [`Run::of`].
     #[must_use]
     pub fn command(&self, program: &str, dir: &Path) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -221,7 +221,7 @@ impl Garden {
         self.clock.set(self.clock.get() + seconds);
     }
 
-    /// Makes this shell script the user's runner. It gets the prompt on standard input, and `$ROOT` is the garden's root.
+    /// Makes this shell script the user's runner. It gets the prompt on standard input, and `$ROOT` is the repository's root.
     /// Where it implements a task, changes nothing and exits with 0, it says that there was nothing to do, unless it begins
     /// with `trap - EXIT`.
     pub fn agent(&self, script: &str) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use crate::{Garden, Run};
+use crate::{Run, TestRepo};
 
 /// Relative, because bash-completion before 2.12 finds nothing in a home that has a space in its name.
 const BASH_FOLDER: &str = "../home/.local/share/bash-completion";
@@ -30,12 +30,12 @@ impl Shell {
         }
     }
 
-    /// What is offered for `line` in the garden's repository, without descriptions. `None`, said aloud, where
+    /// What is offered for `line` in the test's repository, without descriptions. `None`, said aloud, where
     /// the shell or what it needs is not installed. zsh looks for functions where `install-assets` puts them.
     #[must_use]
-    pub fn offers(self, garden: &Garden, line: &str) -> Option<BTreeSet<String>> {
-        let functions = garden.home().join(".local/share/zsh/site-functions");
-        let mut command = garden.command(self.program(), &garden.path(""));
+    pub fn offers(self, repo: &TestRepo, line: &str) -> Option<BTreeSet<String>> {
+        let functions = repo.home().join(".local/share/zsh/site-functions");
+        let mut command = repo.command(self.program(), &repo.path(""));
         match self {
             Self::Bash => command
                 .args(["--norc", "-c", include_str!("complete.bash"), "bash", line])

@@ -107,8 +107,8 @@ impl Doing<'_> {
         if held.is_empty() {
             return Ok(());
         }
-        let shelf = crate::session::SessionReader::new(self.sweep.repository).list()?;
-        let now = survey::Refs::new(refs.values().cloned().collect(), &shelf, self.sweep.maker())?;
+        let session_list = crate::session::SessionReader::new(self.sweep.repository).list()?;
+        let now = survey::Refs::new(refs.values().cloned().collect(), &session_list, self.sweep.maker())?;
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [What::SessionBranch, What::Branch] {
             let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));

@@ -111,8 +111,8 @@ impl Doing<'_> {
         open: &[usize],
     ) -> Result<HashSet<Oid>, CleanupError> {
         let repository = self.sweep.repository;
-        let shelf = SessionReader::new(repository).list()?;
-        let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf, self.sweep.maker())?;
+        let session_list = SessionReader::new(repository).list()?;
+        let refs = Refs::new(repository.start_surveying_refs().finish()?, &session_list, self.sweep.maker())?;
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
             let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));

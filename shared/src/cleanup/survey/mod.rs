@@ -44,7 +44,7 @@ pub(super) struct CleanupFacts<'a> {
     going_on: Vec<(PathBuf, GoingOn)>,
     occupants: Option<Occupants>,
     here: Option<PathBuf>,
-    shelf: SessionList,
+    session_list: SessionList,
     open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
     /// Who has claimed what, by the components of their targets.
@@ -100,7 +100,7 @@ impl<'a> CleanupFacts<'a> {
             here: std::env::current_dir().ok(),
             refs: Refs::new(refs.finish()?, &notes, sweep.maker())?,
             open_sessions: sessions::find_open(repository, &notes),
-            shelf: notes,
+            session_list: notes,
             worktrees,
             places,
             unpushed: HashSet::new(),

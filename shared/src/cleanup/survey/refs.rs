@@ -49,14 +49,14 @@ const TAIL: u64 = 1024;
 impl Refs {
     pub(in crate::cleanup) fn new(
         mut all: Vec<RefFacts>,
-        shelf: &SessionList,
+        session_list: &SessionList,
         maker: Maker<'_>,
     ) -> Result<Self, CleanupError> {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let places: HashMap<String, usize> =
             all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
         let (mut sessions, mut told) = (HashMap::new(), HashSet::new());
-        for stored in &shelf.sessions {
+        for stored in &session_list.sessions {
             let Some(name) = maker.name_for(stored) else { continue };
             told.insert(name.clone());
             if let Some(at) = places.get(&name)

@@ -17,7 +17,7 @@ pub(super) const ELSEWHERE: &str = "whether its session is over: it is recorded 
 
 impl CleanupFacts<'_> {
     pub(super) fn sessions(&self) -> Vec<Candidate> {
-        let branches = self.shelf.sessions.iter().filter_map(|stored| self.session_branch(stored));
+        let branches = self.session_list.sessions.iter().filter_map(|stored| self.session_branch(stored));
         let mut found: Vec<Candidate> = branches.collect();
         let elsewhere = self.refs.below(OURS).filter(|found| self.is_recorded_elsewhere(found));
         found.extend(elsewhere.map(unrecorded));
@@ -60,7 +60,7 @@ impl CleanupFacts<'_> {
 
     /// Whether a session is recorded here that works or worked on this branch, whoever made that.
     pub(super) fn is_recorded_here(&self, branch: &BranchName) -> bool {
-        self.shelf.sessions.iter().any(|stored| stored.record.context.branch == *branch)
+        self.session_list.sessions.iter().any(|stored| stored.record.context.branch == *branch)
     }
 
     /// The branches of sessions that a remote has.
@@ -84,7 +84,7 @@ impl CleanupFacts<'_> {
             self.tell_run(&mut candidate);
             Some(candidate)
         };
-        self.shelf.sessions.iter().filter_map(there).collect()
+        self.session_list.sessions.iter().filter_map(there).collect()
     }
 
     fn record(&self, prefix: &str, found: &RefFacts) -> Candidate {
@@ -111,7 +111,7 @@ impl CleanupFacts<'_> {
     /// The same for what names its session. One of which nothing is written down has come to its end; one of which what is
     /// written cannot be read may go on.
     pub(super) fn tell_session(&self, candidate: &mut Candidate, session: &str) {
-        match self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
+        match self.session_list.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
             Some(stored) => self.tell_standing(candidate, stored),
             None if self.refs.find(&format!("{SESSIONS}{session}")).is_some() => {
                 candidate.unknown.push("whether its session is over".into());
@@ -147,12 +147,12 @@ pub(super) struct OpenSession {
 }
 
 /// Those sessions that are not over.
-pub(super) fn find_open(repository: &Repository, shelf: &SessionList) -> Vec<OpenSession> {
+pub(super) fn find_open(repository: &Repository, session_list: &SessionList) -> Vec<OpenSession> {
     let open = |stored: &StoredRecord| {
-        let standing = shelf.standing(repository, stored);
+        let standing = session_list.standing(repository, stored);
         let is_open = matches!(standing, SessionState::Running | SessionState::Open | SessionState::Paused);
         let (session, run) = (stored.record.session.clone(), stored.record.context.branch.component());
         is_open.then_some(OpenSession { session, run, standing })
     };
-    shelf.sessions.iter().filter_map(open).collect()
+    session_list.sessions.iter().filter_map(open).collect()
 }

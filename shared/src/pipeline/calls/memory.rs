@@ -45,8 +45,8 @@ impl CallMemory {
     }
 
     /// What is recalled of a task, once.
-    pub(in crate::pipeline) fn take_recollection(&mut self, task: &TaskId) -> Option<ResumeContext> {
-        let at = self.recalled.iter().position(|recollection| recollection.node == *task)?;
+    pub(in crate::pipeline) fn take_resume_context(&mut self, task: &TaskId) -> Option<ResumeContext> {
+        let at = self.recalled.iter().position(|resume_context| resume_context.node == *task)?;
         Some(self.recalled.swap_remove(at))
     }
 
@@ -60,8 +60,8 @@ impl CallMemory {
     #[must_use]
     pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>, now: Timestamp) -> &'c StepRunner {
         let is_absent = |step_runner: &StepRunner| {
-            let of_crew = self.absent.iter().filter(|absence| absence.step_runner == *step_runner);
-            of_crew.into_iter().any(|absence| absence.until.is_none_or(|until| until > now))
+            let of_runner = self.absent.iter().filter(|absence| absence.step_runner == *step_runner);
+            of_runner.into_iter().any(|absence| absence.until.is_none_or(|until| until > now))
         };
         let last = chain.iter().last().unwrap_or(chain.first());
         chain.iter().find(|step_runner| !is_absent(step_runner)).unwrap_or(last)
@@ -103,13 +103,13 @@ impl TaskContext<'_> {
         prompt: String,
     ) -> (String, Sessions) {
         let usual = self.run.options.sessions;
-        let Some(recollection) = self.memory.take_recollection(task) else {
+        let Some(resume_context) = self.memory.take_resume_context(task) else {
             return (prompt, usual);
         };
-        let prompt = told(prompt, &recollection);
+        let prompt = told(prompt, &resume_context);
         let step_runner = self.choose(chain).clone();
-        match recollection.agent_session {
-            Some(id) if recollection.runner == step_runner.name => {
+        match resume_context.agent_session {
+            Some(id) if resume_context.runner == step_runner.name => {
                 self.memory.go_on(task, &step_runner, id);
                 (prompt, Sessions::Resumed)
             }
@@ -118,11 +118,11 @@ impl TaskContext<'_> {
     }
 }
 
-fn told(prompt: String, recollection: &ResumeContext) -> String {
-    if recollection.so_far.is_empty() {
+fn told(prompt: String, resume_context: &ResumeContext) -> String {
+    if resume_context.so_far.is_empty() {
         return prompt;
     }
-    let lines: Vec<String> = recollection.so_far.iter().map(|line| format!("- {line}")).collect();
+    let lines: Vec<String> = resume_context.so_far.iter().map(|line| format!("- {line}")).collect();
     format!(
         "{prompt}\n\nThis work was begun before and interrupted. What was done so far, and is in the files unless it was taken back:\n{}\n",
         lines.join("\n")

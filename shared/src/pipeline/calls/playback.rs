@@ -83,10 +83,10 @@ impl TaskContext<'_> {
     pub(in crate::pipeline) fn play(
         &mut self,
         playback: &Playback,
-        errand: AgentCall<'_>,
+        agent_call: AgentCall<'_>,
         follower: Option<&mut (dyn Follower + '_)>,
     ) -> Called {
-        let AgentCall { task, step, place, other_repos, .. } = errand;
+        let AgentCall { task, step, place, other_repos, .. } = agent_call;
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
                 let on_event = &mut self.on_event;
@@ -103,7 +103,7 @@ impl TaskContext<'_> {
                     spoken: None,
                     interrupted,
                 };
-                let played = player.play(&call, errand, &mut tell, follower);
+                let played = player.play(&call, agent_call, &mut tell, follower);
                 playback.keep(&task.id, player.last);
                 let tally = player.spoken.map(|spoken| spoken.tally);
                 played.and_then(|()| conclude(&call, tally).ok_or_else(|| playback.missing(&task.id, step)))
@@ -141,11 +141,12 @@ impl Player<'_> {
     fn play(
         &mut self,
         call: &RecordedCall,
-        errand: AgentCall<'_>,
+        agent_call: AgentCall<'_>,
         on_event: &mut dyn FnMut(EventKind),
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<(), PipelineError> {
-        let mut log = safe_files::open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
+        let mut log =
+            safe_files::open_log(agent_call.log).map_err(|source| file_error(agent_call.log, source))?;
         for turn in &call.turns {
             let said =
                 SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;

@@ -87,7 +87,7 @@ impl TaskRun<'_, '_, '_> {
         let mut rooms = other_repo::enter(other_repos, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
-        let errand = AgentCall {
+        let agent_call = AgentCall {
             chain: &chain,
             time_left,
             session,
@@ -103,7 +103,7 @@ impl TaskRun<'_, '_, '_> {
         let of = TurnsOf::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = rooms.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
-        let mut called = self.context.call(errand, Some(&mut turns));
+        let mut called = self.context.call(agent_call, Some(&mut turns));
         let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
             turns.finish();
         called.expense.add(expense.usage, expense.time);

@@ -142,7 +142,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<(Called, Option<String>), PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
         let session = Sessions::Fresh;
-        let errand =
+        let agent_call =
             AgentCall { chain, time_left, session, task, step, place, other_repos: &[], apart, prompt, log };
         let neighbours = Neighbours::count(place);
         let files = self.look_at_reviewed(apart, neighbours)?;
@@ -157,7 +157,7 @@ impl TaskRun<'_, '_, '_> {
             .collect();
         let of = TurnsOf::of(self.context, self.task, (StepKind::Review, attempt));
         let mut turns = TurnKeeper::new(self.recorder, None, of);
-        let called = self.context.call(errand, Some(&mut turns));
+        let called = self.context.call(agent_call, Some(&mut turns));
         let (kept, _, plain) = turns.finish();
         self.context.checkpoints.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);

@@ -1,4 +1,4 @@
-//! A compost is an orchard that can be cleaned up: its tasks land, its worktrees grow old, and nothing in it may be lost.
+//! A repository to clean up: its tasks land, its worktrees grow old, and nothing in it may be lost.
 
 #![allow(dead_code, reason = "each file of tests uses what it needs")]
 use std::{
@@ -8,21 +8,21 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use arborist_testkit::{Garden, NOON, Run, TaskCommit};
+use arborist_testkit::{NOON, Run, TaskCommit, TestRepo};
 use serde_json::Value;
 
-/// A garden with a run on `main`.
-pub(crate) struct Compost(Garden);
+/// A repository with a run on `main`.
+pub(crate) struct CleanupRepo(TestRepo);
 
-impl Deref for Compost {
-    type Target = Garden;
+impl Deref for CleanupRepo {
+    type Target = TestRepo;
 
-    fn deref(&self) -> &Garden {
+    fn deref(&self) -> &TestRepo {
         &self.0
     }
 }
 
-impl Compost {
+impl CleanupRepo {
     /// A run on `main` with a few files.
     pub(crate) fn new() -> Self {
         Self::on(&[])
@@ -30,12 +30,12 @@ impl Compost {
 
     /// The same in a repository of another kind.
     pub(crate) fn on(options: &[&str]) -> Self {
-        let compost = Self(Garden::bare_ground(options));
-        compost.write("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
-        compost.write(".gitignore", "target/\nnode_modules/\n.env\n");
-        compost.commit("begin\n");
-        compost.run_start("main", "s1");
-        compost
+        let repo = Self(TestRepo::with_options(options));
+        repo.write("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+        repo.write(".gitignore", "target/\nnode_modules/\n.env\n");
+        repo.commit("begin\n");
+        repo.run_start("main", "s1");
+        repo
     }
 
     /// Begins the branch of a task from where we are, with a commit that writes this file.
@@ -90,7 +90,7 @@ impl Compost {
         self.arborist(["worktree", "add", "--allow-dirty", "--lane", task]).answer().into()
     }
 
-    /// Everything that lies on the disk is as old as the garden's first moment, and the clock goes on for so long.
+    /// Everything that lies on the disk is as old as the repository's first moment, and the clock goes on for so long.
     pub(crate) fn age(&self, seconds: i64) {
         let first = UNIX_EPOCH + Duration::from_secs(u64::try_from(NOON).unwrap());
         set_times(self.root(), first);
@@ -116,11 +116,11 @@ impl Compost {
     }
 
     /// The record of a session, as it is written into git.
-    pub(crate) fn session(&self, id: &str, (branch, driver): (&str, &str), happening: &str) {
+    pub(crate) fn session(&self, id: &str, (branch, driver): (&str, &str), kind: &str) {
         let head = self.git(["rev-parse", "main"]).answer();
         let tree = self.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
         let json = format!(
-            r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"{driver}","head":"{head}","tip":"{head}","start":null,"checkpoint":null}},{happening}}}"#
+            r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"{driver}","head":"{head}","tip":"{head}","start":null,"checkpoint":null}},{kind}}}"#
         );
         let commit = self.commit_object(&tree, &[head], format!("session {id}: x\n\n{json}\n"));
         self.git(["update-ref", &format!("refs/arborist/sessions/{id}"), &commit]).succeeds();

@@ -1,4 +1,4 @@
-//! `git http-backend` on loopback, for what lies in a garden's root: the few lines of a web server that it needs. How it
+//! `git http-backend` on loopback, for what lies in a repository's root: the few lines of a web server that it needs. How it
 //! answers is told by a file, so that an agent can change it in mid-run.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
@@ -13,13 +13,13 @@ use std::{
     thread,
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// The file, in the root: `401`, `403` or `hang`; `gone` ends the server at the next request; without it all is served.
 pub(crate) const MANNER: &str = "manner";
 
 /// A server that takes pushes.
-pub(crate) struct Web {
+pub(crate) struct HttpServer {
     port: u16,
 }
 
@@ -39,18 +39,18 @@ struct Request {
     body: Vec<u8>,
 }
 
-impl Web {
+impl HttpServer {
     /// On any port that is free; `None`, with a word on it, where git has no backend.
-    pub(crate) fn start(garden: &Garden) -> Option<Self> {
-        let program = PathBuf::from(garden.git(["--exec-path"]).answer()).join("git-http-backend");
+    pub(crate) fn start(test_repo: &TestRepo) -> Option<Self> {
+        let program = PathBuf::from(test_repo.git(["--exec-path"]).answer()).join("git-http-backend");
         if !program.is_file() {
             eprintln!("skipped: there is no '{}'", program.display());
             return None;
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let root = garden.root().to_owned();
-        let set = garden.command("git", &root);
+        let root = test_repo.root().to_owned();
+        let set = test_repo.command("git", &root);
         let env = set.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let backend = Backend { program, root, env: env.collect() };
         thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Who does a step of `git arborist garden`: flags, plan and configuration, and who is asked instead.
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 const PLAN: &str = r#"{"nodes": {"T1": {"id": "T1", "name": "a"NODE}}, "root_ids": ["T1"]}"#;
 
@@ -21,10 +21,10 @@ case "$1 $prompt" in
 esac
 "#;
 
-/// A garden with three runners, of whom nobody works unless he is named. An agent that says results speaks as claude.
-fn garden(node: &str, agent: &str, settings: &str) -> Garden {
-    let garden = Garden::planned("task-tree.json", &PLAN.replace("NODE", node), agent);
-    let script = garden.root().join("agent.sh").display().to_string();
+/// A repository with three runners, of whom nobody works unless he is named. An agent that says results speaks as claude.
+fn repo(node: &str, agent: &str, settings: &str) -> TestRepo {
+    let repo = TestRepo::planned("task-tree.json", &PLAN.replace("NODE", node), agent);
+    let script = repo.root().join("agent.sh").display().to_string();
     let events = if agent.contains("\"result\"") { "events = \"claude\"\n" } else { "" };
     let mut config = format!("{settings}\n");
     for name in ["first", "second", "broken"] {
@@ -33,12 +33,12 @@ fn garden(node: &str, agent: &str, settings: &str) -> Garden {
         );
     }
     config += "[runners.absent]\ncommand = [\"no-such-program\"]\n";
-    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-    garden
+    std::fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    repo
 }
 
-fn who(garden: &Garden) -> Vec<String> {
-    let text = std::fs::read_to_string(garden.root().join("who")).unwrap_or_default();
+fn who(repo: &TestRepo) -> Vec<String> {
+    let text = std::fs::read_to_string(repo.root().join("who")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -60,18 +60,18 @@ fn a_flag_wins_over_the_plan_and_the_plan_over_the_configuration() {
         ),
     ];
     for (node, flags, expected) in table {
-        let garden = garden(node, WORKER, settings);
-        garden.arborist(["garden"].iter().chain(flags)).succeeds();
-        assert_eq!(who(&garden), expected, "{node} {flags:?}");
+        let repo = repo(node, WORKER, settings);
+        repo.arborist(["garden"].iter().chain(flags)).succeeds();
+        assert_eq!(who(&repo), expected, "{node} {flags:?}");
     }
 }
 
 #[test]
 fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
-    let planned = garden(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
+    let planned = repo(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
     let head = planned.git(["rev-parse", "HEAD"]).answer();
     planned.arborist(["gardener"]).exits(128).shows();
-    let unknown = garden(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
+    let unknown = repo(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
     unknown.arborist(["gardener"]).exits(128).shows();
     for flag in ["--runner", "--implement-runner", "--review-runner", "--fallback"] {
         unknown.arborist(["gardener", flag, "nope"]).exits(129).shows();
@@ -81,23 +81,23 @@ fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
 
 #[test]
 fn somebody_else_is_asked_when_a_program_is_missing() {
-    let garden = garden("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"second:small\"]\n");
-    garden.arborist(["garden"]).succeeds().shows();
-    assert_eq!(who(&garden), ["second:small", "second:small"]);
-    garden.arborist(["state", "T1"]).succeeds().shows();
+    let repo = repo("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"second:small\"]\n");
+    repo.arborist(["garden"]).succeeds().shows();
+    assert_eq!(who(&repo), ["second:small", "second:small"]);
+    repo.arborist(["state", "T1"]).succeeds().shows();
 }
 
 #[test]
 fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
     let settings = "runner = \"absent\"\nfallback = [\"first\"]\n[steps.review]\nfallback = [\"second\"]\n";
-    let configured = garden("", WORKER, settings);
+    let configured = repo("", WORKER, settings);
     configured.arborist(["garden"]).succeeds();
     assert_eq!(who(&configured), ["first:", "second:"]);
-    let flagged = garden("", WORKER, settings);
+    let flagged = repo("", WORKER, settings);
     flagged.arborist(["garden", "--fallback", "gemini", "--fallback", "second:x"]).succeeds();
     assert_eq!(who(&flagged), ["second:x", "second:x"]);
     flagged.arborist(["garden", "--fallback", ":x"]).exits(129).shows();
-    let wrong = garden("", WORKER, "fallback = [\"first:\"]\nrunner = \"first\"\n");
+    let wrong = repo("", WORKER, "fallback = [\"first:\"]\nrunner = \"first\"\n");
     wrong.arborist(["garden"]).exits(128).shows();
 }
 
@@ -108,56 +108,55 @@ fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
         ("say true 429 'come back tomorrow'; exit 1", "its limit is used up: come back tomorrow"),
     ] {
         let agent = TROUBLED.replace("DEED", deed);
-        let garden = garden("", &agent, "runner = \"broken\"\n");
-        garden
-            .arborist(["garden", "--fallback", "second"])
+        let repo = repo("", &agent, "runner = \"broken\"\n");
+        repo.arborist(["garden", "--fallback", "second"])
             .succeeds()
             .err(&format!("broken cannot do it: {why}; second is asked instead"))
             .err("T1 review \"a\" (second)");
-        assert_eq!(who(&garden), ["broken:", "second:", "second:"], "he is not asked again for the review");
-        garden.arborist(["state", "T1"]).succeeds().shows();
+        assert_eq!(who(&repo), ["broken:", "second:", "second:"], "he is not asked again for the review");
+        repo.arborist(["state", "T1"]).succeeds().shows();
     }
 }
 
 #[test]
 fn a_wrong_key_stops_the_run_and_uses_up_no_attempt() {
     let agent = TROUBLED.replace("DEED", "say true 401 'bad key'; exit 1");
-    let garden = garden("", &agent, "runner = \"broken\"\n");
-    garden.arborist(["gardener"]).exits(2).shows();
-    assert_eq!(who(&garden).len(), 1, "it is not tried again and again");
-    let log = garden.git(["log", "--format=%s"]).answer();
+    let repo = repo("", &agent, "runner = \"broken\"\n");
+    repo.arborist(["gardener"]).exits(2).shows();
+    assert_eq!(who(&repo).len(), 1, "it is not tried again and again");
+    let log = repo.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("T1"), "nothing has failed: {log}");
-    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
-    garden.arborist(["gardener", "--runner", "first"]).succeeds();
-    garden.arborist(["state", "T1"]).succeeds().shows();
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    repo.arborist(["gardener", "--runner", "first"]).succeeds();
+    repo.arborist(["state", "T1"]).succeeds().shows();
 }
 
 #[test]
 fn work_that_stands_when_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
     let agent = TROUBLED.replace("DEED", "echo half > half.txt; say true 401 'bad key'; exit 1");
-    let garden = garden("", &agent, "runner = \"broken\"\nmax-retries = 1\n");
-    garden.arborist(["gardener"]).exits(2).shows();
-    assert_eq!(garden.git(["show", "HEAD:half.txt"]).answer(), "half");
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
-    garden.arborist(["gardener", "--runner", "first"]).succeeds();
-    garden.arborist(["state", "T1"]).succeeds().shows();
-    garden.arborist(["trailers", "check", "HEAD~4.."]).succeeds().shows();
+    let repo = repo("", &agent, "runner = \"broken\"\nmax-retries = 1\n");
+    repo.arborist(["gardener"]).exits(2).shows();
+    assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["gardener", "--runner", "first"]).succeeds();
+    repo.arborist(["state", "T1"]).succeeds().shows();
+    repo.arborist(["trailers", "check", "HEAD~4.."]).succeeds().shows();
 }
 
 #[test]
 fn a_known_program_says_how_to_log_in() {
-    let garden = garden("", TROUBLED, "");
-    garden.plant("claude", "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401,\"result\":\"Invalid API key\"}'\nexit 1\n");
-    garden.arborist(["garden"]).exits(2).shows();
+    let repo = repo("", TROUBLED, "");
+    repo.plant("claude", "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401,\"result\":\"Invalid API key\"}'\nexit 1\n");
+    repo.arborist(["garden"]).exits(2).shows();
 }
 
 #[test]
 fn a_runner_of_the_repository_needs_consent_also_as_the_last_resort() {
-    let garden = garden("", WORKER, "runner = \"first\"\nfallback = [\"evil\"]\n");
-    garden.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
-    garden.commit("configuration\n");
-    garden.arborist(["garden"]).exits(2).shows();
-    let planned = self::garden(r#", "runner": "evil""#, WORKER, "runner = \"first\"\n");
+    let repo = repo("", WORKER, "runner = \"first\"\nfallback = [\"evil\"]\n");
+    repo.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
+    repo.commit("configuration\n");
+    repo.arborist(["garden"]).exits(2).shows();
+    let planned = self::repo(r#", "runner": "evil""#, WORKER, "runner = \"first\"\n");
     planned.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
     planned.commit("configuration\n");
     planned.arborist(["garden"]).exits(2).shows();
@@ -180,17 +179,17 @@ fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
         ("resume = true\n", another_call, ["", "again s-1", ""]),
     ];
     for (settings, more, expected) in table {
-        let garden = garden("", TALKER, "");
-        let script = garden.root().join("agent.sh").display().to_string();
+        let repo = repo("", TALKER, "");
+        let script = repo.root().join("agent.sh").display().to_string();
         let config = format!(
             "runner = \"talker\"\n{settings}[runners.talker]\ncommand = [\"sh\", \"{script}\", \"{{session}}\"]\nevents = \"claude\"\n{}",
             more.replace("SCRIPT", &script)
         );
-        std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-        garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-        garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
-        assert_eq!(who(&garden), expected, "a reviewer is always in a session of its own");
-        garden.arborist(["state", "T1"]).succeeds().shows();
+        std::fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+        repo.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+        assert_eq!(who(&repo), expected, "a reviewer is always in a session of its own");
+        repo.arborist(["state", "T1"]).succeeds().shows();
     }
 }
 
@@ -204,15 +203,15 @@ echo '{"type":"thread.started","thread_id":"t-1"}'
 printf '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"%s"}}\n' "$said"
 printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens":0,"output_tokens":0}}\n' "$used"
 "#;
-    let garden = garden("", script, "");
-    let file = garden.root().join("agent.sh").display().to_string();
+    let repo = repo("", script, "");
+    let file = repo.root().join("agent.sh").display().to_string();
     let config = format!(
         "runner = \"talker\"\nresume = true\n[runners.talker]\ncommand = [\"sh\", \"{file}\", \"{{session}}\"]\nevents = \"codex\"\n"
     );
-    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
-    let spent = garden
+    std::fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+    let spent = repo
         .git(["log", "--reverse", "--format=%(trailers:key=Arborist-Tokens-In,valueonly,separator=)"])
         .answer();
     let spent: Vec<&str> = spent.lines().filter(|line| !line.is_empty()).collect();
@@ -222,16 +221,16 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
 #[test]
 fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
-    let garden = Garden::planned("task-tree.json", plan, arborist_testkit::WORKER);
-    garden.arborist(["gardener", "--yes", "--runner", "shell"]).exits(128).shows();
-    garden.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
-    assert_eq!(garden.read("lawn"), "mown\n");
+    let repo = TestRepo::planned("task-tree.json", plan, arborist_testkit::WORKER);
+    repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(128).shows();
+    repo.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
+    assert_eq!(repo.read("lawn"), "mown\n");
 }
 
 #[test]
 fn a_plan_without_commands_is_not_begun_for_the_shell() {
-    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
-    let before = garden.git(["rev-parse", "HEAD"]).answer();
-    garden.arborist(["gardener", "--implement-runner", "shell"]).exits(128).shows();
-    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), before);
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
+    let before = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.arborist(["gardener", "--implement-runner", "shell"]).exits(128).shows();
+    assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), before);
 }

@@ -7,11 +7,11 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Stdio},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
 /// A server, and a client that has introduced itself.
-pub(crate) struct Bench {
+pub(crate) struct ToolsClient {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: BufReader<ChildStdout>,
@@ -19,14 +19,14 @@ pub(crate) struct Bench {
     pub(crate) hello: Value,
 }
 
-impl Bench {
-    /// In the garden's repository, with these options.
-    pub(crate) fn open(garden: &Garden, args: &[&str]) -> Self {
-        Self::open_with(garden, args, &[])
+impl ToolsClient {
+    /// In the test's repository, with these options.
+    pub(crate) fn open(repo: &TestRepo, args: &[&str]) -> Self {
+        Self::open_with(repo, args, &[])
     }
 
-    pub(crate) fn open_with(garden: &Garden, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut command = garden.command("git", &garden.path(""));
+    pub(crate) fn open_with(repo: &TestRepo, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = repo.command("git", &repo.path(""));
         command.args(["arborist", "tools"]).args(args).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
@@ -88,7 +88,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for ToolsClient {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

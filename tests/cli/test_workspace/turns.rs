@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::Town;
+use super::TestWorkspace;
 
 const PLAN: &str = r#"{"nodes": {
   "T001": {"id": "T001", "name": "the work", "repo": ["repo", "backend"]},
@@ -36,15 +36,15 @@ echo "$n" > "$there/$ARBORIST_TASK.txt"
 echo done
 "#;
 
-impl Town {
+impl TestWorkspace {
     /// The plan, and who does it.
     pub(crate) fn of_turns() -> Self {
-        let town = Self::of(&["backend"], PLAN);
-        town.agent(PLAIN);
-        fs::rename(town.root().join("agent.sh"), town.root().join("plain.sh")).unwrap();
-        town.agent(TURNS);
-        fs::write(town.root().join("judge.sh"), "cat > /dev/null\necho APPROVED\n").unwrap();
-        let root = town.root().display();
+        let workspace = Self::of(&["backend"], PLAN);
+        workspace.agent(PLAIN);
+        fs::rename(workspace.root().join("agent.sh"), workspace.root().join("plain.sh")).unwrap();
+        workspace.agent(TURNS);
+        fs::write(workspace.root().join("judge.sh"), "cat > /dev/null\necho APPROVED\n").unwrap();
+        let root = workspace.root().display();
         let runner = |name: &str, more: &str| {
             format!("[runners.{name}]\ncommand = [\"sh\", \"{root}/{name}.sh\"]\n{more}")
         };
@@ -54,17 +54,17 @@ impl Town {
             runner("plain", ""),
             runner("judge", "")
         );
-        fs::write(town.home().join(".config/git-arborist/config.toml"), config).unwrap();
-        town
+        fs::write(workspace.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        workspace
     }
 
     /// The same, done: with the id of the session.
     #[track_caller]
     pub(crate) fn of_session() -> (Self, String) {
-        let town = Self::of_turns();
-        town.arborist(["gardener"]).succeeds();
-        let id = town.session_branch("backend").rsplit_once('/').unwrap().1.to_owned();
-        (town, id)
+        let workspace = Self::of_turns();
+        workspace.arborist(["gardener"]).succeeds();
+        let id = workspace.session_branch("backend").rsplit_once('/').unwrap().1.to_owned();
+        (workspace, id)
     }
 
     /// What a command prints as one document.
@@ -87,7 +87,7 @@ impl Town {
     }
 }
 
-impl Town {
+impl TestWorkspace {
     /// Makes the records of a session what they were when they did not tell of other repositories.
     pub(crate) fn forget_others(&self, id: &str) {
         self.forge(id, |record| drop(record.as_object_mut().unwrap().remove("others")));

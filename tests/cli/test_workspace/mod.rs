@@ -1,4 +1,4 @@
-//! A town is a garden with other repositories beside it, each with a bare one as its remote.
+//! A workspace for tests: a repository with a plan and others beside it, each with a bare repository as its remote.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
 
@@ -7,59 +7,61 @@ pub(crate) mod turns;
 
 use std::{fs, ops::Deref, path::PathBuf};
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// Everything that a container has.
 const CONTAINER: [&str; 4] = ["repo", "backend", "repo.arborist", "backend.arborist"];
 
-/// A garden with neighbours.
-pub(crate) struct Town(Garden);
+/// A repository with a plan, and others beside it.
+pub(crate) struct TestWorkspace(TestRepo);
 
-impl Deref for Town {
-    type Target = Garden;
+impl Deref for TestWorkspace {
+    type Target = TestRepo;
 
-    fn deref(&self) -> &Garden {
+    fn deref(&self) -> &TestRepo {
         &self.0
     }
 }
 
-impl Town {
+impl TestWorkspace {
     /// Repositories of these names, cloned and configured, and a plan.
     pub(crate) fn of(repos: &[&str], plan: &str) -> Self {
-        let town = Self(Garden::sprout());
+        let workspace = Self(TestRepo::new());
         let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
-        town.write(file, plan);
-        town.commit("a plan\n");
+        workspace.write(file, plan);
+        workspace.commit("a plan\n");
         for repo in repos {
-            town.build(repo);
+            workspace.build(repo);
             let config = [
                 "config",
                 "--global",
                 &format!("arborist.workspace.repos.{repo}.path"),
                 &format!("../{repo}"),
             ];
-            town.git(config).succeeds();
+            workspace.git(config).succeeds();
         }
-        town
+        workspace
     }
 
     /// A workspace of two repositories, 'app' with the plan and 'backend', that both have remotes, configured with more in
     /// a tracked file; and of all that only a clone of the first.
     pub(crate) fn of_containers(plan: &str, policy: &str, more: &str) -> Self {
-        let town = Self::of(&["backend"], plan);
-        town.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
+        let workspace = Self::of(&["backend"], plan);
+        workspace
+            .git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"])
+            .succeeds();
         let section = |name: &str, path: &str, bare: &str| {
             format!(
                 "[workspace.repos.{name}]\npath = \"{path}\"\nremote = \"../{bare}\"\npush = \"{policy}\"\n"
             )
         };
         let text = section("app", ".", "repo.git") + &section("backend", "../backend", "backend.git");
-        town.write(".arborist/config.toml", format!("{more}{text}"));
-        town.commit("configuration\n");
-        town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-        town.vanish();
-        town.clone_again();
-        town
+        workspace.write(".arborist/config.toml", format!("{more}{text}"));
+        workspace.commit("configuration\n");
+        workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+        workspace.vanish();
+        workspace.clone_again();
+        workspace
     }
 
     /// The container is gone, with everything that was in it.

@@ -1,4 +1,4 @@
-//! `git daemon` on loopback, for what lies in a garden's root.
+//! `git daemon` on loopback, for what lies in a repository's root.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
 
@@ -9,26 +9,26 @@ use std::{
     thread,
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// A daemon that takes pushes; ended when dropped.
-pub(crate) struct Daemon {
+pub(crate) struct GitDaemon {
     child: Child,
     port: u16,
 }
 
-impl Daemon {
+impl GitDaemon {
     /// On any port that is free.
-    pub(crate) fn start(garden: &Garden) -> Self {
+    pub(crate) fn start(test_repo: &TestRepo) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        std::iter::repeat_with(|| Self::at(garden, free())).flatten().next().unwrap()
+        std::iter::repeat_with(|| Self::at(test_repo, free())).flatten().next().unwrap()
     }
 
     /// On this port, unless somebody else has it.
-    pub(crate) fn at(garden: &Garden, port: u16) -> Option<Self> {
+    pub(crate) fn at(test_repo: &TestRepo, port: u16) -> Option<Self> {
         // Not through git, which would leave it behind when it is killed.
-        let program = format!("{}/git-daemon", garden.git(["--exec-path"]).answer());
-        let mut command = garden.command(&program, garden.root());
+        let program = format!("{}/git-daemon", test_repo.git(["--exec-path"]).answer());
+        let mut command = test_repo.command(&program, test_repo.root());
         command.args(["--verbose", "--export-all", "--enable=receive-pack", "--reuseaddr"]);
         command.args(["--listen=127.0.0.1", &format!("--port={port}"), "--base-path=."]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -57,7 +57,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for GitDaemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

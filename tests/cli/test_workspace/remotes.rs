@@ -1,8 +1,8 @@
-//! A town whose repositories are to be pushed to servers.
+//! A workspace whose repositories are to be pushed to servers.
 
 use std::fs;
 
-use super::Town;
+use super::TestWorkspace;
 
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n- [ ] T003 do c\n";
 
@@ -15,15 +15,15 @@ case "$prompt" in
 esac
 "#;
 
-impl Town {
+impl TestWorkspace {
     /// Two repositories with bare ones beside them, which nothing leads to yet.
     pub(crate) fn of_remotes() -> Self {
-        let town = Self::of(&["backend"], PLAN);
-        town.agent(WORKER);
-        town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-        town.git(["config", "--global", "arborist.timeouts.network", "2"]).succeeds();
-        town.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
-        town
+        let workspace = Self::of(&["backend"], PLAN);
+        workspace.agent(WORKER);
+        workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+        workspace.git(["config", "--global", "arborist.timeouts.network", "2"]).succeeds();
+        workspace.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
+        workspace
     }
 
     pub(crate) fn use_remotes(&self, url: impl Fn(&str) -> String, policy: &str) {

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "not every file of tests needs all of it")]
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::TestRepo;
 
 /// How Claude Code speaks. It looks with a git that no test has planted. An agent that has answered goes on when its turn is committed: a model would take longer.
 pub(crate) const HELPERS: &str = r#"
@@ -19,42 +19,42 @@ ends() { printf '{"type":"assistant","message":{"id":"last","content":[{"type":"
 "#;
 
 /// A plan of one task, and an agent that prints events of this kind.
-pub(crate) fn garden(events: &str, script: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 the work\n");
-    garden.commit("a plan\n");
-    agent(&garden, events, script);
-    garden
+pub(crate) fn repo(events: &str, script: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 the work\n");
+    repo.commit("a plan\n");
+    agent(&repo, events, script);
+    repo
 }
 
 /// Makes a script the agent that works; somebody else reviews and approves.
-pub(crate) fn agent(garden: &Garden, events: &str, script: &str) {
-    garden.agent(&format!("{HELPERS}\n{script}"));
-    let root = garden.root().display();
+pub(crate) fn agent(repo: &TestRepo, events: &str, script: &str) {
+    repo.agent(&format!("{HELPERS}\n{script}"));
+    let root = repo.root().display();
     let config = format!(
         "runner = \"robot\"\ntest-command = \"true\"\n[steps.review]\nrunner = \"judge\"\n\
          [runners.robot]\ncommand = [\"sh\", \"{root}/agent.sh\"]\nevents = \"{events}\"\n\
          [runners.judge]\ncommand = [\"sh\", \"{root}/judge.sh\"]\n"
     );
-    fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
-    judge(garden, "echo APPROVED\n");
+    fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    judge(repo, "echo APPROVED\n");
 }
 
 /// Makes a script the reviewer.
-pub(crate) fn judge(garden: &Garden, script: &str) {
-    fs::write(garden.root().join("judge.sh"), script).unwrap();
+pub(crate) fn judge(repo: &TestRepo, script: &str) {
+    fs::write(repo.root().join("judge.sh"), script).unwrap();
 }
 
 /// A plan of one task that was done as a recorded stream tells it.
-pub(crate) fn recorded(program: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 the schema\n");
-    garden.commit("a plan\n");
+pub(crate) fn recorded(program: &str) -> TestRepo {
+    let repo = TestRepo::new();
+    repo.write("tasks.md", "- [ ] T001 the schema\n");
+    repo.commit("a plan\n");
     let stream =
         format!("{}/shared/tests/data/streams/{program}.implement.jsonl", env!("CARGO_MANIFEST_DIR"));
-    agent(&garden, program, &replay(program, &stream));
-    garden.arborist(["gardener", "--model", "anthropic/m"]).succeeds();
-    garden
+    agent(&repo, program, &replay(program, &stream));
+    repo.arborist(["gardener", "--model", "anthropic/m"]).succeeds();
+    repo
 }
 
 /// A script that prints a recorded stream, and does before the end of each turn what the program did in it.
@@ -85,11 +85,11 @@ done < '{stream}'
 }
 
 /// The first lines of all commits, oldest first.
-pub(crate) fn subjects(garden: &Garden) -> Vec<String> {
-    garden.git(["log", "--reverse", "--format=%s"]).answer().lines().map(str::to_owned).collect()
+pub(crate) fn subjects(repo: &TestRepo) -> Vec<String> {
+    repo.git(["log", "--reverse", "--format=%s"]).answer().lines().map(str::to_owned).collect()
 }
 
 /// Those of turns.
-pub(crate) fn turns(garden: &Garden) -> Vec<String> {
-    subjects(garden).into_iter().filter(|subject| subject.contains("@turn)")).collect()
+pub(crate) fn turns(repo: &TestRepo) -> Vec<String> {
+    subjects(repo).into_iter().filter(|subject| subject.contains("@turn)")).collect()
 }

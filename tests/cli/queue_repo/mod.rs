@@ -1,71 +1,71 @@
-//! An orchard is a garden with a run on `main` whose tasks are done, each on its own branch.
+//! A repository with a run on `main` whose tasks are complete, each on its own branch.
 
 #![allow(dead_code, reason = "each file of tests uses what it needs")]
 
 use std::ops::Deref;
 
-use arborist_testkit::{Garden, Run, TaskCommit};
+use arborist_testkit::{Run, TaskCommit, TestRepo};
 
-/// A garden with finished tasks.
-pub(crate) struct Orchard(Garden);
+/// A repository with finished tasks.
+pub(crate) struct QueueRepo(TestRepo);
 
-impl Deref for Orchard {
-    type Target = Garden;
+impl Deref for QueueRepo {
+    type Target = TestRepo;
 
-    fn deref(&self) -> &Garden {
+    fn deref(&self) -> &TestRepo {
         &self.0
     }
 }
 
-impl Orchard {
-    /// The same as in any garden, for one that resolves conflicts: what it made of them is approved by the reviewer.
+impl QueueRepo {
+    /// The same as in any repository, for one that resolves conflicts: what it made of them is approved by the reviewer.
     pub(crate) fn agent(&self, script: &str) {
         self.0.agent(&format!("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\n{script}"));
     }
 
     /// A run on `main` whose tasks each added a file of their name.
-    pub(crate) fn grown(tasks: &[&str]) -> Self {
+    pub(crate) fn with_finished(tasks: &[&str]) -> Self {
         Self::on(&[], tasks)
     }
 
     /// The same in a repository of another kind.
     pub(crate) fn on(options: &[&str], tasks: &[&str]) -> Self {
-        let orchard = Self::ground(options);
-        orchard.run_start("main", "s1");
-        tasks.iter().for_each(|task| orchard.branch_off(task, "complete"));
-        orchard
+        let repo = Self::without_tasks(options);
+        repo.run_start("main", "s1");
+        tasks.iter().for_each(|task| repo.branch_off(task, "complete"));
+        repo
     }
 
     /// The same with a plan that was frozen when the run began.
     pub(crate) fn planned(plan: &str, tasks: &[&str]) -> Self {
-        let orchard = Self::ground(&[]);
-        orchard.write("task-tree.json", plan);
-        let base = orchard.commit("a plan\n");
-        let blob = orchard.git(["rev-parse", "HEAD:task-tree.json"]).answer();
+        let repo = Self::without_tasks(&[]);
+        repo.write("task-tree.json", plan);
+        let base = repo.commit("a plan\n");
+        let blob = repo.git(["rev-parse", "HEAD:task-tree.json"]).answer();
         let start = TaskCommit::run_start("main", "s1", &base);
-        orchard.commit(start.trailer("Plan", &format!("task-tree.json@{blob}")).to_string());
-        tasks.iter().for_each(|task| orchard.branch_off(task, "complete"));
-        orchard
+        repo.commit(start.trailer("Plan", &format!("task-tree.json@{blob}")).to_string());
+        tasks.iter().for_each(|task| repo.branch_off(task, "complete"));
+        repo
     }
 
     /// A repository with one commit, and no run yet.
-    pub(crate) fn bare_orchard() -> Self {
-        Self::ground(&[])
+    pub(crate) fn empty_queue_repo() -> Self {
+        Self::without_tasks(&[])
     }
 
-    fn ground(options: &[&str]) -> Self {
-        let orchard = Self(Garden::bare_ground(options));
-        orchard.write("kept.txt", "kept\n");
-        orchard.commit("begin\n");
-        orchard
+    fn without_tasks(options: &[&str]) -> Self {
+        let repo = Self(TestRepo::with_options(options));
+        repo.write("kept.txt", "kept\n");
+        repo.commit("begin\n");
+        repo
     }
 
     /// Begins the branch of a task from where we are, adds a file of its name and ends with this status.
     pub(crate) fn branch_off(&self, task: &str, status: &str) {
         self.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
-        self.on_branch(task, |orchard| {
-            orchard.write(&format!("{task}.txt"), task);
-            orchard.commit_complete(&TaskCommit::new(task, status).trailer("Session", "s1"));
+        self.on_branch(task, |repo| {
+            repo.write(&format!("{task}.txt"), task);
+            repo.commit_complete(&TaskCommit::new(task, status).trailer("Session", "s1"));
         });
     }
 
@@ -106,45 +106,49 @@ impl Orchard {
     }
 }
 
-/// An orchard whose task T1 has landed, and whose task T2 began beside it. Both did their work on a file `a.txt`.
-pub(crate) fn clash(base: impl Fn(&Orchard), ours: impl Fn(&Orchard), theirs: impl Fn(&Orchard)) -> Orchard {
-    let orchard = Orchard::bare_orchard();
-    base(&orchard);
-    orchard.commit("a base\n");
-    orchard.run_start("main", "s1");
-    for (task, work) in [("T1", &ours as &dyn Fn(&Orchard)), ("T2", &theirs)] {
-        orchard.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
-        orchard.on_branch(task, |orchard| {
-            work(orchard);
-            orchard.finish(task);
+/// A repository whose task T1 has landed, and whose task T2 began beside it. Both did their work on a file `a.txt`.
+pub(crate) fn clash(
+    base: impl Fn(&QueueRepo),
+    ours: impl Fn(&QueueRepo),
+    theirs: impl Fn(&QueueRepo),
+) -> QueueRepo {
+    let repo = QueueRepo::empty_queue_repo();
+    base(&repo);
+    repo.commit("a base\n");
+    repo.run_start("main", "s1");
+    for (task, work) in [("T1", &ours as &dyn Fn(&QueueRepo)), ("T2", &theirs)] {
+        repo.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
+        repo.on_branch(task, |repo| {
+            work(repo);
+            repo.finish(task);
         });
     }
-    orchard.merge(&["T1"]).succeeds();
-    orchard
+    repo.merge(&["T1"]).succeeds();
+    repo
 }
 
 /// Both changed the same line.
-pub(crate) fn content() -> Orchard {
+pub(crate) fn content() -> QueueRepo {
     clash(
-        |orchard| orchard.write("a.txt", "one\n"),
-        |orchard| orchard.write("a.txt", "ours\n"),
-        |orchard| orchard.write("a.txt", "theirs\n"),
+        |repo| repo.write("a.txt", "one\n"),
+        |repo| repo.write("a.txt", "ours\n"),
+        |repo| repo.write("a.txt", "theirs\n"),
     )
 }
 
 /// A `git` that does something once, before it is asked for this.
-pub(crate) fn before_git(orchard: &Orchard, asked: &str, script: &str) {
+pub(crate) fn before_git(repo: &QueueRepo, asked: &str, script: &str) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
-    let (git, mark) = (git.display(), orchard.root().join("done"));
+    let (git, mark) = (git.display(), repo.root().join("done"));
     let mark = mark.display();
-    orchard.plant(
+    repo.plant(
         "git",
         &format!(
             "#!/bin/sh\ncase \" $* \" in *' {asked} '*) test -e '{mark}' || {{ touch '{mark}'; \
              unset GIT_INDEX_FILE; cd '{}'; PATH=$(dirname '{git}'):$PATH; {script}; }} >&2 ;; esac\n\
              exec '{git}' \"$@\"\n",
-            orchard.path("").display()
+            repo.path("").display()
         ),
     );
 }

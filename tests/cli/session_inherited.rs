@@ -1,0 +1,196 @@
+//! What a session takes up again when it is resumed, which one is meant, and what is refused before anything is written.
+
+use std::fs;
+
+use arborist_testkit::{TestRepo, WORKER};
+use serde_json::Value;
+
+fn repo() -> TestRepo {
+    TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER)
+}
+
+fn sessions(repo: &TestRepo) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
+    list["sessions"].as_array().unwrap().clone()
+}
+
+fn id(session: &Value) -> String {
+    session["id"].as_str().unwrap().to_owned()
+}
+
+fn records(repo: &TestRepo, id: &str) -> String {
+    repo.git(["rev-list", "--count", &format!("refs/arborist/sessions/{id}")]).answer()
+}
+
+/// A session on a branch of its own whose test command fails.
+fn failed(more: &[&str]) -> (TestRepo, String) {
+    let repo = repo();
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    let run = ["gardener", "--session-branch", "--test-command", "test -f mended", "--max-retries", "1"];
+    repo.arborist(run.iter().chain(more)).exits(1);
+    let id = id(&sessions(&repo)[0]);
+    (repo, id)
+}
+
+#[test]
+fn what_failed_its_tests_is_tested_by_them_again() {
+    let (repo, id) = failed(&[]);
+    repo.arborist(["session", "resume", &id]).exits(1);
+    assert_eq!(sessions(&repo)[0]["state"], "failed");
+    repo.arborist(["session", "resume", &id, "--", "--test-command", "true"]).succeeds();
+    assert_eq!(sessions(&repo)[0]["state"], "complete");
+}
+
+#[test]
+fn who_reviews_and_what_may_be_spent_is_taken_up_again() {
+    let (repo, id) = failed(&[
+        "--review-runner",
+        "demo",
+        "--max-tokens",
+        "900",
+        "--max-task-time",
+        "80",
+        "--max-cost",
+        "2",
+    ]);
+    let start = repo.git(["log", "--format=%B", &format!("refs/arborist/sessions/{id}")]).answer();
+    for (name, value) in [
+        ("review-runner", "demo"),
+        ("max-tokens", "900"),
+        ("max-task-time", "80"),
+        ("max-cost", "2"),
+        ("test-command", "test -f mended"),
+    ] {
+        assert!(start.contains(&format!("\"{name}\":\"{value}\"")), "{name}: {start}");
+    }
+    // Nobody but the demo approves: it is asked again.
+    repo.agent("case \"$prompt\" in \"Review\"*) echo REJECTED: no ;; *) touch mended; echo done ;; esac\n");
+    repo.arborist(["session", "resume", &id]).succeeds();
+}
+
+#[test]
+fn a_test_command_of_a_record_is_run_only_if_it_was_given_here() {
+    let (repo, id) = failed(&[]);
+    fs::remove_dir_all(repo.home().join(".local/state/git-arborist/approved")).unwrap();
+    let before = records(&repo, &id);
+    repo.arborist(["session", "resume", &id]).exits(2).shows();
+    assert_eq!(records(&repo, &id), before);
+    repo.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).shows();
+    repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
+    repo.arborist(["session", "resume", &id, "--yes"]).exits(2).shows();
+    let given = ["session", "resume", &id, "--", "--test-command", "test -f mended"];
+    repo.arborist(given).succeeds();
+}
+
+#[test]
+fn options_that_are_wrong_are_refused_before_anything_is_written() {
+    let (repo, id) = failed(&[]);
+    let before = records(&repo, &id);
+    repo.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).shows();
+    assert_eq!(records(&repo, &id), before);
+    assert_eq!(sessions(&repo)[0]["state"], "failed");
+    repo.arborist(["session", "resume", &id, "--", "--retry-failed", "--isolate"]).exits(1);
+}
+
+#[test]
+fn without_a_name_only_what_is_left_alone_is_gone_on_with() {
+    let (repo, first) = failed(&[]);
+    repo.arborist(["session", "resume"]).exits(1).err(&format!("session '{first}' goes on"));
+    let again =
+        ["gardener", "--session-branch", "--new-run", "--test-command", "false", "--max-retries", "1"];
+    repo.arborist(again).exits(1);
+    let second = sessions(&repo).iter().map(id).find(|id| *id != first).unwrap();
+    let said = repo.arborist(["session", "resume"]).exits(2).shows();
+    said.err(&first).err(&second);
+    repo.arborist(["session", "resume", &second, "--", "--test-command=true"]).succeeds();
+    repo.arborist(["session", "resume", "--", "--test-command=true"]).succeeds();
+}
+
+#[test]
+fn what_may_be_at_work_elsewhere_is_only_gone_on_with_by_name() {
+    let repo = repo();
+    repo.agent("touch half; kill -9 $PPID; sleep 60\n");
+    repo.arborist(["gardener", "--session-branch"]).exits(137);
+    let id = id(&sessions(&repo)[0]);
+    repo.agent(WORKER);
+    let clone = repo.path("../clone");
+    let from = repo.path("");
+    repo.git_in(repo.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
+    let fetch = [
+        "fetch",
+        "-q",
+        "origin",
+        "refs/arborist/*:refs/arborist/*",
+        "refs/heads/arborist/*:refs/heads/arborist/*",
+    ];
+    repo.git_in(&clone, fetch).succeeds();
+    let said = repo.arborist_in(&clone, ["session", "resume"]).exits(2);
+    said.err("may be at work elsewhere").err(&format!("session resume {id}"));
+    repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
+}
+
+#[test]
+fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
+    let repo = repo();
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    let branch = sessions(&repo)[0]["branch"].as_str().unwrap().to_owned();
+    let id = id(&sessions(&repo)[0]);
+    repo.git(["merge", "-q", &branch]).succeeds();
+    let (head, calls) = (repo.git(["rev-parse", "HEAD"]).answer(), repo.calls());
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.err(&format!("session '{id}'")).err("--session-branch").err("--new-run");
+    assert_eq!((repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()), (head, calls));
+    repo.arborist(["gardener", "--session-branch"]).succeeds().shows();
+    repo.arborist(["gardener", "--new-run"]).succeeds().shows();
+}
+
+#[test]
+fn a_commit_of_an_agent_without_turns_has_one_all_the_same() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let commit = repo.git(["log", "-1", "--format=%H", "--", "T001.txt"]).answer();
+    repo.arborist(["session", "which", &commit]).succeeds().shows();
+    let start = repo.git(["log", "-1", "--format=%H", "--grep=run-start"]).answer();
+    repo.arborist(["session", "which", &start]).succeeds().never("turn");
+}
+
+#[test]
+fn a_new_run_that_was_stopped_names_what_goes_on_with_it() {
+    let repo = repo();
+    repo.agent("echo half > half; kill -INT $PPID; sleep 60\n");
+    let said = repo.arborist(["gardener", "--session-branch", "--new-run"]).exits(130);
+    let id = id(&sessions(&repo)[0]);
+    said.err(&format!("hint: run 'git arborist session resume {id}' to go on")).never("same command");
+    repo.agent(WORKER);
+    let said = repo.arborist(["gardener", "--session-branch"]).succeeds();
+    said.err(&format!("goes on with session '{id}'"));
+}
+
+/// Killed between the first record and the start of the run.
+#[test]
+fn a_session_without_a_start_is_begun_by_the_run() {
+    let (repo, id) = failed(&[]);
+    let branch = sessions(&repo)[0]["branch"].as_str().unwrap().to_owned();
+    let place = repo.path(&format!("../repo.arborist/session-{id}"));
+    repo.git(["worktree", "remove", "-f", "-f", place.to_str().unwrap()]).succeeds();
+    let records = format!("refs/arborist/sessions/{id}");
+    let first = format!("--grep=^session {id}: start");
+    let start = repo.git(["log", "-1", "--first-parent", "--format=%H", &first, &records]).answer();
+    repo.git(["update-ref", &records, &start]).succeeds();
+    repo.git(["branch", "-f", &branch, "main"]).succeeds();
+    repo.arborist(["session", "resume", &id]).exits(2).shows();
+    repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
+    repo.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
+}
+
+#[test]
+fn the_test_command_of_a_session_goes_before_the_one_of_the_configuration() {
+    let repo = repo();
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    let begin = ["gardener", "--max-retries", "1", "--test-command", "test -f mended"];
+    repo.arborist(begin).exits(1);
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    let again = repo.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
+    again.shows();
+    assert_eq!(sessions(&repo)[0]["state"], "failed");
+}
