@@ -16,7 +16,7 @@ use super::{
     ResolveArgs,
     document::RunDocument,
     open::OpenQueue,
-    run::{conclude, end_session_after, exit_after, lock_run, options},
+    run::{conclude, end_session_after, exit_after, lock_run, options, tell_moved_refs},
     words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -74,7 +74,9 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     if handover != Handover::Taken || run_lock.is_none() {
         return say((task, &handover), &site, args, ui);
     }
-    let report = queue.drain(&options, &mut reporter)?;
+    let report = queue.drain(&options, &mut reporter);
+    tell_moved_refs(ui);
+    let report = report?;
     end_session_after(&site, &report)?;
     if !landing.scope.json {
         tell_of_folder(&site, ui);

@@ -6,6 +6,7 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
+    git::take_moved_refs,
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
@@ -159,10 +160,17 @@ fn drain(
                 words::tell(ui, site, &event);
             }
         };
-        all.join(queue.drain(&options, &mut reporter)?);
+        let report = queue.drain(&options, &mut reporter);
+        tell_moved_refs(ui);
+        all.join(report?);
     }
     end_session_after(site, &all)?;
     Ok(all)
+}
+
+/// Names refs of the user's that were deleted or moved while gates and resolvers ran, and what keeps them.
+pub(super) fn tell_moved_refs(ui: &mut Ui) {
+    take_moved_refs().iter().for_each(|words| ui.warn(&plain_text(words)));
 }
 
 /// Takes the lock of the run, so that no run works in the checkout of its branch meanwhile.

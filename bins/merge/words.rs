@@ -4,7 +4,7 @@ use arborist_core::{
     git::MergeConflict,
     message::plain_text,
     name::{Oid, TaskId},
-    queue::{QueueEvent, QueueReport, Ticket, TicketOutcome},
+    queue::{ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome},
 };
 
 use super::open::OpenQueue;
@@ -116,7 +116,7 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
         QueueEvent::Resolving { task, attempt } => {
             format!("an agent resolves the conflict of {task}, try {attempt}")
         }
-        QueueEvent::Note { words } => plain_text(words),
+        QueueEvent::Note { words } | QueueEvent::Foreign(ForeignCommits { words, .. }) => plain_text(words),
     };
     ui.err(&format!("{line}\n"));
 }

@@ -133,6 +133,8 @@ fn the_last_event_has_what_the_summary_has() {
         "merge": null,
         "others": [],
         "unpushed": [],
+        "foreign_commits": [],
+        "moved_refs": [],
     });
     assert_eq!(summary, &expected);
     assert_eq!(kinds(&events)[..3], ["note null", "note null", "run-begins null"]);

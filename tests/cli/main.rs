@@ -155,6 +155,7 @@ mod turns_records;
 mod turns_streams;
 mod turns_words;
 mod users_links;
+mod users_refs;
 mod watched_surface;
 mod workspace;
 mod workspace_back;

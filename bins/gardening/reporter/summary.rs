@@ -1,7 +1,7 @@
 //! What a run came to, in lines that can be pasted into a message.
 
 use arborist_core::{
-    event::{FailedTask, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
+    event::{FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
     message::visible,
     name::Oid,
     progress::RunTotals,
@@ -22,6 +22,7 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     let is_well = account.failed.is_empty() && account.left.is_empty() && account.unlanded.is_empty();
     if account.from == account.to && is_well && account.parked.is_none() {
         lines.extend(unpushed_line(account));
+        lines.extend(lines_on_others(account));
         lines.extend(merge_lines(account));
         lines.extend(account.next.as_ref().map(|next| entry("next", next)));
         return lines;
@@ -42,6 +43,7 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
         ));
     }
     lines.extend(unpushed_line(account));
+    lines.extend(lines_on_others(account));
     lines.push(entry("run", &run_words(account)));
     if account.from != account.to {
         let range = format!("git log {}..{}", shortened(&account.from), shortened(&account.to));
@@ -58,6 +60,21 @@ fn merge_lines(account: &RunAccount) -> Vec<String> {
         |RepoBranch { repo, branch }: &RepoBranch| entry("merge", &format!("in {repo}: git merge {branch}"));
     let own = account.merge.iter().map(|merge| entry("merge", merge));
     own.chain(account.others.iter().map(other)).collect()
+}
+
+/// What others did meanwhile, or an agent under their name.
+fn lines_on_others(account: &RunAccount) -> Vec<String> {
+    let words = |ForeignCommit { commit, subject }: &ForeignCommit| {
+        format!("not of this run: {} {}", shortened(commit), short(subject))
+    };
+    let foreign: Vec<String> = account.foreign_commits.iter().map(words).collect();
+    let mut lines = Vec::new();
+    for (word, all) in [("others", &foreign), ("moved", &account.moved_refs)] {
+        lines.extend(all.iter().take(MOST_IDS).map(|words| entry(word, words)));
+        let more = all.len().saturating_sub(MOST_IDS);
+        lines.extend((more > 0).then(|| entry(word, &format!("and {more} more"))));
+    }
+    lines
 }
 
 fn unpushed_line(account: &RunAccount) -> Option<String> {

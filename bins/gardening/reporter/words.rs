@@ -44,7 +44,9 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
-        EventKind::Note { words, .. } => Some(plain_text(words)),
+        EventKind::Note { words, .. }
+        | EventKind::ForeignCommits { words, .. }
+        | EventKind::RefMoved { words } => Some(plain_text(words)),
         EventKind::Conflict { paths, .. } | EventKind::Escalated { paths, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
             let is_escalated = matches!(event.kind, EventKind::Escalated { .. });

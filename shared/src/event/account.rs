@@ -55,6 +55,20 @@ pub struct RunAccount {
     pub others: Vec<RepoBranch>,
     /// The repositories whose last push failed.
     pub unpushed: Vec<String>,
+    /// Commits on the run's branch that the run did not make and built upon.
+    pub foreign_commits: Vec<ForeignCommit>,
+    /// What became of branches, tags and stashes of the user's meanwhile, each in a sentence that says what keeps it.
+    pub moved_refs: Vec<String>,
+}
+
+/// A commit that a run did not make.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ForeignCommit {
+    /// The commit.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
 }
 
 /// The branch of a run in another repository of its workspace.

@@ -5,7 +5,9 @@
 
 mod account;
 
-pub use account::{FailedTask, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask};
+pub use account::{
+    FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask,
+};
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -230,6 +232,20 @@ pub enum EventKind {
         seconds: u64,
         /// Who chose that time.
         chosen_by: Chosen,
+    },
+    /// Commits came to the run's branch that the run did not make.
+    ForeignCommits {
+        /// A sentence.
+        #[serde(serialize_with = "plain")]
+        words: String,
+        /// All of them.
+        commits: Vec<ForeignCommit>,
+    },
+    /// A branch, a tag or a stash of the user's was deleted or moved, and is kept.
+    RefMoved {
+        /// A sentence.
+        #[serde(serialize_with = "plain")]
+        words: String,
     },
     /// Anything else that a person should know.
     Note {

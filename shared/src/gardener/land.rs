@@ -3,12 +3,12 @@
 use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
 use crate::{
-    event::{EventKind, RunEvent},
+    event::RunEvent,
     gardener::{
         Gardener, GardenerError, WorkerPlace,
         course::{RunProgress, Stop},
         lanes::LaneStart as Begin,
-        outcome::{explain, translate},
+        outcome::{explain, told_of, translate},
         worker::{Tools, WorkerReport},
     },
     git::RefMove,
@@ -97,8 +97,8 @@ impl<'a> Gardener<'a> {
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
         let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
-        for words in found {
-            (self.on_event)(RunEvent { task: None, kind: EventKind::note(words) });
+        for found in found {
+            (self.on_event)(RunEvent { task: None, kind: told_of(found) });
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ use crate::{
     agent::limits::{BudgetLevel, Spent},
     event::{EventKind, RunEvent},
     failure::{Exit, Explain},
-    git::{Ownership, Packing, Repository},
+    git::{Ownership, Packing, Repository, take_moved_refs},
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -108,6 +108,7 @@ impl<'a> Gardener<'a> {
                     self.look_at_target(&mut course);
                     break;
                 }
+                self.tell_moved_refs();
                 match next_report(&reports, &mut course) {
                     None => {}
                     Some(WorkerReport::News(event)) => {
@@ -123,6 +124,7 @@ impl<'a> Gardener<'a> {
                 }
             }
             self.sweep_kept(last.as_ref());
+            self.compare_users_refs();
             self.conclude(course)
         })
     }
@@ -146,6 +148,20 @@ impl<'a> Gardener<'a> {
         }
     }
 
+    /// Names refs of the user's that were deleted or moved, and what keeps them. No task is named: it may have been the user.
+    fn tell_moved_refs(&mut self) {
+        for words in take_moved_refs() {
+            (self.on_event)(RunEvent { task: None, kind: EventKind::RefMoved { words } });
+        }
+    }
+
+    /// Looks at the refs of the user's once more.
+    fn compare_users_refs(&mut self) {
+        self.repository.compare_users_refs();
+        self.other_repos.iter().for_each(|other_repo| other_repo.repository.compare_users_refs());
+        self.tell_moved_refs();
+    }
+
     /// The next process believes what lies in worktrees of gates. `task` is the last one that ended.
     fn sweep_kept(&mut self, task: Option<&TaskId>) {
         let clean = self.tools.clean.as_ref().map(|clean| &clean.0);
@@ -160,13 +176,20 @@ impl<'a> Gardener<'a> {
     /// From here on only this process moves the refs of the run, as far as it can help it.
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
-        self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
+        let mut owned = owned_by(&identity.run, Some(&identity.session));
+        // Steps in a checkout look after its branch themselves.
+        if self.tools.owns_target && self.tools.lanes.is_some() {
+            owned.names.push(identity.run.to_ref());
+        }
+        self.repository.own_refs(&owned)?;
+        self.repository.note_users_refs();
         for other_repo in &self.other_repos {
             let names = vec![other_repo.tip.branch.to_ref()];
             let marks = format!("{}{}/", Unfinished::REFS, other_repo.tip.branch.component());
             let shared = vec![Unfinished::REFS.to_owned()];
             let owned = Ownership { names, prefixes: vec![marks], shared, bases: Vec::new() };
             other_repo.repository.own_refs(&owned)?;
+            other_repo.repository.note_users_refs();
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! What became of landings, in the words of a run, and what the whole run came to.
 
 use crate::{
-    event::{EventKind, RunEvent},
+    event::{EventKind, ForeignCommit, RunEvent},
     failure::Exit,
     gardener::{Needs, Unlanded},
-    message::Status,
-    name::TaskId,
+    message::{Status, one_line},
+    name::{Oid, TaskId},
     queue::{self, ResolvedBy, Ticket, TicketOutcome},
 };
 
@@ -57,8 +57,18 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             let words = format!("an agent resolves the conflict of {task}, try {attempt}");
             vec![RunEvent::of(&task, EventKind::note(words))]
         }
+        queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: told_of(found) }],
         queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
     }
+}
+
+/// Commits of others, as a run tells of them.
+pub(super) fn told_of(found: queue::ForeignCommits) -> EventKind {
+    let commit = |(commit, subject): (Oid, String)| ForeignCommit {
+        commit: commit.to_string(),
+        subject: one_line(&subject),
+    };
+    EventKind::ForeignCommits { words: found.words, commits: found.commits.into_iter().map(commit).collect() }
 }
 
 fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {

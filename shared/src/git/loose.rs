@@ -41,7 +41,7 @@ impl Repository {
     }
 
     /// All packed refs. `None` if only git can tell.
-    fn read_packed_refs(&self) -> Option<Vec<(String, Oid)>> {
+    pub(super) fn read_packed_refs(&self) -> Option<Vec<(String, Oid)>> {
         let text = self.packed_refs()?;
         let lines = text.lines().filter(|line| !line.starts_with(['#', '^']));
         lines.map(|line| self.parse_packed(line)).collect()

@@ -21,11 +21,12 @@ use super::{
     notes_of_others::OtherDrivers,
     packed::SoundPacked,
     stale,
+    users_refs::{RefSource, UsersRefs, compare_users, is_users},
 };
 use crate::name::{BranchName, Oid};
 
 /// The tables of this process, by the common git directory of their repository.
-static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
+pub(super) static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
 
 /// Refs that put one object in the place of another for every git. No child process has reason to make one, packed or not.
 const REPLACED: &str = "refs/replace/";
@@ -35,7 +36,7 @@ const REPLACED: &str = "refs/replace/";
 pub struct OwnedRefs(Arc<Mutex<Table>>);
 
 #[derive(Debug, Default)]
-struct Table {
+pub(super) struct Table {
     /// Refs that are owned, whether they are there or not.
     names: BTreeSet<String>,
     /// All refs whose names begin so are owned.
@@ -58,6 +59,8 @@ struct Table {
     changes: Vec<String>,
     /// Branches that others move too. They are never put back: it is only known where this process left them.
     followed: BTreeMap<String, Followed>,
+    /// Refs that the run has no business with. They are never put back, either.
+    pub(super) users: UsersRefs,
 }
 
 /// What a run owns of a repository.
@@ -131,6 +134,7 @@ impl RefWatch {
             let words = format!("the refs of the run could not be compared: {error}");
             table.changes.push(words);
         }
+        compare_users(&mut table, &self.repository, RefSource::Files);
         table.changes.iter().skip(self.known).cloned().collect()
     }
 }
@@ -192,6 +196,7 @@ impl Repository {
         if !table.shared.is_empty() {
             table.others.look(self);
         }
+        table.users.begin(self, RefSource::Files);
         RefWatch { repository: self.clone(), known: table.changes.len() }
     }
 
@@ -226,7 +231,8 @@ impl Repository {
     ) -> Result<(), GitError> {
         let owned = OwnedRefs::of(self);
         let mut table = owned.lock();
-        if moves.iter().all(|moved| !table.owns(moved.name) && !table.followed.contains_key(moved.name)) {
+        let is_free = |name: &str| !table.owns(name) && !table.followed.contains_key(name) && !is_users(name);
+        if moves.iter().all(|moved| is_free(moved.name)) {
             drop(table);
             return act();
         }
@@ -290,7 +296,7 @@ impl OwnedRefs {
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -305,6 +311,7 @@ impl Table {
     }
 
     fn note_move(&mut self, moved: &RefMove<'_>) {
+        self.users.note(moved.name, moved.new);
         self.note(moved.name, moved.new);
         if let (Some(followed), Some(new)) = (self.followed.get_mut(moved.name), moved.new) {
             let gap = moved.old.filter(|old| *old != followed.left).map(|old| (followed.left, old));
@@ -322,6 +329,12 @@ impl Table {
             Some(to) => drop(self.values.insert(name.to_owned(), to)),
             None => drop(self.values.remove(name)),
         }
+    }
+
+    /// Whether a ref belongs to a run: those of the user's are only kept.
+    pub(super) fn is_of_run(&self, name: &str) -> bool {
+        let is_looked_after = self.bases.contains(name) || self.floating.contains_key(name);
+        is_looked_after || self.owns(name) || self.followed.contains_key(name)
     }
 
     /// Takes steps of a run off its target that somebody else wrote there. What was committed before them stays, and all

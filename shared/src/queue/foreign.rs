@@ -12,6 +12,15 @@ use crate::{
 /// So many commits are named.
 const MOST: usize = 10;
 
+/// Commits that came to a target from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignCommits {
+    /// In a sentence.
+    pub words: String,
+    /// All of them, each with its subject.
+    pub commits: Vec<(Oid, String)>,
+}
+
 /// Looks at a target, and tells what others committed there since this process looked last or moved it. A
 /// target that lost commits is left to a person. Commits that claim to be this run's own are taken off: no gate of this
 /// run was asked about them.
@@ -19,7 +28,7 @@ pub fn list_foreign(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,
-) -> Result<Vec<String>, QueueError> {
+) -> Result<Vec<ForeignCommits>, QueueError> {
     let mut told = Vec::new();
     for (from, to) in repository.moves_of_others(&into.to_ref(), scope)? {
         if !repository.is_ancestor(from, to)? {
@@ -58,16 +67,19 @@ fn commits_between(
     Ok(commits?)
 }
 
-fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<String> {
+fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<ForeignCommits> {
     if commits.is_empty() {
         return None;
     }
     let subject = |commit: &RawCommit| {
         let message = String::from_utf8_lossy(commit.message()).into_owned();
-        format!("{} {}", commit.id.short(), visible(message.lines().next().unwrap_or_default()))
+        (commit.id, visible(message.lines().next().unwrap_or_default()))
     };
-    let shown: Vec<String> = commits.iter().take(MOST).map(subject).collect();
+    let commits: Vec<(Oid, String)> = commits.iter().map(subject).collect();
+    let shown = commits.iter().take(MOST).map(|(commit, subject)| format!("{} {subject}", commit.short()));
+    let shown: Vec<String> = shown.collect();
     let more =
         if commits.len() > MOST { format!(", and {} more", commits.len() - MOST) } else { String::new() };
-    Some(format!("commits on '{into}' that this run did not make: {}{more}", shown.join(", ")))
+    let words = format!("commits on '{into}' that this run did not make: {}{more}", shown.join(", "));
+    Some(ForeignCommits { words, commits })
 }

@@ -30,7 +30,7 @@ pub use claim::{CLAIMS, Claimant, QueueClaim};
 pub(crate) use counting::ran_no_tests;
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
-pub use foreign::list_foreign;
+pub use foreign::{ForeignCommits, list_foreign};
 pub use gate::{Failing, Gate, GateVerdict};
 pub use git_backend::{Afterwards, GateResults, GitQueue, Handover, OtherFiles, Resolutions, opened_for};
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};

@@ -1,6 +1,6 @@
 //! What a drain came to, and what it tells while it works.
 
-use super::{Failing, Parking, Ticket};
+use super::{Failing, ForeignCommits, Parking, Ticket};
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
@@ -118,6 +118,8 @@ pub enum QueueEvent {
         /// Which try, from 1.
         attempt: u32,
     },
+    /// Commits came to the target that this process did not make.
+    Foreign(ForeignCommits),
     /// Anything else that a user should know.
     Note {
         /// A sentence.

@@ -74,6 +74,8 @@ impl AccountFacts<'_> {
             merge: self.session_worktree.filter(|_| is_done).map(|_| format!("git merge {}", opening.branch)),
             others: if is_done { self.others.iter().map(other).collect() } else { Vec::new() },
             unpushed: self.unpushed.iter().cloned().collect(),
+            foreign_commits: log.foreign.clone(),
+            moved_refs: log.moved_refs.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    event::{EventKind, ResolvedConflict, RunEvent, RunOpening},
+    event::{EventKind, ForeignCommit, ResolvedConflict, RunEvent, RunOpening},
     gardener::Summary,
     message::{Status, one_line},
     name::TaskId,
@@ -25,6 +25,10 @@ pub(super) struct RunLog {
     unchanged: HashSet<TaskId>,
     /// What landed after a conflict had been resolved, and what people are told of that.
     pub(super) resolved: Vec<ResolvedConflict>,
+    /// Commits on the run's branch that it did not make.
+    pub(super) foreign: Vec<ForeignCommit>,
+    /// What became of refs of the user's.
+    pub(super) moved_refs: Vec<String>,
     completed: Vec<TaskId>,
     failed: Vec<TaskId>,
 }
@@ -82,6 +86,8 @@ impl RunLog {
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
             EventKind::TurnCommitted { .. } => self.commits += 1,
+            EventKind::ForeignCommits { commits, .. } => self.foreign.extend(commits.iter().cloned()),
+            EventKind::RefMoved { words } => self.moved_refs.push(one_line(words)),
             EventKind::Recorded { status, why, spent, .. } => {
                 self.commits += 1;
                 self.spent = self.spent.plus(spent.totals);

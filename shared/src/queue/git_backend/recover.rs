@@ -115,8 +115,8 @@ impl GitQueue<'_> {
     /// What others committed to the target is built upon, and told.
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for words in list_foreign(self.repository, (self.into, self.scope), session)? {
-            (self.on_event)(QueueEvent::Note { words });
+        for found in list_foreign(self.repository, (self.into, self.scope), session)? {
+            (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())
     }

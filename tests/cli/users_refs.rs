@@ -1,0 +1,156 @@
+//! Refs of the user's while agents are at work: what is deleted or moved there is kept and named, and commits on the target that
+//! a run did not make are listed.
+
+use arborist_testkit::TestRepo;
+use serde_json::Value;
+
+use crate::queue_repo::QueueRepo;
+
+const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 one\n- [ ] T002 two\n";
+
+fn repo(options: &[&str], deed: &str) -> TestRepo {
+    let repo = TestRepo::with_options(options);
+    repo.write("tasks.md", PLAN);
+    repo.commit("a plan\n");
+    repo.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n\
+         if [ $ARBORIST_TASK = T001 ] && [ ! -e \"$ROOT/once\" ]; then touch \"$ROOT/once\"; {{ {deed}\n}} >&2; fi"
+    ));
+    repo
+}
+
+fn summary(repo: &TestRepo, args: &[&str], code: i32) -> Value {
+    let printed = repo.arborist([&["gardener", "--json"], args].concat()).exits(code).stdout();
+    let last: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    last["summary"].clone()
+}
+
+fn saved(repo: &TestRepo) -> Vec<String> {
+    let format = "--format=%(objectname)";
+    let listed = repo.git(["for-each-ref", format, "refs/arborist/saved/moved"]).answer();
+    listed.lines().map(str::to_owned).collect()
+}
+
+fn words(value: &Value) -> Vec<&str> {
+    value.as_array().unwrap().iter().map(|words| words.as_str().unwrap()).collect()
+}
+
+/// A commit with a file that nobody reviewed, on top of `$1`.
+const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin)\n\
+    tree=$( { git ls-tree \"$S\"; printf '100644 blob %s\\tevil.txt\\n' \"$blob\"; } | git mktree)\n\
+    git update-ref \"$S\" $(git commit-tree $tree -p \"$S\" -m 'a commit by hand')";
+
+#[test]
+fn branches_tags_and_stashes_that_are_lost_meanwhile_are_kept_and_named() {
+    let deed = "git update-ref -d refs/heads/feature; git update-ref refs/heads/rewound $(git rev-list --max-parents=0 main)\n\
+                git update-ref refs/heads/forward main; git tag -d v1; git tag -f v2 main; git stash clear";
+    for options in [&[][..], &["--object-format=sha256"]] {
+        for args in [&[][..], &["--session-branch"], &["--isolate"]] {
+            let repo = repo(options, deed);
+            repo.write("more.txt", "more\n");
+            repo.commit("more\n");
+            for branch in ["feature", "rewound"] {
+                repo.git(["branch", branch]).succeeds();
+            }
+            repo.git(["branch", "forward", "main~1"]).succeeds();
+            let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
+            let main = repo.git(["rev-parse", "main"]).answer();
+            let feature = repo.commit_object(&tree, &[main.clone()], "work\n");
+            repo.git(["update-ref", "refs/heads/feature", &feature]).succeeds();
+            repo.git(["tag", "v1", &feature]).succeeds();
+            repo.git(["tag", "-a", "-m", "two", "v2", "main~1"]).succeeds();
+            let tag = repo.git(["rev-parse", "v2"]).answer();
+            // Those of them that are packed are found, too.
+            repo.git(["pack-refs", "--all"]).succeeds();
+            let mut wanted = vec![feature.clone(), feature, main, tag];
+            for text in ["first", "second"] {
+                repo.write("more.txt", text);
+                repo.git(["stash", "-q"]).succeeds();
+                wanted.push(repo.git(["rev-parse", "refs/stash"]).answer());
+            }
+            let summary = summary(&repo, args, 0);
+            let mut kept = saved(&repo);
+            kept.sort();
+            wanted.sort();
+            assert_eq!(kept, wanted, "{args:?}");
+            let moved = words(&summary["moved_refs"]);
+            assert_eq!(moved.len(), 6, "{moved:?}");
+            for name in
+                ["refs/heads/feature was deleted", "refs/heads/rewound was moved", "refs/tags/v1 was deleted"]
+            {
+                assert!(moved.iter().any(|words| words.starts_with(name)), "{name}: {moved:?}");
+            }
+            assert!(repo.git(["rev-parse", "-q", "--verify", "refs/heads/feature"]).code() != 0);
+        }
+    }
+}
+
+#[test]
+fn refs_in_tables_are_compared_at_the_end_of_a_run() {
+    let repo = repo(&["--ref-format=reftable"], "git update-ref -d refs/heads/feature; git tag -d v1");
+    let main = repo.git(["rev-parse", "main"]).answer();
+    repo.git(["branch", "feature"]).succeeds();
+    repo.git(["tag", "v1"]).succeeds();
+    let summary = summary(&repo, &[], 0);
+    assert_eq!(saved(&repo), [main.clone(), main]);
+    assert_eq!(words(&summary["moved_refs"]).len(), 2, "{summary}");
+}
+
+#[test]
+fn what_nobody_lost_is_not_named() {
+    let repo = repo(&[], "git branch other; git tag new; git update-ref refs/heads/forward main");
+    repo.write("more.txt", "more\n");
+    repo.commit("more\n");
+    repo.git(["branch", "forward", "main~1"]).succeeds();
+    repo.write("more.txt", "stashed\n");
+    repo.git(["stash", "-q"]).succeeds();
+    for args in [&[][..], &["--new-run", "--isolate"]] {
+        let summary = summary(&repo, args, 0);
+        assert!(words(&summary["moved_refs"]).is_empty(), "{summary}");
+        assert_eq!(summary["foreign_commits"], serde_json::json!([]));
+    }
+    assert!(saved(&repo).is_empty());
+}
+
+#[test]
+fn the_summary_lists_commits_on_the_target_that_the_run_did_not_make() {
+    let deed = format!("S=refs/heads/main; {FORGE}; git rev-parse main > \"$ROOT/forged\"");
+    let read =
+        |repo: &TestRepo| std::fs::read_to_string(repo.root().join("forged")).unwrap().trim().to_owned();
+    let one = repo(&[], &deed);
+    let summary = summary(&one, &["--isolate"], 0);
+    let wanted = serde_json::json!([{ "commit": read(&one), "subject": "a commit by hand" }]);
+    assert_eq!(summary["foreign_commits"], wanted);
+    let other = repo(&[], &deed);
+    let said = other.arborist(["gardener", "--isolate"]).succeeds().stdout();
+    let line = said.lines().find(|line| line.contains("a commit by hand")).unwrap_or_default();
+    assert!(line.contains(&read(&other)[..7]), "{said}");
+}
+
+#[test]
+fn the_branch_of_a_session_is_put_back_if_something_else_moves_it() {
+    let find = "S=$(git for-each-ref --format='%(refname)' refs/heads/arborist | grep -v /task/ | head -1)";
+    let deed = format!("{find}; {FORGE}; git rev-parse \"$S\" > \"$ROOT/forged\"");
+    let repo = repo(&[], &deed);
+    let args = ["--session-branch", "--isolate", "--max-retries", "2"];
+    let summary = summary(&repo, &args, 0);
+    assert_eq!(summary["foreign_commits"], serde_json::json!([]));
+    let branch = summary["branch"].as_str().unwrap();
+    let files = repo.git(["ls-tree", "-r", "--name-only", branch]).answer();
+    assert!(files.contains("T001.txt") && files.contains("T002.txt") && !files.contains("evil"), "{files}");
+    let forged = std::fs::read_to_string(repo.root().join("forged")).unwrap();
+    assert_eq!(saved(&repo), [forged.trim()]);
+    let log = repo.git(["log", "--all", "--format=%s"]).answer();
+    assert!(log.contains("@T001@implement-fail"), "{log}");
+}
+
+#[test]
+fn a_branch_that_a_gate_deletes_is_kept_and_named() {
+    let queue_repo = QueueRepo::with_finished(&["T1"]);
+    queue_repo.git(["branch", "feature"]).succeeds();
+    let feature = queue_repo.git(["rev-parse", "feature"]).answer();
+    let command = "git update-ref -d refs/heads/feature";
+    queue_repo.git(["config", "arborist.merge.gates.check.command", command]).succeeds();
+    queue_repo.merge(&["T1"]).succeeds().err("refs/heads/feature was deleted");
+    assert_eq!(saved(&queue_repo), [feature]);
+}
