@@ -15,7 +15,7 @@ const PAGE: &str = ".local/share/man/man1/git-arborist.1";
 
 /// A repository in which the suite is installed as `cargo install` does it.
 fn with_cargo_home() -> (TestRepo, PathBuf) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let bin = repo.home().join(".cargo/bin");
     repo.install(&bin);
     (repo, bin)
@@ -55,7 +55,7 @@ fn git_help_opens_the_page_after_an_install_by_cargo() {
 
 #[test]
 fn every_shell_completes_after_an_install() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds();
     for shell in Shell::ALL {
         let Some(offered) = shell.offers(&repo, "git arborist inst") else { continue };
@@ -67,7 +67,7 @@ fn every_shell_completes_after_an_install() {
 
 #[test]
 fn what_would_not_be_found_is_said_with_the_line_that_helps() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let man = repo.home().join(".local/share/man");
     let said = repo.arborist(["install-assets"]).succeeds();
     if is_installed("man") {
@@ -84,7 +84,7 @@ fn what_would_not_be_found_is_said_with_the_line_that_helps() {
 
 #[test]
 fn installing_twice_changes_nothing_and_uninstalling_leaves_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds().out("wrote").never("unchanged");
     repo.arborist(["install-assets"]).succeeds().out("unchanged").never("wrote");
     repo.arborist(["install-assets", "--uninstall", "--dry-run"]).succeeds().out("would remove");
@@ -96,7 +96,7 @@ fn installing_twice_changes_nothing_and_uninstalling_leaves_nothing() {
 
 #[test]
 fn a_rehearsal_writes_nothing_and_only_limits_what_is_written() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["install-assets", "--dry-run"]).succeeds().out("would write");
     assert!(!has(&repo, ".local") && !has(&repo, ".config"));
     repo.arborist(["install-assets", "--only", "bash", "--only", "man"]).succeeds().never("fish");
@@ -106,7 +106,7 @@ fn a_rehearsal_writes_nothing_and_only_limits_what_is_written() {
 
 #[test]
 fn a_prefix_gets_the_layout_of_distributions() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut command = repo.command("git", &repo.path(""));
     let run =
         Run::of(command.args(["arborist", "install-assets", "--prefix", "pkg"]).env_remove("HOME"), b"");
@@ -125,7 +125,7 @@ fn a_prefix_gets_the_layout_of_distributions() {
 
 #[test]
 fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("../home/.config/fish/completions/git-arborist.fish", "# mine\n");
     repo.arborist(["install-assets"]).exits(1).err("it is not ours").err("--force").silent();
     assert!(!has(&repo, PAGE));
@@ -138,7 +138,7 @@ fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
 
 #[test]
 fn a_file_of_ours_that_was_changed_is_updated_but_not_removed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds();
     let file = repo.home().join(BASH);
     let text = fs::read_to_string(&file).expect("a file");
@@ -151,7 +151,7 @@ fn a_file_of_ours_that_was_changed_is_updated_but_not_removed() {
 
 #[test]
 fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let outside = repo.root().join("outside");
     fs::create_dir_all(&outside).expect("a folder");
     symlink(&outside, repo.home().join(".config")).expect("a link");
@@ -170,7 +170,7 @@ fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
 
 #[test]
 fn without_a_home_the_error_names_the_way_out() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut command = repo.command("git", &repo.path(""));
     let run = Run::of(command.args(["arborist", "install-assets"]).env_remove("HOME"), b"");
     run.exits(128).err("HOME is not set").err("--prefix");
@@ -178,14 +178,14 @@ fn without_a_home_the_error_names_the_way_out() {
 
 #[test]
 fn a_place_that_cannot_be_written_to_is_an_error_with_its_path() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("pkg", "a file where a folder is needed");
     repo.arborist(["install-assets", "--prefix", "pkg"]).exits(128).err("could not").err("pkg/share");
 }
 
 #[test]
 fn folders_that_the_environment_names_are_used() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let at = |name: &str| repo.root().join(name);
     let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "install-assets"]);

@@ -8,7 +8,7 @@ use crate::queue_repo::QueueRepo;
 
 /// A run of one task whose agent does this once. The user has a tag among the packed refs.
 fn run(deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.commit("a plan\n");
     repo.git(["tag", "mine"]).succeeds();

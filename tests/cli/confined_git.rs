@@ -48,7 +48,7 @@ case "$prompt" in
      mkdir -p "d/$task"; echo "$task" > "d/$task/file"; chmod +x "d/$task/file"; rm -f "old/$task" ;;
 esac
 "#;
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", plan);
     for task in ["T001", "T002", "T003"] {
         repo.write(&format!("old/{task}"), "old\n");

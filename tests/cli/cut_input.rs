@@ -52,7 +52,7 @@ exec "GIT" "$@"
 
 /// The user has staged one change and made another, in files of their own and in one that an agent writes too.
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.write("mine.txt", "first\n");
     repo.write("gone.txt", "gone\n");

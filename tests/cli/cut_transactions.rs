@@ -138,7 +138,7 @@ fn survives_all(cuts: &[String], survives: impl Fn(&str) + Sync) {
 }
 
 fn in_place((events, agent): (&str, &str)) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 the work\n");
     // The plan is not committed: that is for the run to do.
     repo.git(["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();

@@ -11,7 +11,7 @@ use arborist_testkit::{Run, TestRepo};
 
 #[test]
 fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
     let said = repo.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
     said.shows();
@@ -21,28 +21,28 @@ fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
 
 #[test]
 fn a_command_that_ends_by_a_signal_is_passed_on() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\nkill -TERM $$\n");
     repo.arborist(["prune"]).exits(143).silent();
 }
 
 #[test]
 fn a_file_that_is_not_executable_is_no_command() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("../bin/git-arborist-notes", "#!/bin/sh\n");
     repo.arborist(["notes"]).exits(1).shows();
 }
 
 #[test]
 fn a_command_that_cannot_be_started_is_the_machines_fault() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/no/such/interpreter\n");
     repo.arborist(["prune"]).exits(128).shows();
 }
 
 #[test]
 fn a_mistyped_command_gets_the_one_that_was_meant() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\n");
     repo.arborist(["sttae"]).exits(1).shows().silent();
     repo.arborist(["prunes"]).exits(1).shows();
@@ -53,7 +53,7 @@ fn a_mistyped_command_gets_the_one_that_was_meant() {
 
 #[test]
 fn names_that_no_command_can_have_are_refused_calmly() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("evil", "#!/bin/sh\necho ran\n");
     for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
         repo.arborist([name]).exits(1).shows().never("ran");
@@ -64,7 +64,7 @@ fn names_that_no_command_can_have_are_refused_calmly() {
 
 #[test]
 fn it_runs_where_git_was_sent_to() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
     repo.write("a folder/x", "");
     let run = repo.git_in(repo.root(), ["-C", "repo/a folder", "arborist", "where"]);
@@ -76,7 +76,7 @@ fn it_runs_where_git_was_sent_to() {
 
 #[test]
 fn version_and_usage_are_data() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for option in ["--version", "-v", "version"] {
         let said = repo.arborist([option]).succeeds();
         assert_eq!(said.stdout(), format!("git-arborist {}\n", env!("CARGO_PKG_VERSION")));
@@ -88,7 +88,7 @@ fn version_and_usage_are_data() {
 
 #[test]
 fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_text_at_length() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let short = repo.arborist(["install-assets", "-h"]).succeeds().shows();
     let long = repo.arborist(["install-assets", "--help"]).succeeds().shows();
     assert!(long.stdout().len() > short.stdout().len());
@@ -96,7 +96,7 @@ fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_tex
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for args in [&["-h"][..], &["--list-cmds"], &["install-assets", "-h"]] {
         let mut child = repo.command("git-arborist", &repo.path(""));
         let mut child =
@@ -115,7 +115,7 @@ fn a_full_disk_is_an_error() {
         eprintln!("skipped: there is no /dev/full here");
         return;
     }
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let script = "git arborist -h >/dev/full";
     let mut shell: Command = repo.command("sh", &repo.path(""));
     Run::of(shell.args(["-c", script]), b"").exits(128).shows();

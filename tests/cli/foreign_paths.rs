@@ -17,7 +17,7 @@ fn with_escape(repo: &TestRepo) -> PathBuf {
 
 #[test]
 fn hooks_and_the_summary_of_a_run_show_what_cannot_be_obeyed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let dir = with_escape(&repo);
     repo.agent("echo x > x.txt; echo APPROVED");
     for args in [

@@ -19,7 +19,7 @@ forge() {
 
 /// Two tasks, one after the other, and a tracked file `check.sh`. The agent of each task does this; reviewers note what they see.
 fn repo(deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n");
     repo.write("check.sh", "echo honest\n");
     repo.commit("a plan\n");
@@ -303,7 +303,7 @@ fn a_set_up_of_the_users_may_change_tracked_files() {
 
 #[test]
 fn what_another_agent_writes_into_the_worktrees_of_a_task_lands_nothing_red() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write("check.sh", "[ ! -e broken ]\n");
     repo.commit("a plan\n");
@@ -371,7 +371,7 @@ fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
 
 #[test]
 fn an_edit_of_the_users_survives_an_index_that_is_forged_again_and_again_while_tasks_land() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write("check.sh", "echo honest\n");
     repo.commit("a plan\n");

@@ -23,7 +23,7 @@ to=$(git commit-tree $tree -p main -m to)
 
 /// A repository with files of the user's that are in no commit. The agent does `deed` once.
 fn repo(plan: &str, deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("both.txt", "base\n");
     repo.write("tasks.md", plan);
     repo.commit("a plan\n");

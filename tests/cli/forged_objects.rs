@@ -15,7 +15,7 @@ forge() { e=$(git hash-object -w "$2"); f=$(file $1); chmod u+w "$f"; cat "$(fil
 "#;
 
 fn repo(agent: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.write("check.sh", "[ ! -e bad.txt ]\n");
     repo.write("other.txt", "other\n");

@@ -30,7 +30,7 @@ fn worked_on(repo: &TestRepo, task: &str) -> bool {
 #[test]
 fn a_run_that_began_without_a_plan_freezes_the_plan_before_its_first_task() {
     for tracked in [true, false] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.agent(AGENT);
         if tracked {
             repo.write("tasks.md", PLAN);

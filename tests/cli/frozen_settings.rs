@@ -32,7 +32,7 @@ fn ran(repo: &TestRepo) -> bool {
 #[test]
 fn what_is_saved_while_an_agent_works_passes_no_filter_of_the_agents() {
     for place in [&["gardener"][..], &["gardener", "--isolate"]] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 write\n");
         repo.commit("a plan\n");
         repo.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
@@ -79,7 +79,7 @@ ends done"#
 
 #[test]
 fn landings_and_other_lanes_pass_no_filter_that_an_agent_sets_meanwhile() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write(".gitattributes", "*.txt filter=evil\n");
     repo.commit("a plan\n");
@@ -124,7 +124,7 @@ fn set_users_filter(repo: &TestRepo) {
 
 #[test]
 fn the_users_own_filters_and_ignored_files_hold_as_before() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     set_users_filter(&repo);
     fs::create_dir_all(repo.home().join(".config/git")).unwrap();
     fs::write(repo.home().join(".config/git/ignore"), "*.swp\n").unwrap();
@@ -148,7 +148,7 @@ for name in a.loud a.own a.swp secret a.txt; do echo 'abc#' > $name; done"#,
 
 #[test]
 fn no_copy_of_the_settings_is_left_behind() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write\n");
     repo.commit("a plan\n");
     let copies = repo.home().join(".local/state/git-arborist/settings");
@@ -176,7 +176,7 @@ mv "$root/config" "$GIT_COMMON_DIR/config"; exit $code
 
 #[test]
 fn what_git_did_while_the_copy_of_the_settings_was_another_is_not_used() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write\n");
     repo.write(".gitattributes", "*.txt filter=x\n");
     repo.commit("a plan\n");

@@ -286,7 +286,7 @@ fn the_words_of_an_agent_that_failed_are_in_its_commit_and_told_to_the_next_one(
 
 #[test]
 fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.agent(WORKER);
     repo.arborist(["gardener"]).exits(128).shows();
     repo.arborist(["gardener", "--runner", "cluade"]).exits(129).shows();
@@ -299,7 +299,7 @@ fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
 
 #[test]
 fn the_demo_shows_a_finished_plan() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let folder = repo.root().join("demo");
     let said = repo.arborist_in(repo.root(), ["demo", "--into", folder.to_str().unwrap()]).succeeds();
     said.shows();
@@ -309,7 +309,7 @@ fn the_demo_shows_a_finished_plan() {
 
 #[test]
 fn one_task_can_be_given_in_words() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.agent(WORKER);
     repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().shows();
     assert!(repo.prompt(0).starts_with("Implement task add-a-health-endpoint: Add a health endpoint\n"));
@@ -320,7 +320,7 @@ fn one_task_can_be_given_in_words() {
 
 #[test]
 fn other_words_are_another_task_however_they_begin() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.agent(WORKER);
     for what in ["users", "orders"] {
         let words = format!("Fix the failing tests in the module for {what}");

@@ -117,7 +117,7 @@ const TWO_JOBS: Case = Case {
 
 /// The plan is not committed: that is for the run to do.
 fn repo(case: &Case) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", case.tree);
     match case.worker {
         Worker::Plain => repo.agent(WORKER),

@@ -16,7 +16,7 @@ fn expect_no_more_for(events: &str, bytes: u64) {
 /// Prints so many bytes, a fifth of them in lines and the rest in one line that does not end, then asks how much memory its
 /// parent has needed so far, in kilobytes. The pipe is small, so by then the driver has read nearly all.
 fn flood(events: &str, bytes: u64) -> u64 {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let (lines, line) = (bytes / 5, bytes - bytes / 5);
     repo.agent(&format!(
         r#"case "$prompt" in

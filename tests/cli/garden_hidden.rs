@@ -5,7 +5,7 @@ use arborist_testkit::TestRepo;
 
 /// A repository with `d/g` and `e/f`, and an agent that does this.
 fn repo(deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.write("d/g", "old\n");
     repo.write("e/f", "old\n");
@@ -41,7 +41,7 @@ fn work_outside_of_a_sparse_checkout_is_committed() {
 #[test]
 fn work_in_a_submodule_fails_the_attempt_and_names_it() {
     let repo = repo("echo new > sm/g");
-    let other = TestRepo::new();
+    let other = TestRepo::init();
     other.write("g", "old\n");
     other.commit("a module\n");
     let url = other.path("").display().to_string();

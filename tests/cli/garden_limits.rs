@@ -18,7 +18,7 @@ work() { date +%N > "$RANDOM$$.txt"; say done; }
 "#;
 
 fn repo(implement: &str, review: &str, settings: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", PLAN);
     repo.commit("a plan\n");
     repo.agent(&format!("{WORDS}case \"$prompt\" in \"Review\"*) {review} ;; *) {implement} ;; esac"));

@@ -4,7 +4,7 @@ use arborist_testkit::TestRepo;
 
 /// A reviewer that does this the first time, and only approves afterwards.
 fn repo(deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.write("kept.txt", "kept\n");
     repo.commit("a plan\n");

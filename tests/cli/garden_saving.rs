@@ -22,7 +22,7 @@ fn saved(repo: &TestRepo, file: &str) -> Option<String> {
 #[test]
 fn unfinished_work_is_saved_while_an_agent_runs_and_forgotten_once_it_is_written_down() {
     for jobs in ["1", "2"] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 write\n");
         repo.commit("a plan\n");
         repo.agent(WORKER);

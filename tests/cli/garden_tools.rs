@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A runner of the user's own that takes a list of servers, notes it, and works.
 fn repo(template: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n");
     repo.commit("a plan\n");
     let root = repo.root().display().to_string();

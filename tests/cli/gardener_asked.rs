@@ -10,7 +10,7 @@ esac
 "#;
 
 fn repo(name: &str, plan: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(name, plan);
     repo.commit("a plan\n");
     repo.agent(WORKER);

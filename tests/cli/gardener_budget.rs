@@ -21,7 +21,7 @@ fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
         ("--max-cost", "0.8", "9", "the run has cost $1.00 of $0.80"),
         ("--max-tokens", "300", "9000", "the run has used 300 of 300 tokens"),
     ] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("tasks.md", PLAN);
         repo.commit("a plan\n");
         repo.agent(SPENDER);

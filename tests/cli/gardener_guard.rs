@@ -13,7 +13,7 @@ const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\
 
 /// Does a deed in the first attempt of T001, then its work.
 fn test_repo(deed: &str) -> TestRepo {
-    let test_repo = TestRepo::new();
+    let test_repo = TestRepo::init();
     test_repo.write("tasks.md", PLAN);
     test_repo.commit("a plan\n");
     test_repo.agent(&format!(

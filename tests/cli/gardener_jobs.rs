@@ -35,7 +35,7 @@ esac
 "#;
 
 fn repo(agent: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", PLAN);
     repo.write(".gitignore", "*.log\n");
     repo.commit("a plan\n");
@@ -184,7 +184,7 @@ fn tasks_that_conflict_land_one_and_tell_of_the_other() {
 
 #[test]
 fn the_tests_of_a_phase_decide_over_the_landing_of_its_last_task() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let tree = r#"{"nodes": {
       "P1": {"id": "P1", "name": "Phase", "children": ["T001", "T002"],
              "test_commands": [{"type": "integration", "command": "test -e T001.txt && test -e T002.txt"}]},

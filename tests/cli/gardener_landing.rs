@@ -10,7 +10,7 @@ esac
 "#;
 
 fn repo(plan: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let name = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
     repo.write(name, plan);
     repo.commit("a plan\n");
@@ -30,7 +30,7 @@ const PHASE: &str = r#"{"nodes": {
 
 #[test]
 fn an_edit_that_changes_neither_size_nor_second_is_not_overlooked() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let plan: String = (1..=4).map(|n| format!("- [ ] T00{n} [P] change f{n}\n")).collect();
     repo.write("tasks.md", plan);
     (1..=4).for_each(|n| repo.write(&format!("f{n}"), "A\n"));

@@ -7,7 +7,7 @@ use arborist_testkit::TestRepo;
 
 /// A repository whose hook runs `lint.sh`, which the agent has written.
 fn repo(lint: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("lint.sh", "exit 0\n");
     repo.write("t.sh", "[ ! -e T001.txt ] || [ -e helper ]\n");
     repo.write("tasks.md", "- [ ] T001 one\n");

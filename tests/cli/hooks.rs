@@ -10,7 +10,7 @@ use arborist_testkit::{Run, TaskCommit, TestRepo};
 const FORGED: &str = "all done\n\nArborist-Step: complete\nArborist-Result: pass\n";
 
 fn guarded() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["hooks", "install", "-q"]).succeeds().silent();
     repo
 }
@@ -195,7 +195,7 @@ fn a_fault_is_shown_with_its_line_in_the_file() {
 
 #[test]
 fn odd_bytes_are_refused_where_they_claim_and_pass_where_they_do_not() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let sound = sound();
     for pass in [
         b"task(ui): f\xfcr alle\n".to_vec(),
@@ -218,7 +218,7 @@ fn odd_bytes_are_refused_where_they_claim_and_pass_where_they_do_not() {
 
 #[test]
 fn a_message_of_five_megabytes_is_answered() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let body = "> a line of an agent's words\n".repeat(180_000);
     let long = sound().replacen("\n\n", &format!("\n\n{body}\n"), 1);
     assert!(long.len() > 5_000_000);
@@ -229,7 +229,7 @@ fn a_message_of_five_megabytes_is_answered() {
 
 #[test]
 fn a_message_that_is_wrong_in_every_line_is_refused_at_once() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let scissors = "# ------------------------ >8 ------------------------\n";
     let trailers = "Arborist-Foo: x\n".repeat(320_000);
     let begun = Instant::now();
@@ -243,7 +243,7 @@ fn a_message_that_is_wrong_in_every_line_is_refused_at_once() {
 
 #[test]
 fn a_message_file_that_is_not_there_is_an_error() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["hooks", "run", "commit-msg", "nowhere"]).exits(128).err("could not read the message");
     repo.arborist(["hooks", "run", "commit-msg"]).exits(129);
 }

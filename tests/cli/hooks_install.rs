@@ -54,8 +54,8 @@ fn commit(repo: &TestRepo, message: &str) -> Run {
 
 #[test]
 fn an_empty_hooks_folder_gets_scripts() {
-    comes_and_goes(&TestRepo::new(), || {});
-    let repo = TestRepo::new();
+    comes_and_goes(&TestRepo::init(), || {});
+    let repo = TestRepo::init();
     fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     commit(&repo, FORGED).exits(1);
@@ -64,7 +64,7 @@ fn an_empty_hooks_folder_gets_scripts() {
 
 #[test]
 fn a_hook_that_is_there_is_called_first_and_can_refuse() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho \"mine: $1\" >&2\n! grep -q WIP \"$1\"\n");
     repo.write_script(".git/hooks/pre-push", "#!/bin/sh\nexit 0\n");
     let odd = fs::Permissions::from_mode(0o751);
@@ -78,14 +78,14 @@ fn a_hook_that_is_there_is_called_first_and_can_refuse() {
 
 #[test]
 fn a_hook_that_git_passed_over_is_still_passed_over() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".git/hooks/commit-msg", "#!/bin/sh\nexit 1\n");
     comes_and_goes(&repo, || {});
 }
 
 #[test]
 fn a_hook_that_is_a_link_stays_one() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script("scripts/check", "#!/bin/sh\necho linked >&2\n");
     symlink("../../scripts/check", repo.path(".git/hooks/commit-msg")).unwrap();
     comes_and_goes(&repo, || {
@@ -95,7 +95,7 @@ fn a_hook_that_is_a_link_stays_one() {
 
 #[test]
 fn both_pre_push_hooks_read_the_same_lines() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["init", "-q", "--bare", "../remote"]).succeeds();
     repo.write_script(
         ".git/hooks/pre-push",
@@ -110,7 +110,7 @@ fn both_pre_push_hooks_read_the_same_lines() {
 
 #[test]
 fn a_hooks_path_inside_the_repository_is_honoured_from_anywhere() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "core.hooksPath", ".githooks"]).succeeds();
     repo.write_script(".githooks/commit-msg", "#!/bin/sh\n");
     comes_and_goes(&repo, || {
@@ -127,7 +127,7 @@ fn a_hooks_path_inside_the_repository_is_honoured_from_anywhere() {
 
 #[test]
 fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let shared = repo.root().join("common hooks");
     fs::create_dir(&shared).unwrap();
     repo.git(["config", "--global", "core.hooksPath", shared.to_str().unwrap()]).succeeds();
@@ -152,7 +152,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
 
 #[test]
 fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# mine\n");
     let before = snapshot(&repo.path(".git/hooks"));
     repo.arborist(["hooks", "install"]).succeeds();
@@ -164,7 +164,7 @@ fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
 
 #[test]
 fn a_hooks_folder_that_is_a_link_to_elsewhere_is_not_written_to() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
     fs::create_dir(repo.root().join("mine")).unwrap();
     symlink(repo.root().join("mine"), repo.path(".git/hooks")).unwrap();
@@ -174,7 +174,7 @@ fn a_hooks_folder_that_is_a_link_to_elsewhere_is_not_written_to() {
 
 #[test]
 fn what_somebody_edited_is_neither_replaced_nor_removed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     let edited = format!("{}# and mine\n", repo.read(".git/hooks/commit-msg"));
     repo.write(".git/hooks/commit-msg", &edited);
@@ -187,7 +187,7 @@ fn what_somebody_edited_is_neither_replaced_nor_removed() {
 
 #[test]
 fn an_earlier_hook_in_the_way_is_not_lost() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# one\n");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# two\n");
@@ -201,7 +201,7 @@ fn an_earlier_hook_in_the_way_is_not_lost() {
 #[test]
 fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
     let mine = "#!/bin/sh\n# mine\n";
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", mine);
     repo.arborist(["hooks", "install", "commit-msg", "commit-msg"]).succeeds();
     assert_eq!(repo.read(".git/hooks/commit-msg.pre-arborist"), mine);
@@ -226,7 +226,7 @@ fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
 #[test]
 fn an_installation_that_was_cut_off_is_finished_by_the_next() {
     let mine = "#!/bin/sh\n# mine\n";
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", mine);
     fs::hard_link(repo.path(".git/hooks/commit-msg"), repo.path(".git/hooks/commit-msg.pre-arborist"))
         .unwrap();
@@ -239,7 +239,7 @@ fn an_installation_that_was_cut_off_is_finished_by_the_next() {
 
 #[test]
 fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["worktree", "add", "-q", "-b", "linked", "../linked tree"]).succeeds();
     let linked = repo.root().join("linked tree");
     repo.arborist_in(&linked, ["hooks", "install"]).succeeds();

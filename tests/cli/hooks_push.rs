@@ -46,7 +46,7 @@ fn on_both_sides(check: fn(&TestRepo)) {
     check(&with_finished(Guard::PrePush, "--object-format=sha1"));
     check(&with_finished(Guard::Update, "--object-format=sha1"));
     check(&with_finished(Guard::Update, "--object-format=sha256"));
-    if TestRepo::new().git(["init", "-q", "--ref-format=reftable", "probe"]).code() == 0 {
+    if TestRepo::init().git(["init", "-q", "--ref-format=reftable", "probe"]).code() == 0 {
         check(&with_finished(Guard::PrePush, "--ref-format=reftable"));
         check(&with_finished(Guard::Update, "--ref-format=reftable"));
     }
@@ -194,7 +194,7 @@ fn a_push_by_address_is_checked_as_well() {
 
 #[test]
 fn thousands_of_refs_are_checked_in_one_go() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let old = repo.git(["rev-parse", "HEAD"]).answer();
     let new = repo.task("T1", "implement-pass");
     let lines = |new: &str, old: &str, prefix: &str| -> Vec<u8> {
@@ -241,7 +241,7 @@ fn a_subject_below_empty_lines_is_found() {
 
 #[test]
 fn lines_that_git_does_not_write_are_an_error() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let run = ["hooks", "run", "pre-push", "origin", "url"];
     repo.arborist_with(run, b"").succeeds();
     repo.arborist_with(run, b"nonsense\n").exits(128).err("a line that git does not give to pre-push");

@@ -16,7 +16,7 @@ fn commit_msg(repo: &TestRepo) -> Value {
 
 #[test]
 fn every_situation_has_its_word() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     assert_eq!(commit_msg(&repo)["state"], "missing");
 
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n");
@@ -50,7 +50,7 @@ fn every_situation_has_its_word() {
 
 #[test]
 fn a_hooks_path_of_one_command_is_seen() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["-c", "core.hooksPath=/x", "arborist", "hooks", "status"])
         .succeeds()
         .out("'/x' (core.hooksPath, command)");
@@ -58,7 +58,7 @@ fn a_hooks_path_of_one_command_is_seen() {
 
 #[test]
 fn asking_runs_nothing_that_the_repository_brings_along() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let trap = format!("#!/bin/sh\ntouch '{}'\n", repo.path("sprung").display());
     for hook in ["commit-msg", "pre-push", "update", "post-index-change", "reference-transaction"] {
         repo.write_script(&format!(".git/hooks/{hook}"), &trap);
@@ -74,13 +74,13 @@ fn asking_runs_nothing_that_the_repository_brings_along() {
 
 #[test]
 fn outside_of_a_repository_there_is_one_clear_line() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist_in(repo.root(), ["hooks", "status"]).exits(128).err("not a git repository").silent();
 }
 
 #[test]
 fn a_hook_that_refuses_before_ours_is_named_by_the_test() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho 'I never agree' >&2\nexit 1\n");
     repo.arborist(["hooks", "install"]).succeeds();
     repo.arborist(["hooks", "test"])

@@ -4,7 +4,7 @@ use arborist_testkit::{Run, Terminal, TestRepo};
 
 #[test]
 fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("Cargo.toml", "[package]\nname = \"x\"\n");
     repo.write_script("bin/codex", "#!/bin/sh\n");
     let mut command = repo.command("git", &repo.path(""));
@@ -37,7 +37,7 @@ fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
 
 #[test]
 fn it_never_overwrites_and_a_dry_run_writes_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["init", "--dry-run"]).succeeds().shows();
     assert!(!repo.path(".arborist").exists());
     repo.arborist(["init"]).succeeds();
@@ -49,13 +49,13 @@ fn hooks_are_installed_only_where_the_user_says_so() {
     for (option, is_installed, hint) in
         [("--hooks", true, false), ("--no-hooks", false, false), ("", false, true)]
     {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         let args = ["init", option].into_iter().filter(|arg| !arg.is_empty());
         let said = repo.arborist(args).succeeds();
         assert_eq!(repo.path(".git/hooks/commit-msg").exists(), is_installed, "{option}");
         assert_eq!(said.stderr().contains("hint: guard the record"), hint, "{option}: {}", said.stderr());
     }
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["init", "--hooks"]).succeeds().shows();
     repo.arborist(["hooks", "test"]).succeeds();
     std::fs::remove_file(repo.path(".arborist/config.toml")).unwrap();
@@ -67,7 +67,7 @@ fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
     for (answer, is_installed) in
         [("y\n", true), ("Yes\n", true), ("\n", false), ("yo\n", false), ("\x04", false)]
     {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         let mut command = repo.command("git", &repo.path(""));
         command.args(["arborist", "init"]);
         let mut terminal = Terminal::start(command, 100);
@@ -89,7 +89,7 @@ fn it_proposes_what_worktrees_need() {
         (&["package.json", "bun.lock"], "bun install --frozen-lockfile"),
         (&["pyproject.toml", "uv.lock"], "uv sync --frozen"),
     ] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         files.iter().for_each(|file| repo.write(file, "{}"));
         repo.write(".env", "SECRET=1");
         repo.write(".env.example", "SECRET=");

@@ -149,7 +149,7 @@ fn an_interruption_is_no_feedback_for_the_next_call() {
 
 #[test]
 fn the_trailer_stands_on_a_failed_implement_step_only() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let sound = TaskCommit::new("T1", "implement-fail").trailer("Interrupted", "power loss");
     repo.commit(sound.to_string());
     repo.arborist(["trailers", "check", "HEAD"]).succeeds();

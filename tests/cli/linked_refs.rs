@@ -11,7 +11,7 @@ const FORMS: [&str; 2] = ["--ref-format=files", "--ref-format=reftable"];
 
 /// A repository whose refs are kept in this form, `None` if git does not know it.
 fn repo(form: &str) -> Option<TestRepo> {
-    if form != FORMS[0] && TestRepo::new().git(["init", "-q", form, "probe"]).code() != 0 {
+    if form != FORMS[0] && TestRepo::init().git(["init", "-q", form, "probe"]).code() != 0 {
         return None;
     }
     let repo = TestRepo::with_options(if form == FORMS[0] { &[] } else { std::slice::from_ref(&form) });

@@ -251,7 +251,7 @@ fn one_landing_at_a_time() {
 #[test]
 fn it_works_in_repositories_of_every_kind() {
     for options in [&["--object-format=sha256"][..], &["--ref-format=reftable"]] {
-        if arborist_testkit::TestRepo::new().git(["init", "-q", options[0], "probe"]).code() != 0 {
+        if arborist_testkit::TestRepo::init().git(["init", "-q", options[0], "probe"]).code() != 0 {
             continue;
         }
         let repo = QueueRepo::on(options, &["T1", "T2"]);

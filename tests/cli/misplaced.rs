@@ -7,7 +7,7 @@ use arborist_testkit::TestRepo;
 
 /// Two tasks. The first agent does something once; all write a file.
 fn repo(deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n");
     repo.write("kept", "kept\n");
     repo.commit("a plan\n");

@@ -34,7 +34,7 @@ esac
 
 #[test]
 fn worktrees_that_the_run_makes_again_while_a_reviewer_works_are_no_ones_fault() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
     repo.plant("git", SLOW);
@@ -66,7 +66,7 @@ echo done"
 #[test]
 fn a_worktree_that_an_agent_makes_with_settings_of_its_own_is_never_used() {
     for jobs in ["1", "2"] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
         repo.write(".gitattributes", "*.dat filter=evil\n");
         repo.commit("a plan\n");
@@ -101,7 +101,7 @@ echo done"
 
 #[test]
 fn a_worktree_that_a_user_makes_meanwhile_stays_and_is_nobodys_fault() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.commit("a plan\n");
     let root = repo.root().display().to_string();

@@ -25,7 +25,7 @@ step complete 'complete "do b"' 'Arborist-Step: complete\nArborist-Result: pass\
 
 /// A repository with a script that does `deed` once, and agents that call it where `who` says.
 fn repo(who: &str, deed: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", PLAN);
     repo.commit("a plan\n");
     let script = repo.root().join("deed.sh");

@@ -21,7 +21,7 @@ true"
 
 /// A repository with another one in its folder `inner`, made with these options of `git init`.
 fn nested(options: &[&str], deed: &str) -> (TestRepo, PathBuf) {
-    let outer = TestRepo::new();
+    let outer = TestRepo::init();
     outer.write(".gitignore", "/inner\n");
     outer.write("outer.txt", "outer\n");
     outer.commit("outer\n");
@@ -99,7 +99,7 @@ fn a_lane_whose_link_is_removed_is_still_a_lane_of_its_own_repository() {
 #[test]
 fn repositories_of_every_form_are_worked_in() {
     // With a git directory elsewhere, from a subfolder.
-    let outer = TestRepo::new();
+    let outer = TestRepo::init();
     let elsewhere = outer.root().join("elsewhere");
     let option = format!("--separate-git-dir={}", elsewhere.display());
     let (outer, inner) = nested(&[&option], "true");

@@ -34,7 +34,7 @@ const SPEC: &str = "\
 ";
 
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", SPEC);
     repo
 }
@@ -88,7 +88,7 @@ fn check_names_place_fault_and_fix_and_exits_with_1() {
 
 #[test]
 fn a_circle_is_shown_as_a_path() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
     repo.arborist(["plan", "a.md"])
         .exits(128)
@@ -156,7 +156,7 @@ fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
 
 #[test]
 fn a_box_around_others_is_ticked_with_the_last_of_them() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
     repo.run_start("main", "s1");
     repo.task("1.2", "complete");
@@ -215,7 +215,7 @@ fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
 
 #[test]
 fn ids_are_given_to_boxes_that_have_none() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
     repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  < first\n");
     repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
@@ -225,7 +225,7 @@ fn ids_are_given_to_boxes_that_have_none() {
 
 #[test]
 fn the_plan_is_found_where_it_is_usually_kept() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["plan"]).exits(128).err("error: no plan was found").err("specs/main/tasks.md");
     for (place, id) in [("tasks.md", "T1"), ("spec/tasks.md", "T2"), ("specs/main/tasks.md", "T3")] {
         repo.write(place, format!("- [ ] {id} x\n"));
@@ -242,7 +242,7 @@ fn the_plan_is_found_where_it_is_usually_kept() {
 
 #[test]
 fn a_folder_is_one_plan_of_its_task_lists() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("specs/001-a/tasks.md", "- [ ] T001 a\n");
     repo.write("specs/001-a/spec.md", "- [ ] T009 not this\n");
     repo.write("specs/002-b/tasks.md", "- [ ] T002 [P] b (depends on T001)\n");
@@ -266,7 +266,7 @@ fn it_works_without_a_repository_when_files_are_named() {
 
 #[test]
 fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let node = |id: &str| format!(r#""{id}": {{"id": "{id}", "name": "a", "files": ["src/a.rs"]}}"#);
     repo.write(
         "tree.json",
@@ -283,7 +283,7 @@ fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
 
 #[test]
 fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_alone() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let tasks = |second: &str| {
         format!(
             "{{\"tasks\": [\n  {{\"id\": \"T001\", \"title\": \"a\"}},\n  {{\"id\": \"T002\", {second}}}\n]}}\n"
@@ -320,7 +320,7 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
 
 #[test]
 fn no_text_of_a_plan_speaks_to_the_terminal() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(
         "tasks.md",
         "## Phase 1: \u{1b}[31mAll\u{7}\n\n- [ ] T001 do \u{1b}[2Ja \u{202e}evil\n- [ ] T002 do b\u{9b}31m (depends on T001)\n",
@@ -340,7 +340,7 @@ fn no_text_of_a_plan_speaks_to_the_terminal() {
 
 #[test]
 fn check_lists_every_error_and_warning_at_once() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(
         "tasks.md",
         "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n- [?] T003 c (depends on T004)\n\
@@ -354,7 +354,7 @@ fn check_lists_every_error_and_warning_at_once() {
 
 #[test]
 fn the_proposal_of_a_red_mark_tells_what_the_mark_does() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write tests that must fail first\n- [ ] T002 b\n");
     for arguments in [&["plan"][..], &["plan", "--check"], &["plan", "--explain", "T001"]] {
         repo.arborist(arguments).succeeds().out("- [ ] T001 [red]");
@@ -363,7 +363,7 @@ fn the_proposal_of_a_red_mark_tells_what_the_mark_does() {
 
 #[test]
 fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let ids = |text: &str| -> Vec<String> {
         repo.write("tasks.md", text);
         let tree: serde_json::Value =

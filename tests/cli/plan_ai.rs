@@ -18,7 +18,7 @@ const TREE: &str = r#"{
 }"#;
 
 fn repo(script: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("spec.md", SPEC);
     repo.commit("a spec\n");
     std::fs::write(repo.root().join("tree.json"), TREE).unwrap();

@@ -15,7 +15,7 @@ fn needs(repo: &TestRepo, id: &str) -> String {
 }
 
 fn plan(text: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", text);
     repo
 }
@@ -143,7 +143,7 @@ fn what_cannot_be_read_is_a_warning_and_an_error_under_strict() {
 
 #[test]
 fn without_a_name_all_plans_are_listed_and_the_only_one_is_used() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".kiro/specs/login/tasks.md", "- [ ] 1. a\n- [ ] 2. b\n- [ ] 2.1 c\n");
     repo.arborist(["plan"]).succeeds().out("[ ] 1 a").out("2.1");
     repo.write("openspec/changes/add/tasks.md", "## 1. S\n- [ ] 1.1 x\n");

@@ -398,7 +398,7 @@ fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
 
 #[test]
 fn every_form_of_a_task_list_is_read() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut misses = Vec::new();
     for (form, text, wanted) in ROWS {
         repo.write("tasks.md", text);

@@ -685,7 +685,7 @@ fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let of_stories = SAID_OF_STORIES.iter().chain(OF_STORIES).map(|row| (format!("{STORIES}{}", row.1), row));
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));

@@ -30,7 +30,7 @@ fn a_completion_without_the_steps_of_its_attempt_does_not_count() {
         &[("implement-pass", "0"), ("test-pass", "0"), ("review-approved", "0"), ("test-fail", "1")],
     ];
     for steps in before {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.run_start("main", "s1");
         for (status, attempt) in steps {
             repo.commit(step("T1", status, attempt));
@@ -44,7 +44,7 @@ fn a_completion_without_the_steps_of_its_attempt_does_not_count() {
 
 #[test]
 fn a_completion_after_its_steps_counts_also_with_interruptions_between_them() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     let interrupted =
         TaskCommit::new("T1", "implement-fail").trailer("Interrupted", "power loss").to_string();
@@ -58,7 +58,7 @@ fn a_completion_after_its_steps_counts_also_with_interruptions_between_them() {
 
 #[test]
 fn a_landing_counts_only_if_its_source_holds_the_completion() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "side"]).succeeds();
     repo.write("a", "a");
@@ -77,7 +77,7 @@ fn a_landing_counts_only_if_its_source_holds_the_completion() {
 #[test]
 fn an_object_whose_content_is_not_its_own_is_an_error() {
     for cached in [false, true] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.run_start("main", "s1");
         let failed = repo.task("T1", "failed");
         if cached {
@@ -97,7 +97,7 @@ fn an_object_whose_content_is_not_its_own_is_an_error() {
 
 #[test]
 fn a_commit_of_others_that_leads_elsewhere_is_an_error() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "failed");
     let plain = repo.commit("somebody's work\n");

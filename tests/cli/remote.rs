@@ -15,7 +15,7 @@ use arborist_testkit::{Run, Terminal, TestRepo};
 
 /// A remote with one commit, and a repository that knows it as `url`, with a second of patience.
 fn repo(url: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = repo.root().join("backend.git");
     repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", path.to_str().unwrap()]).succeeds();
     configure(&repo, url);

@@ -24,7 +24,7 @@ const FOLDER: Deed = Deed {
 
 /// A run in which T001 writes `script`, while the agent of T002 does its deed at the first look that `looker` takes there.
 fn repo(script: &str, looker: &str, deed: &Deed) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.write("sub/t.sh", "exit 0\n");
     repo.commit("a plan\n");
@@ -96,7 +96,7 @@ fn a_review_of_files_that_were_replaced_is_asked_for_again() {
 
 #[test]
 fn tests_that_write_what_is_there_themselves_still_pass() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
     repo.write("lock.json", "{}\n");
     repo.commit("a plan\n");
@@ -111,7 +111,7 @@ fn tests_that_write_what_is_there_themselves_still_pass() {
 /// A run of two tasks, in which the agent of T002 does `deed` in the worktree of the first reviewer of T001, which approves only
 /// if `$told` says so.
 fn misled(deed: &str, undo: &str, read: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.write("AGENTS.md", "be strict\n");
     repo.commit("a plan\n");
@@ -170,7 +170,7 @@ fn a_review_whose_prompt_was_rewritten_is_asked_for_again() {
 
 #[test]
 fn the_review_of_a_resolution_counts_only_if_no_tracked_file_was_written_meanwhile() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
     repo.write("a.txt", "base\n");
     repo.write("AGENTS.md", "be strict\n");
@@ -200,7 +200,7 @@ echo done"
 
 #[test]
 fn a_gate_counts_only_if_no_run_of_another_process_wrote_to_its_files() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.write("t.sh", "exit 0\n");
     repo.commit("a plan\n");

@@ -4,7 +4,7 @@ use arborist_testkit::TestRepo;
 
 /// A task that changed, added and deleted files, and failed; the user has committed something since.
 fn failed(place: &[&str]) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.write("changed.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
     repo.write("gone.txt", "there\n");

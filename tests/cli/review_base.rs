@@ -21,7 +21,7 @@ fn works(repo: &TestRepo, script: &str) {
 
 /// A task that wrote `os.system(x)` and failed for it.
 fn rejected(place: &[&str]) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.commit("a plan\n");
     works(&repo, "echo 'os.system(x)' > bad.py");
@@ -106,7 +106,7 @@ fn commits_of_others_between_the_attempts_are_not_shown_as_the_tasks_work() {
 
 #[test]
 fn in_a_file_that_both_changed_only_the_tasks_lines_are_shown() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     let lines: String = (0..40).map(|n| format!("line {n}\n")).collect();
     repo.write("both.txt", &lines);
@@ -143,7 +143,7 @@ fn a_pull_that_swaps_the_parents_hides_nothing() {
 #[test]
 fn after_a_crash_everything_that_the_task_wrote_is_reviewed() {
     for place in [[].as_slice(), &["--isolate"]] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
         repo.commit("a plan\n");
         works(&repo, "echo 'os.system(x)' > bad.py; kill -9 $PPID");
@@ -255,7 +255,7 @@ fn attributes_and_single_zero_bytes_hide_nothing_from_the_reviewer() {
 #[test]
 fn a_submodule_that_git_is_told_to_ignore_is_not_moved_unseen() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
-    let other = TestRepo::new();
+    let other = TestRepo::init();
     other.write("g", "old\n");
     other.commit("a module\n");
     let url = other.path("").display().to_string();

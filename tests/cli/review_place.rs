@@ -9,7 +9,7 @@ const PLAN: &str = r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "
 
 /// Two tasks that write a file each; reviewers do this, and approve.
 fn repo(review: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", PLAN);
     repo.write(".gitignore", ".env\n*.log\n");
     repo.commit("a plan\n");
@@ -136,7 +136,7 @@ fn the_place_is_not_listed_as_work_and_cleanup_may_take_it() {
 
 #[test]
 fn a_reviewer_that_a_task_changes_does_not_decide_on_it() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.write_script("tools/review.sh", "#!/bin/sh\ncat > /dev/null\necho 'REJECTED: no'\n");
     repo.commit("a plan\n");

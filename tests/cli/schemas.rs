@@ -120,7 +120,7 @@ fn what_is_printed_is_what_is_promised() {
 
 #[test]
 fn a_session_is_what_is_promised() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let session = |args: &[&str]| repo.arborist(["session"].iter().chain(args)).answer();
     validate("session-recorded", &session(&["start", "--id", "s1", "--json"]));
     validate("session-recorded", &session(&["checkpoint", "--session", "s1", "--node", "T1", "--json"]));
@@ -191,7 +191,7 @@ fn a_document_with_a_key_missing_would_be_noticed() {
 
 #[test]
 fn a_word_or_a_field_that_nobody_prints_is_refused() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.task("T1", "complete");
     let answer = repo.arborist(["trailers", "log", "--json"]).answer();
     let document: Value = serde_json::from_str(&answer).unwrap();

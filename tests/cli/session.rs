@@ -14,7 +14,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
 
 #[test]
 fn a_session_of_another_driver_is_recorded_from_its_start_to_its_end() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
     let id = begin(&repo);
     assert_eq!(json(&repo, &["list"])["sessions"][0]["state"], "open");
@@ -38,7 +38,7 @@ fn a_session_of_another_driver_is_recorded_from_its_start_to_its_end() {
 
 #[test]
 fn a_record_holds_the_code_that_it_is_about() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let id = begin(&repo);
     repo.write("a", "a");
     let commit = repo.commit("a\n");
@@ -53,7 +53,7 @@ fn a_record_holds_the_code_that_it_is_about() {
 
 #[test]
 fn an_id_may_be_given_in_part_and_what_is_wrong_with_it_is_said() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for id in ["ab12", "ab34"] {
         assert_eq!(repo.arborist(["session", "start", "--id", id]).answer(), id);
     }
@@ -67,7 +67,7 @@ fn an_id_may_be_given_in_part_and_what_is_wrong_with_it_is_said() {
 
 #[test]
 fn where_nothing_is_recorded_that_is_said() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["session", "list"]).succeeds().silent().shows();
     assert_eq!(json(&repo, &["list"])["sessions"], serde_json::json!([]));
     repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
@@ -76,7 +76,7 @@ fn where_nothing_is_recorded_that_is_said() {
 
 #[test]
 fn a_commit_that_names_a_session_that_is_not_here_is_not_believed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "implement-pass").trailer("Session", "s1").to_string());
     repo.arborist(["session", "which", "HEAD"]).exits(1).shows();
@@ -86,7 +86,7 @@ fn a_commit_that_names_a_session_that_is_not_here_is_not_believed() {
 
 #[test]
 fn records_are_written_only_where_their_session_works() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let id = begin(&repo);
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
     repo.arborist(["session", "end", "--session", &id]).exits(2).shows();
@@ -96,7 +96,7 @@ fn records_are_written_only_where_their_session_works() {
 
 #[test]
 fn what_others_put_among_the_records_is_told_and_not_read() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let id = begin(&repo);
     repo.git(["update-ref", "refs/arborist/sessions/fake", "HEAD"]).succeeds();
     repo.git(["update-ref", "refs/arborist/sessions/copy", &format!("refs/arborist/sessions/{id}")])

@@ -188,7 +188,7 @@ ends "done"
 
 #[test]
 fn lanes_of_a_killed_session_are_made_again() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
     let work = "opens\ncalls 1 \"I add a file\"; echo $n > $ARBORIST_TASK-a; answers 1\n";
@@ -210,7 +210,7 @@ fn lanes_of_a_killed_session_are_made_again() {
 
 #[test]
 fn merges_of_a_session_say_what_landed_and_lead_to_it() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
     agent(&repo, "claude", "opens\ncalls 1 \"I add\"; echo $n > $ARBORIST_TASK; answers 1\nends done\n");

@@ -18,7 +18,7 @@ esac
 const APART: [&str; 2] = ["gardener", "--session-branch"];
 
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", PLAN);
     repo.write("kept.txt", "kept\n");
     repo.commit("a plan\n");

@@ -100,7 +100,7 @@ else echo '{"type":"result","subtype":"success","is_error":false,"result":"APPRO
 
 #[test]
 fn records_of_older_versions_are_read() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let head = repo.git(["rev-parse", "HEAD"]).answer();
     let record = format!(
         r#"{{"session":"old1","sequence":0,"time":"2026-01-01T00:00:00Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2026-01-01T00:00:00Z","branch":"main","plan":null,"pipeline":"mine","driver":"other","forked_from":null,"head":"{head}","tip":"{head}","start":null,"checkpoint":null}},"kind":"start","repositories":[{{"name":"repo","branch":"main","base":"{head}"}}],"plan":null,"pipeline":"mine","driver":"other","options":{{}},"forked_from":null}}"#

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// A session of two turns: one writes two files, one nothing.
 fn repo() -> (TestRepo, String, String) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("kept", "1\n2\n3\n4\n");
     repo.commit("files\n");
     let id = repo.arborist(["session", "start", "--pipeline", "mine"]).answer();

@@ -29,7 +29,7 @@ fn session(repo: &TestRepo) -> Value {
 
 #[test]
 fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user_had() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("mine", "before\n");
     repo.commit("files\n");
     let said = repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
@@ -66,7 +66,7 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
 
 #[test]
 fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("f", "base\n");
     repo.commit("base\n");
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
@@ -90,7 +90,7 @@ fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
 
 #[test]
 fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("a", "a\n");
     repo.commit("files\n");
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
@@ -110,7 +110,7 @@ fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn
 
 #[test]
 fn what_cannot_be_recorded_disturbs_nobody() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     repo.git(["switch", "-q", "--detach"]).succeeds();
     fire(&repo, "UserPromptSubmit", &json!({}));
@@ -124,7 +124,7 @@ fn what_cannot_be_recorded_disturbs_nobody() {
 
 #[test]
 fn an_agent_of_a_run_is_recorded_by_the_run_alone() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let told = json!({ "session_id": "c", "hook_event_name": "UserPromptSubmit" }).to_string();
     let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TASK", "T1").args(["arborist", "session", "hook", "claude"]);
@@ -134,7 +134,7 @@ fn an_agent_of_a_run_is_recorded_by_the_run_alone() {
 
 #[test]
 fn settings_of_others_stay_and_ours_come_and_go_once() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let theirs = json!({
         "permissions": { "allow": ["Bash(ls)"] },
         "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "say done" }] }] },

@@ -26,7 +26,7 @@ esac
 
 /// Two tasks at once: the second does this once the first has landed.
 fn one_lands(second: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
     work_after(&repo, second);
@@ -52,7 +52,7 @@ fn first_turn(repo: &TestRepo, id: &str, node: &str) -> String {
 
 /// Two tasks that were worked on at once, and their session.
 fn worked() -> (TestRepo, String) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
     crate::turn_scripts::agent(&repo, "claude", WORK);

@@ -252,7 +252,7 @@ fn what_cannot_be_gone_on_with_is_said() {
 
 #[test]
 fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");
     // It would write as soon as it sees that the files are put back.

@@ -4,7 +4,7 @@ use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 fn repo() -> (TestRepo, String) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("kept", "1\n2\n3\n");
     repo.write("gone", "x\n");
     repo.commit("files\n");
@@ -142,7 +142,7 @@ fn the_number_of_a_turn_must_be_the_next() {
 
 #[test]
 fn what_the_user_had_changed_before_stays_out_of_every_turn() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("b", "b\n");
     repo.commit("files\n");
     repo.write("b", "my change\n");
@@ -247,7 +247,7 @@ fn turns_that_end_at_the_same_time_wait_for_each_other() {
 
 #[test]
 fn values_that_mean_nothing_are_refused_with_those_that_do() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["session", "start", "--id", "s1"]).succeeds();
     let turn = ["session", "turn", "--session", "s1", "--node", "T1", "--model", "m"];
     for cost in ["NaN", "-1", "inf"] {
@@ -263,7 +263,7 @@ fn values_that_mean_nothing_are_refused_with_those_that_do() {
 
 #[test]
 fn what_a_driver_writes_down_is_told_as_json() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let json = |args: &[&str]| -> serde_json::Value {
         serde_json::from_str(&repo.arborist(["session"].iter().chain(args)).answer()).unwrap()
     };

@@ -8,7 +8,7 @@ fn tree(id: &str) -> String {
 
 /// A repository with one plan for each place that can name one; the id tells which.
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for id in ["flag", "environment", "git", "repository", "user", "default"] {
         repo.write(&format!("{id}.json"), tree(id));
     }
@@ -74,7 +74,7 @@ fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
 
 #[test]
 fn the_tree_is_looked_for_in_order() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let paths = ["tasks.md", "spec/tasks.md", "specs/main/tasks.md", "task-tree.json"];
     for (n, path) in paths.into_iter().enumerate() {
         repo.write(path, tree(&format!("T{n}")));

@@ -17,7 +17,7 @@ fn go_on(repo: &TestRepo, count: usize) {
 /// A remote whose `main` has so many commits before and behind the one where the branch of a finished task left it. The run
 /// began after that.
 fn remote(before: usize, behind: usize) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     go_on(&repo, before);
     repo.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     repo.write("t1.txt", "t1\n");
@@ -88,7 +88,7 @@ fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
 
 /// The run began long ago, and a task was finished on its branch since.
 fn long_run(behind: usize) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     repo.write("t1.txt", "t1\n");

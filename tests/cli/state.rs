@@ -29,7 +29,7 @@ fn state_of(repo: &TestRepo, id: &str) -> String {
 
 #[test]
 fn before_anything_has_happened_a_plan_is_pending_and_its_first_task_ready() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let document = state(&repo, &[]);
     assert_eq!(document["summary"]["pending"], 3);
@@ -42,7 +42,7 @@ fn before_anything_has_happened_a_plan_is_pending_and_its_first_task_ready() {
 
 #[test]
 fn the_tree_shows_phases_marks_attempts_ages_and_a_bar() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
@@ -66,7 +66,7 @@ session s1, plan task-tree.json
 
 #[test]
 fn where_nothing_is_known_nothing_is_done() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["state", "--exit-code"]).exits(1).shows();
     repo.arborist(["state", "--scope", "mian"]).exits(128).shows().silent();
     repo.run_start("main", "s1");
@@ -76,7 +76,7 @@ fn where_nothing_is_known_nothing_is_done() {
 
 #[test]
 fn a_task_that_the_plan_does_not_know_is_marked_and_not_counted() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     repo.task("T777", "complete");
@@ -86,7 +86,7 @@ fn a_task_that_the_plan_does_not_know_is_marked_and_not_counted() {
 
 #[test]
 fn a_plan_that_changed_since_it_was_frozen_is_told() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let blob = repo.git(["hash-object", "-w", "task-tree.json"]).answer();
     let start = TaskCommit::run_start("main", "s1", &"0".repeat(40))
@@ -99,7 +99,7 @@ fn a_plan_that_changed_since_it_was_frozen_is_told() {
 
 #[test]
 fn each_status_leads_to_its_state() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     for (status, state) in [
         ("implement-fail", "implementing"),
@@ -119,7 +119,7 @@ fn each_status_leads_to_its_state() {
 
 #[test]
 fn t1_does_not_answer_for_t10() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T10", "complete");
     repo.task("T1", "implement-pass");
@@ -131,7 +131,7 @@ fn t1_does_not_answer_for_t10() {
 
 #[test]
 fn one_task_is_shown_with_its_history_its_failures_words_and_its_logs() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     let failed = TaskCommit::new("T001", "test-fail")
@@ -145,7 +145,7 @@ fn one_task_is_shown_with_its_history_its_failures_words_and_its_logs() {
 
 #[test]
 fn several_tasks_can_be_asked_for_and_the_exit_code_is_about_them() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     repo.task("T001", "complete");
@@ -159,7 +159,7 @@ fn several_tasks_can_be_asked_for_and_the_exit_code_is_about_them() {
 
 #[test]
 fn a_phase_is_complete_when_its_leaves_are_and_its_own_tests_passed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let tests = r#""children": ["T001", "T002"], "test_commands": [{"type": "integration", "command": "make check"}]"#;
     repo.write("task-tree.json", TREE.replace(r#""children": ["T001", "T002"]"#, tests));
     repo.run_start("main", "s1");
@@ -174,7 +174,7 @@ fn a_phase_is_complete_when_its_leaves_are_and_its_own_tests_passed() {
 
 #[test]
 fn an_agents_words_cannot_forge_a_state() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
     let honest = TaskCommit::new("T1", "implement-fail");
@@ -201,7 +201,7 @@ fn an_agents_words_cannot_forge_a_state() {
 
 #[test]
 fn commits_of_another_branch_session_or_earlier_run_do_not_count() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "old");
     repo.task("T1", "complete");
     repo.task("T2", "complete");
@@ -217,7 +217,7 @@ fn commits_of_another_branch_session_or_earlier_run_do_not_count() {
 
 #[test]
 fn without_any_run_start_the_whole_history_of_the_branch_counts() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.task("T1", "complete");
     repo.task("T2", "test-pass");
     let document = state(&repo, &[]);
@@ -228,7 +228,7 @@ fn without_any_run_start_the_whole_history_of_the_branch_counts() {
 
 #[test]
 fn a_bad_tree_file_is_told_by_file_and_line_and_nothing_else_is_printed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for (bad, what) in [
         ("{\n  \"nodes\": {\n", "task-tree.json:"),
         (r#"{"nodes": {"T1": {"id": "T1", "name": "a", "depends_on": ["T9"]}}, "root_ids": ["T1"]}"#, "T9"),
@@ -240,7 +240,7 @@ fn a_bad_tree_file_is_told_by_file_and_line_and_nothing_else_is_printed() {
 
 #[test]
 fn the_frozen_plan_is_shown_whatever_an_agent_made_of_the_file() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let blob = repo.git(["hash-object", "-w", "task-tree.json"]).answer();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
@@ -260,7 +260,7 @@ fn the_frozen_plan_is_shown_whatever_an_agent_made_of_the_file() {
 
 #[test]
 fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
     repo.task("T1", "complete");
@@ -280,7 +280,7 @@ fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
 
 #[test]
 fn marks_in_a_file_that_no_run_froze_say_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "failed");
     repo.write(
@@ -292,7 +292,7 @@ fn marks_in_a_file_that_no_run_froze_say_nothing() {
 
 #[test]
 fn what_waits_for_a_task_waits_until_it_has_landed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "arborist/task/main/T001"]).succeeds();
@@ -306,7 +306,7 @@ fn what_waits_for_a_task_waits_until_it_has_landed() {
 
 #[test]
 fn a_stale_branch_of_a_task_says_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["branch", "arborist/task/main/T1"]).succeeds();
     repo.task("T1", "test-fail");

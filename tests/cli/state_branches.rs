@@ -16,7 +16,7 @@ fn switch(repo: &TestRepo, branch: &str) {
 
 /// A run on main whose T1 works on its own branch, which is checked out.
 fn on_own_branch() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", OWN]).succeeds();
     repo
@@ -87,7 +87,7 @@ fn a_branch_whose_landing_was_reverted_says_nothing() {
 
 #[test]
 fn a_shallow_edge_there_is_told() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-fail");
     repo.git(["switch", "-q", "-c", OWN]).succeeds();
@@ -104,7 +104,7 @@ fn a_shallow_edge_there_is_told() {
 
 #[test]
 fn a_shallow_clone_that_begins_at_the_start_of_a_run_with_a_merge_is_enough() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "side"]).succeeds();
     repo.task("T2", "complete");
@@ -118,7 +118,7 @@ fn a_shallow_clone_that_begins_at_the_start_of_a_run_with_a_merge_is_enough() {
 
 #[test]
 fn a_run_on_a_branch_with_a_very_long_name_is_found_from_its_tasks_branch() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let long = format!("{}end", "x/".repeat(60).repeat(2));
     repo.git(["switch", "-q", "-c", &long]).succeeds();
     repo.run_start(&long, "s1");
@@ -140,7 +140,7 @@ fn sha256(repo: &TestRepo, text: &str) -> String {
 
 #[test]
 fn a_revert_of_a_plan_change_brings_the_old_plan_back() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let plan = |id: &str| {
         repo.write(
             "plan",
@@ -162,7 +162,7 @@ fn a_revert_of_a_plan_change_brings_the_old_plan_back() {
 
 #[test]
 fn a_clone_of_a_branched_off_branch_does_not_call_it_renamed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["branch", "feature"]).succeeds();
     let clone = repo.root().join("clone");
@@ -172,7 +172,7 @@ fn a_clone_of_a_branched_off_branch_does_not_call_it_renamed() {
 
 #[test]
 fn a_landing_that_is_no_merge_does_not_count() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "merge");
     assert_eq!(task(&repo), Value::Null);
@@ -180,7 +180,7 @@ fn a_landing_that_is_no_merge_does_not_count() {
 
 #[test]
 fn many_task_branches_and_many_reverts_are_read_in_one_walk() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     let base = repo.git(["rev-parse", "HEAD"]).answer();
     let mut stream = String::new();

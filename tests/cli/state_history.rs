@@ -25,7 +25,7 @@ fn revert(repo: &TestRepo, args: &[&str]) {
 /// parent is theirs, and the run's own commits are on the second.
 #[test]
 fn a_colleague_who_pulls_with_a_merge_and_swaps_parents_changes_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
     repo.git(["branch", "theirs"]).succeeds();
@@ -46,7 +46,7 @@ fn a_colleague_who_pulls_with_a_merge_and_swaps_parents_changes_nothing() {
 
 #[test]
 fn dates_do_not_matter() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "test-fail");
     repo.wait(-400_000_000);
@@ -57,7 +57,7 @@ fn dates_do_not_matter() {
 /// A start that is dated after its own descendants, beside a merge: it is still the last start that counts.
 #[test]
 fn the_last_start_is_the_last_by_ancestry_even_with_clocks_gone_wrong() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.wait(500_000);
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
@@ -76,7 +76,7 @@ fn the_last_start_is_the_last_by_ancestry_even_with_clocks_gone_wrong() {
 
 #[test]
 fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T2", "complete");
     repo.git(["branch", "side"]).succeeds();
@@ -101,7 +101,7 @@ fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
 
 #[test]
 fn two_runs_side_by_side_need_a_person() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["branch", "side"]).succeeds();
     let ours = repo.run_start("main", "s1");
     repo.git(["switch", "-q", "side"]).succeeds();
@@ -114,7 +114,7 @@ fn two_runs_side_by_side_need_a_person() {
 
 #[test]
 fn a_renamed_branch_is_found_again_with_scope() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo.git(["branch", "-m", "main", "trunk"]).succeeds();
@@ -124,7 +124,7 @@ fn a_renamed_branch_is_found_again_with_scope() {
 
 #[test]
 fn a_branch_that_was_branched_off_a_run_has_not_been_renamed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo.git(["switch", "-q", "-c", "feature"]).succeeds();
@@ -133,7 +133,7 @@ fn a_branch_that_was_branched_off_a_run_has_not_been_renamed() {
 
 #[test]
 fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["branch", "feature"]).succeeds();
     repo.run_start("main", "s1");
     repo.task("T1", "test-fail");
@@ -153,7 +153,7 @@ fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
 
 #[test]
 fn reverting_a_failure_makes_the_task_ready_and_its_attempts_count_anew() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "test-fail").trailer("Retry", "4").to_string());
     let failed = repo.task("T1", "failed");
@@ -169,7 +169,7 @@ fn reverting_a_failure_makes_the_task_ready_and_its_attempts_count_anew() {
 
 #[test]
 fn a_revert_of_the_revert_brings_it_back_and_so_on() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
     repo.write("done", "done");
@@ -185,7 +185,7 @@ fn a_revert_of_the_revert_brings_it_back_and_so_on() {
 
 #[test]
 fn a_revert_takes_back_the_tasks_later_commits_too() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.write("a", "a");
     let implemented = repo.task("T1", "implement-pass");
@@ -198,7 +198,7 @@ fn a_revert_takes_back_the_tasks_later_commits_too() {
 
 #[test]
 fn a_short_reference_in_a_revert_is_understood() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.write("a", "a");
     let done = repo.task("T1", "complete");
@@ -208,7 +208,7 @@ fn a_short_reference_in_a_revert_is_understood() {
 
 #[test]
 fn reverting_a_landing_takes_back_all_that_came_with_it() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
     repo.write("a", "a");
@@ -231,7 +231,7 @@ fn reverting_a_landing_takes_back_all_that_came_with_it() {
 
 #[test]
 fn what_the_cache_remembers_is_what_git_says() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     let fresh = repo.arborist(["state", "--json"]).answer();
@@ -248,7 +248,7 @@ fn what_the_cache_remembers_is_what_git_says() {
 
 #[test]
 fn a_cache_that_was_tampered_with_is_not_believed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo.task("T2", "failed");
@@ -267,7 +267,7 @@ fn a_cache_that_was_tampered_with_is_not_believed() {
 /// The cache keeps the tip and the start but leaves out a commit between them.
 #[test]
 fn a_cache_with_a_hole_hides_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo.git(["branch", "side"]).succeeds();

@@ -4,7 +4,7 @@ use arborist_testkit::{Run, TaskCommit, TestRepo};
 
 /// A repository whose run has completed T1.
 fn with_run() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
     repo
@@ -36,7 +36,7 @@ fn a_tag_with_the_branchs_name_does_not_matter() {
 
 #[test]
 fn a_branch_with_every_awkward_character_is_itself() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let branch = "a@b(c)/ü";
     repo.git(["switch", "-q", "-c", branch]).succeeds();
     repo.run_start(branch, "s1");
@@ -79,7 +79,7 @@ fn git_dir_set_by_hand_is_honoured() {
 
 #[test]
 fn outside_of_any_repository_it_says_so() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist_in(repo.root(), ["state"]).exits(128).shows().silent();
 }
 
@@ -127,7 +127,7 @@ fn replace_refs_and_grafts_forge_nothing() {
 #[test]
 fn sha256_and_reftable_repositories_work_if_git_can_make_them() {
     for options in [["--object-format=sha256", "-q"], ["--ref-format=reftable", "-q"]] {
-        let probe = TestRepo::new();
+        let probe = TestRepo::init();
         let made = probe.git(["init", options[0], "probe"]);
         if made.code() != 0 {
             eprintln!("skipped: this git cannot make a repository with {}", options[0]);

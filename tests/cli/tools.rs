@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn each_repository_has_its_tools() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     assert_eq!(bench.hello["serverInfo"]["name"], "git-arborist");
     assert!(bench.hello["instructions"].as_str().unwrap().contains("repo ("));
@@ -33,7 +33,7 @@ fn each_repository_has_its_tools() {
 /// A tracked file must not open another folder of the user to agents.
 #[test]
 fn a_repository_that_only_a_tracked_file_names_is_left_out() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git_in(repo.root(), ["init", "-q", "secret"]).succeeds();
     repo.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
     repo.arborist(["tools"]).succeeds().shows();
@@ -47,7 +47,7 @@ fn a_repository_that_only_a_tracked_file_names_is_left_out() {
 
 #[test]
 fn names_of_tools_are_short_enough_for_every_provider() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let (name, tool) = ("n".repeat(23), "t".repeat(23));
     let (root, command) = (format!("{name}=."), format!("{name}:{tool}=true"));
     let mut bench = ToolsClient::open(&repo, &["--root", &root, "--command", &command]);
@@ -58,7 +58,7 @@ fn names_of_tools_are_short_enough_for_every_provider() {
 
 #[test]
 fn files_are_read_written_and_edited() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     let said =
         bench.works("repo__write_file", json!({ "path": "src/new.rs", "content": "one\ntwo\nthree\n" }));
@@ -77,7 +77,7 @@ fn files_are_read_written_and_edited() {
 
 #[test]
 fn modes_and_line_ends_are_kept() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script("run", "#!/bin/sh\r\nold\r\n");
     let mut bench = ToolsClient::open(&repo, &[]);
     bench.works(
@@ -92,7 +92,7 @@ fn modes_and_line_ends_are_kept() {
 
 #[test]
 fn no_path_leads_out_of_the_worktree() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("../secret", "for nobody");
     symlink("../secret", repo.path("link")).unwrap();
     symlink(".git", repo.path("git-link")).unwrap();
@@ -129,7 +129,7 @@ fn no_path_leads_out_of_the_worktree() {
 
 #[test]
 fn a_folder_that_becomes_a_link_is_not_searched() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("dir/file", "needle inside\n");
     repo.git(["add", "-A"]).succeeds();
     repo.commit("a file\n");
@@ -142,7 +142,7 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
 
 #[test]
 fn code_is_found_by_expression_and_glob() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("src/a.rs", "fn main() {}\n// TODO\nfn other() {}\n");
     repo.write("src/b.ts", "function main() {}\r\n");
     repo.write("ignored/c.rs", "fn main() {}\n");
@@ -170,7 +170,7 @@ fn code_is_found_by_expression_and_glob() {
 
 #[test]
 fn large_and_binary_files_are_told() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("binary", b"\x7fELF\0\0");
     let huge = fs::File::create(repo.path("huge")).unwrap();
     (&huge).write_all(b"first\nsecond\n").unwrap();
@@ -194,7 +194,7 @@ fn large_and_binary_files_are_told() {
 
 #[test]
 fn wrong_arguments_are_told_to_the_model() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.fails("repo__read_file", json!({})).contains("missing field `path`"));
     assert!(bench.fails("repo__read_file", json!({ "path": 7 })).contains("wrong arguments"));
@@ -210,7 +210,7 @@ fn wrong_arguments_are_told_to_the_model() {
 
 #[test]
 fn a_linked_worktree_is_a_place_of_its_own() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["worktree", "add", "-q", "../lane"]).succeeds();
     let lane = repo.root().join("lane").display().to_string();
     let mut bench = ToolsClient::open_with(&repo, &[], &[("ARBORIST_WORKTREE", &lane)]);
@@ -221,7 +221,7 @@ fn a_linked_worktree_is_a_place_of_its_own() {
 
 #[test]
 fn it_is_bound_to_a_repository() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist_in(repo.root(), ["tools"]).exits(128).shows();
     repo.arborist(["tools", "--root", "a=.."]).exits(128).shows();
     repo.arborist(["tools", "--root", "a=nowhere"]).exits(128).shows();
@@ -236,7 +236,7 @@ fn it_is_bound_to_a_repository() {
 
 #[test]
 fn nonsense_does_not_end_it_and_the_end_does() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     writeln!(bench.stdin.as_mut().unwrap(), "this is no JSON").unwrap();
     bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nonsense" }));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 #[test]
 fn commands_run_in_their_repository_and_tell_how_they_ended() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let script = "where=echo $ARBORIST_REPO at $PWD; echo $API_TOKEN; echo oops >&2";
     let args = [
         "--root",
@@ -31,7 +31,7 @@ fn commands_run_in_their_repository_and_tell_how_they_ended() {
 
 #[test]
 fn commands_find_the_branch_of_the_run_in_their_repository() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let script = "where=echo \"<$ARBORIST_REPO $ARBORIST_BRANCH>\"";
     let commands = ["--command", &format!("a:{script}"), "--command", &format!("b:{script}")];
     let args = [&["--root", "a=.", "--root", "b=.", "--branch", "b=work/b"][..], &commands].concat();
@@ -42,7 +42,7 @@ fn commands_find_the_branch_of_the_run_in_their_repository() {
 
 #[test]
 fn a_command_that_takes_too_long_is_ended() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let args = ["--root", "a=.", "--command", "a:sleep=sleep 1000", "--timeout", "1"];
     let mut bench = ToolsClient::open(&repo, &args);
     assert!(bench.fails("a__sleep", json!({})).contains("1 s"));
@@ -50,7 +50,7 @@ fn a_command_that_takes_too_long_is_ended() {
 
 #[test]
 fn commands_of_tracked_files_need_approval() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(
         ".arborist/config.toml",
         "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
@@ -68,7 +68,7 @@ fn commands_of_tracked_files_need_approval() {
 
 #[test]
 fn no_command_outlives_the_client() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let script = "echo $$ > ../pid; sleep 1000";
     let mut bench = ToolsClient::open(&repo, &["--root", "a=.", "--command", &format!("a:wait={script}")]);
     let call = json!({ "name": "a__wait", "arguments": {} });

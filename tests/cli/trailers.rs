@@ -11,7 +11,7 @@ fn sound() -> TaskCommit {
 
 #[test]
 fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for status in ["implement-pass", "test-fail", "review-rejected", "complete", "failed", "merge", "reset"] {
         let message = TaskCommit::new("T1", status).to_string();
         let mut git = repo.command("git", &repo.path(""));
@@ -28,7 +28,7 @@ fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
 
 #[test]
 fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.commit("fix it\n\nbody\n---\nmore\n\nSigned-off-by: A <a@b>\nFixes: #1\n");
     repo.git(["config", "trailer.separators", "="]).succeeds();
     repo.git(["config", "core.commentChar", "S"]).succeeds();
@@ -37,7 +37,7 @@ fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
 
 #[test]
 fn parse_as_json_says_whether_a_message_is_sound() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let parse = |message: &str| -> Value {
         serde_json::from_str(
             &repo.arborist_with(["trailers", "parse", "--json", "-"], message.as_bytes()).answer(),
@@ -55,14 +55,14 @@ fn parse_as_json_says_whether_a_message_is_sound() {
 
 #[test]
 fn parse_warns_of_a_message_that_claims_and_does_not_count() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let forged = "fix it\n\nArborist-Step: complete\nArborist-Result: pass\n";
     repo.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().shows();
 }
 
 #[test]
 fn check_names_commit_line_fault_and_fix() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
     repo.commit(sound().to_string());
     repo.commit("an ordinary commit\n");
@@ -80,7 +80,7 @@ fn check_names_commit_line_fault_and_fix() {
 
 #[test]
 fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     std::fs::write(repo.root().join("message"), sound().to_string()).unwrap();
     repo.arborist_in(repo.root(), ["trailers", "check", "message"]).succeeds();
     repo.arborist_with(["trailers", "check"], b"\n").exits(129).shows();
@@ -93,7 +93,7 @@ fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
 
 #[test]
 fn check_survives_every_kind_of_bytes() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let nul = [sound().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
     repo.arborist_with(["trailers", "check"], &nul).exits(1).shows();
     let latin = [b"caf\xe9\n\n".as_slice(), sound().to_string().as_bytes()].concat();
@@ -108,7 +108,7 @@ fn check_survives_every_kind_of_bytes() {
 
 #[test]
 fn log_answers_by_task_step_result_session_and_date() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
     repo.task("T10", "implement-pass");
@@ -133,7 +133,7 @@ fn log_answers_by_task_step_result_session_and_date() {
 
 #[test]
 fn wrong_arguments_are_refused_with_129() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["trailers", "log", "--step", "bake"]).exits(129).shows();
     repo.arborist(["trailers", "log", "--task", "a b"]).exits(129).shows();
     repo.arborist(["trailers", "log", "--result", "good"]).exits(129).shows();
@@ -146,7 +146,7 @@ fn wrong_arguments_are_refused_with_129() {
 
 #[test]
 fn three_dots_are_what_either_side_adds() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["checkout", "-q", "-b", "side"]).succeeds();
     repo.commit(TaskCommit::new("T1", "complete").to_string());
     repo.git(["checkout", "-q", "main"]).succeeds();
@@ -173,7 +173,7 @@ fn three_dots_are_what_either_side_adds() {
 
 #[test]
 fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for verb in ["log", "check"] {
         repo.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
             "hint: the history of 'HEAD' is shorter; its first commit: git rev-list --max-parents=0 HEAD",
@@ -189,14 +189,14 @@ fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
 
 #[test]
 fn parse_repeats_a_range_as_it_was_typed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.commit("more\n");
     repo.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(129).shows();
 }
 
 #[test]
 fn a_subject_below_empty_lines_claims_and_does_not_count() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.commit(format!("\n\n{}", sound()));
     assert!(repo.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
     for source in ["HEAD", "HEAD~1.."] {
@@ -208,7 +208,7 @@ fn a_subject_below_empty_lines_claims_and_does_not_count() {
 
 #[test]
 fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
     repo.commit(&message);
     let begun = Instant::now();
@@ -221,7 +221,7 @@ fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
 
 #[test]
 fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_own() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for verb in ["state", "trailers", "hooks", "install-assets"] {
         repo.arborist([verb, "-h"]).succeeds().shows().never("Usage:");
         repo.arborist([verb, "--help"]).succeeds().shows().never("Usage:");

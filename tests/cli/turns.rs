@@ -116,7 +116,7 @@ calls 1 "I'll add a file"; echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt"; answer
 calls 2 "I'll write again"; echo again >> "$ARBORIST_TASK.txt"; answers 2
 ends "done"
 "#;
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 three\n");
     repo.commit("a plan\n");
     crate::turn_scripts::agent(&repo, "claude", script);

@@ -8,7 +8,7 @@ const PROGRAMS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
 /// A repository whose agent does what a script does with the stream of a program.
 fn repo(program: &str, change: impl Fn(String) -> String) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 the schema\n");
     repo.commit("a plan\n");
     agent(&repo, program, change);

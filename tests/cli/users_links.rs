@@ -54,7 +54,7 @@ fn what_a_users_link_leads_to_is_watched_and_named() {
 
 #[test]
 fn a_tracked_plan_that_is_a_link_to_another_place_is_refused() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     fs::write(repo.root().join("outside.md"), "- [ ] T001 a secret task\n").unwrap();
     symlink("../outside.md", repo.path("tasks.md")).unwrap();
     repo.commit("a plan\n");
@@ -79,7 +79,7 @@ fn a_tracked_plan_that_is_a_link_to_another_place_is_refused() {
 
 #[test]
 fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("docs/list.md", "- [ ] T001 do it\n");
     symlink("docs/list.md", repo.path("tasks.md")).unwrap();
     repo.commit("a plan\n");
@@ -89,7 +89,7 @@ fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read() {
 
 #[test]
 fn a_folder_of_plans_with_a_link_to_itself_is_read_to_its_end() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("specs/a/tasks.md", "- [ ] T001 do it\n");
     symlink("..", repo.path("specs/a/up")).unwrap();
     repo.arborist(["plan", "specs"]).succeeds().shows();

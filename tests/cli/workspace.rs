@@ -40,7 +40,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn without_a_section_the_workspace_is_this_repository() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["workspace", "status"]).succeeds().shows();
     repo.arborist(["workspace", "sync"]).succeeds().shows();
     repo.arborist(["workspace", "push"]).exits(1).shows();
@@ -48,7 +48,7 @@ fn without_a_section_the_workspace_is_this_repository() {
 
 #[test]
 fn what_is_missing_is_cloned_and_then_fetched() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "");
     repo.arborist(["workspace", "status"]).succeeds().shows();
     repo.arborist(["workspace", "sync"]).succeeds().shows();
@@ -71,7 +71,7 @@ fn what_is_missing_is_cloned_and_then_fetched() {
 
 #[test]
 fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "clone-depth = 1\ndefault-branch = \"develop\"");
     repo.arborist(["workspace", "sync"]).succeeds();
     let clone = repo.root().join("backend");
@@ -83,7 +83,7 @@ fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
 
 #[test]
 fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     configure(&repo, "[workspace.repos.backend]\npath = \"../backend\"\n");
     repo.arborist(["workspace", "sync"]).exits(1).shows();
     fs::create_dir(repo.root().join("backend")).unwrap();
@@ -94,7 +94,7 @@ fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
 
 #[test]
 fn unknown_keys_and_values_are_errors_that_say_where() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let table = [
         (
             "path = '../b'\npsuh = 'never'",
@@ -127,7 +127,7 @@ fn unknown_keys_and_values_are_errors_that_say_where() {
 
 #[test]
 fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let bare = remote(&repo, "backend");
     let canary = repo.root().join("canary");
     let write = |remote: &str| {
@@ -154,7 +154,7 @@ fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
 
 #[test]
 fn a_helper_of_the_users_own_configuration_does_not_run_programs_either() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let canary = repo.root().join("canary");
     repo.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
     let text = format!("remote = \"ext::touch '{}'\"", canary.display());
@@ -180,7 +180,7 @@ fn session(repo: &TestRepo) {
 
 #[test]
 fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
     let clone = repo.root().join("backend");
@@ -207,7 +207,7 @@ fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
 
 #[test]
 fn nothing_is_forced_and_what_is_refused_keeps_nothing_else_back() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
     repo.arborist(["workspace", "push"]).succeeds();
@@ -227,7 +227,7 @@ fn nothing_is_forced_and_what_is_refused_keeps_nothing_else_back() {
 
 #[test]
 fn what_others_pushed_of_sessions_is_taken_over() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
     repo.arborist(["workspace", "push"]).succeeds();
@@ -243,7 +243,7 @@ fn what_others_pushed_of_sessions_is_taken_over() {
 
 #[test]
 fn a_command_runs_in_each_repository() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     backend(&repo, "");
     repo.arborist(["workspace", "foreach", "pwd"]).exits(1).shows();
     repo.arborist(["workspace", "sync"]).succeeds();

@@ -9,7 +9,7 @@ fn other(repo: &TestRepo, name: &str) {
 
 #[test]
 fn no_command_runs_in_a_place_that_only_a_tracked_file_names() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     other(&repo, "secret");
     repo.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
     let touch = ["workspace", "foreach", "touch canary"];
@@ -22,7 +22,7 @@ fn no_command_runs_in_a_place_that_only_a_tracked_file_names() {
 
 #[test]
 fn session_branches_do_not_begin_with_nothing() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     for prefix in ["", "/", "a..", "refs//"] {
         repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
         repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
@@ -33,7 +33,7 @@ fn session_branches_do_not_begin_with_nothing() {
 /// The user's own section is another one when a tracked file says which branches are taken over.
 #[test]
 fn a_tracked_prefix_and_branch_are_part_of_what_is_approved() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     other(&repo, "origin");
     repo.git(["remote", "add", "origin", "../origin"]).succeeds();
     repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
@@ -51,7 +51,7 @@ fn a_tracked_prefix_and_branch_are_part_of_what_is_approved() {
 
 #[test]
 fn an_approval_of_one_user_of_a_url_is_not_that_of_another() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let write = |user: &str| {
         let remote = format!("remote = \"https://{user}@127.0.0.1:1/x\"");
         repo.write(".arborist/config.toml", format!("[workspace.repos.app]\npath = \".\"\n{remote}\n"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A repository with a remote that has its first commit and lacks two more.
 fn ahead() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
     repo.git(["remote", "add", "origin", "../origin.git"]).succeeds();
     repo.git(["fetch", "-q"]).succeeds();
@@ -44,7 +44,7 @@ fn a_remote_that_is_gone_is_not_said_to_have_everything() {
 
 #[test]
 fn a_bad_repository_hides_no_other() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git_in(repo.root(), ["init", "-q", "-b", "main", "zoo"]).succeeds();
     repo.git_in(&repo.root().join("zoo"), ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
     symlink("nowhere", repo.root().join("link")).unwrap();
@@ -62,7 +62,7 @@ fn a_bad_repository_hides_no_other() {
 
 #[test]
 fn a_repository_without_a_checkout_is_told_apart_from_none() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
     repo.arborist_in(&repo.root().join("backend.git"), ["workspace", "status"]).exits(128).shows();
     repo.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
@@ -72,7 +72,7 @@ fn a_repository_without_a_checkout_is_told_apart_from_none() {
 
 #[test]
 fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let write = |key: &str| {
         repo.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
     };
@@ -85,7 +85,7 @@ fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
 
 #[test]
 fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let clone = repo.root().join("a-repository-with-a-long-name");
     repo.git_in(repo.root(), ["init", "-q", "-b", "main", clone.to_str().unwrap()]).succeeds();
     repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
@@ -110,7 +110,7 @@ fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
 
 #[test]
 fn what_was_mistyped_is_told_with_what_was_meant() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git_in(repo.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
     repo.git_in(&repo.root().join("backend"), ["commit", "-q", "--allow-empty", "-m", "x"]).succeeds();
     repo.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();

@@ -35,7 +35,7 @@ fn checkout(repo: &TestRepo) -> [String; 4] {
 
 #[test]
 fn a_task_gets_a_folder_and_a_branch_and_the_checkout_is_untouched() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("a", "a");
     repo.commit("a\n");
     let before = checkout(&repo);
@@ -53,7 +53,7 @@ fn a_task_gets_a_folder_and_a_branch_and_the_checkout_is_untouched() {
 
 #[test]
 fn tasks_do_not_see_each_others_files() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let (one, other) = (add(&repo, "T1"), add(&repo, "T10"));
     fs::write(one.join("f"), "1").unwrap();
     assert!(!other.join("f").exists() && !repo.path("f").exists());
@@ -62,7 +62,7 @@ fn tasks_do_not_see_each_others_files() {
 
 #[test]
 fn a_branch_with_commits_is_continued_and_said_so() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = add(&repo, "T1");
     repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
     let work = tip(&repo, "arborist/task/main/T1");
@@ -78,7 +78,7 @@ fn a_branch_with_commits_is_continued_and_said_so() {
 
 #[test]
 fn a_branch_without_work_of_its_own_follows_the_base() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = add(&repo, "T1");
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
     let head = repo.commit("main goes on\n");
@@ -88,7 +88,7 @@ fn a_branch_without_work_of_its_own_follows_the_base() {
 
 #[test]
 fn another_base_can_be_named() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let first = tip(&repo, "HEAD");
     repo.commit("more\n");
     let path = PathBuf::from(repo.arborist(["worktree", "add", "T1", "--base", "HEAD~1"]).answer());
@@ -98,7 +98,7 @@ fn another_base_can_be_named() {
 
 #[test]
 fn what_stands_in_the_way_and_is_not_ours_is_left_alone() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("../repo.arborist/T1/mine", "mine");
     repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
     assert_eq!(repo.read("../repo.arborist/T1/mine"), "mine");
@@ -113,7 +113,7 @@ fn what_stands_in_the_way_and_is_not_ours_is_left_alone() {
 
 #[test]
 fn tasks_of_one_name_in_two_runs_do_not_meet() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let one = add(&repo, "T1");
     repo.git(["checkout", "-q", "-b", "feature/x"]).succeeds();
     let other = add(&repo, "T1");
@@ -129,13 +129,13 @@ fn tasks_of_one_name_in_two_runs_do_not_meet() {
 
 #[test]
 fn the_limit_is_kept_before_anything_is_made() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
     add(&repo, "T1");
     repo.arborist(["worktree", "add", "T2"]).exits(1).shows();
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
     repo.arborist(["worktree", "add", "T1"]).succeeds();
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.min-free", "999999999"]).succeeds();
     repo.arborist(["worktree", "add", "T2"]).exits(128).shows();
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
@@ -143,7 +143,7 @@ fn the_limit_is_kept_before_anything_is_made() {
 
 #[test]
 fn a_folder_that_was_deleted_is_shown_missing_and_only_forgotten() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = add(&repo, "T1");
     add(&repo, "T2");
     fs::remove_dir_all(&path).unwrap();
@@ -159,7 +159,7 @@ fn a_folder_that_was_deleted_is_shown_missing_and_only_forgotten() {
 
 #[test]
 fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("a", "a");
     repo.commit("a\n");
     let path = add(&repo, "T1");
@@ -177,7 +177,7 @@ fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
 
 #[test]
 fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let goes: [(&str, &[&str]); 3] = [
         ("T1", &["worktree", "remove", "T1"]),
         ("T2", &["worktree", "prune"]),
@@ -205,7 +205,7 @@ fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
 
 #[test]
 fn a_dirty_checkout_is_a_warning() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("mine", "mine");
     repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
     repo.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().never("warning");
@@ -219,7 +219,7 @@ fn where_nothing_can_be_worked_on_it_is_said() {
     let bare = TestRepo::with_options(&["--bare"]);
     bare.arborist(["worktree", "add", "T1"]).exits(128).shows();
     repo.arborist_in(&repo.home(), ["worktree", "list"]).exits(128).shows();
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["checkout", "-q", "--detach"]).succeeds();
     repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
     repo.arborist(["worktree", "add", "../x"]).exits(129);
@@ -227,7 +227,7 @@ fn where_nothing_can_be_worked_on_it_is_said() {
 
 #[test]
 fn a_list_tells_everything() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.run_start("main", "s1");
     let path = add(&repo, "T1");
     repo.git(["branch", "arborist/task/main/T2"]).succeeds();
@@ -252,12 +252,12 @@ fn a_list_tells_everything() {
 
 #[test]
 fn inside_the_checkout_it_is_hidden_from_status() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("../repo.arborist", "a file");
     let path = add(&repo, "T1");
     assert!(path.ends_with("repo/.arborist/worktrees/T1"), "{}", path.display());
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.base", "trees/{repository}"]).succeeds();
     assert!(add(&repo, "T1").ends_with("repo/trees/repo/T1"));
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
@@ -269,7 +269,7 @@ fn inside_the_checkout_it_is_hidden_from_status() {
 
 #[test]
 fn what_stands_in_the_exclude_file_stays_as_it_is() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let own = repo.path(".git/info/exclude");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, b"caf\xe9.txt").unwrap();
@@ -281,7 +281,7 @@ fn what_stands_in_the_exclude_file_stays_as_it_is() {
 
 #[test]
 fn an_exclude_file_that_is_a_link_is_not_written_through() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let (own, shared) = (repo.path(".git/info/exclude"), repo.root().join("my-excludes"));
     let _ = fs::remove_file(&own);
     fs::create_dir_all(own.parent().unwrap()).unwrap();
@@ -297,7 +297,7 @@ fn an_exclude_file_that_is_a_link_is_not_written_through() {
 
 #[test]
 fn it_is_the_same_from_anywhere() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("sub/a", "a");
     repo.commit("a\n");
     let path = PathBuf::from(repo.arborist_in(&repo.path("sub"), ["worktree", "add", "T1"]).answer());
@@ -313,7 +313,7 @@ fn it_is_the_same_from_anywhere() {
 
 #[test]
 fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.arborist(["worktree", "add", "anything"]).succeeds();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");

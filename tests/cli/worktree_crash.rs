@@ -24,7 +24,7 @@ exit 1
 "#;
 
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".gitignore", "cache\n");
     repo.write("a", "a");
     repo.write("dir/b", "b");
@@ -221,7 +221,7 @@ fn a_full_disk_leaves_nothing_behind() {
 #[test]
 fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
     for kind in [[].as_slice(), &["--lane"]] {
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("a", "a");
         repo.commit("a\n");
         let commands = (0..16).map(|n| {

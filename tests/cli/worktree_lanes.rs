@@ -9,7 +9,7 @@ use std::{
 use arborist_testkit::TestRepo;
 
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".gitignore", "target/\n.env\n");
     repo.write("a", "a");
     repo.write("b", "b");

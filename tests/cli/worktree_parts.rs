@@ -6,7 +6,7 @@ use arborist_testkit::TestRepo;
 
 /// A repository with a submodule at `lib`.
 fn repo() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
     let origin = repo.root().join("origin");
     repo.git_in(repo.root(), ["init", "-q", "-b", "main", origin.to_str().unwrap()]).succeeds();
@@ -67,7 +67,7 @@ fn submodules_that_cannot_be_had_are_named() {
 
 #[test]
 fn worktrees_that_were_moved_are_found_again() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = add(&repo, "T1");
     fs::rename(repo.path(""), repo.root().join("moved")).unwrap();
     fs::rename(repo.root().join("repo.arborist"), repo.root().join("moved.arborist")).unwrap();
@@ -81,7 +81,7 @@ fn worktrees_that_were_moved_are_found_again() {
 
 #[test]
 fn what_an_agent_did_to_its_link_and_what_a_killed_git_left_is_mended() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let path = add(&repo, "T1");
     fs::write(path.join(".git"), "gitdir: /nowhere\n").unwrap();
     let lock = repo.path(".git/worktrees/T1/index.lock");

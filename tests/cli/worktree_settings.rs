@@ -8,7 +8,7 @@ use std::{
 use arborist_testkit::{Run, TestRepo};
 
 fn repo(config: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".gitignore", ".env\nnode_modules/\n");
     repo.commit("ignore\n");
     let folder = repo.home().join(".config/git-arborist");

@@ -9,7 +9,7 @@ use arborist_testkit::TestRepo;
 
 /// A task with a commit of its own, and a run's branch that has gone on.
 fn repo() -> (TestRepo, PathBuf) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".gitignore", "ignored\n");
     for name in ["a", "b", "c"] {
         repo.write(name, format!("{name}\n"));
@@ -70,7 +70,7 @@ fn conflicts_are_listed_and_nothing_is_changed() {
 
 #[test]
 fn names_of_files_do_not_reach_the_terminal_as_commands() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let odd = "a\u{1b}[2Jb\r";
     repo.write(odd, "base\n");
     repo.commit("a name\n");
@@ -140,7 +140,7 @@ fn a_branch_without_a_worktree_is_synced_too() {
 
 /// A clone whose branch is behind its remote.
 fn clone() -> (TestRepo, PathBuf) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let clone = repo.root().join("clone");
     repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
     repo.write("new", "of origin\n");

@@ -6,7 +6,7 @@ use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 fn repo() -> (TestRepo, PathBuf) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write(".gitignore", "cache\n");
     repo.write("a", "a");
     repo.commit("a\n");

@@ -32,7 +32,7 @@ pub(crate) fn sample() -> Command {
 
 /// A repository with the completions of the sample, two branches, two tasks and a command of somebody else.
 fn planted() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let shapes = [Shape::of(&sample())];
     for (place, text) in [
         (".local/share/bash-completion/completions/git-arborist", bash::completion(&shapes)),

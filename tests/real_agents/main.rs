@@ -57,7 +57,7 @@ impl Scene {
             return None;
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("task-tree.json", PLAN);
         repo.commit("a plan\n");
         let model = Arc::new(model);

@@ -99,7 +99,7 @@ pub(crate) struct Round {
 impl Round {
     pub(crate) fn new(mode: Mode, seed: u64) -> Self {
         let mut random = Random(seed);
-        let repo = TestRepo::new();
+        let repo = TestRepo::init();
         repo.write("tasks.md", mode.plan());
         for file in ["staged.txt", "edited.txt", "both.txt"] {
             repo.write(file, "first\n");

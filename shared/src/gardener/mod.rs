@@ -176,12 +176,7 @@ impl<'a> Gardener<'a> {
     /// From here on only this process moves the refs of the run, as far as it can help it.
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
-        let mut owned = owned_by(&identity.run, Some(&identity.session));
-        // Steps in a checkout look after its branch themselves.
-        if self.tools.owns_target && self.tools.lanes.is_some() {
-            owned.names.push(identity.run.to_ref());
-        }
-        self.repository.own_refs(&owned)?;
+        self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
         self.repository.note_users_refs();
         for other_repo in &self.other_repos {
             let names = vec![other_repo.tip.branch.to_ref()];

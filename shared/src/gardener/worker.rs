@@ -50,8 +50,6 @@ pub struct Tools<'a> {
     pub ignored: IgnoredFiles,
     /// Where tests run that need a clean checkout, and which ignored files stay there.
     pub clean: Option<Arc<(Pool, Vec<String>)>>,
-    /// Whether the run's branch was made for its session: nobody else has a reason to move it.
-    pub owns_target: bool,
     /// The repositories of the workspace; the first is the one that has the plan.
     pub sections: &'a [RepoSection],
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.

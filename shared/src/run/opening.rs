@@ -336,7 +336,6 @@ impl OpenRun {
             ignored: IgnoredFiles::default(),
             clean: self.clean_pool()?,
             sections: &self.workspace.sections,
-            owns_target: self.is_apart && !self.request.is_guest,
             lanes,
         })
     }

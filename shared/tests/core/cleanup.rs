@@ -30,7 +30,7 @@ const CAPTURE: &str = "#!/bin/sh\ncp \"$1\" ../captured\nprintf %s \"${GIT_EDITO
 const EDITOR: &str = "#!/bin/sh\ncat ../text \"$1\" >../new && cp ../new \"$1\"\n";
 
 fn without_tasks() -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", CAPTURE);
     repo.write_script("../editor", EDITOR);
     repo

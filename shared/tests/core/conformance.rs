@@ -84,7 +84,7 @@ fn ours_are_read_as_the_table_says() {
 
 #[test]
 fn the_table_tells_the_truth_about_this_git() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     for row in rows() {
         let commit = repo.commit_object(&tree, &[], &row.message);

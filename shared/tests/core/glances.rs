@@ -11,7 +11,7 @@ const FORMATS: [&[&str]; 3] = [&[], &["--object-format=sha256"], &["--ref-format
 /// Gardens of all formats that git can make.
 fn repos() -> Vec<TestRepo> {
     let can = |options: &&&[&str]| {
-        let probe = TestRepo::new();
+        let probe = TestRepo::init();
         probe.git(["init", "-q"].iter().chain(**options).chain(&["probe"])).code() == 0
     };
     FORMATS.iter().filter(can).map(|options| TestRepo::with_options(options)).collect()

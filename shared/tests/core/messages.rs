@@ -129,7 +129,7 @@ proptest! {
 /// One commit object for each message, all in one repository, asked of git in two calls.
 #[test]
 fn git_reads_from_ours_what_we_wrote() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for _ in 0..60 {

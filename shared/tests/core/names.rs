@@ -33,7 +33,7 @@ fn what_others_do_to_a_ref_is_seen_at_once() {
 
 #[test]
 fn a_ref_that_is_not_there_is_not_found_elsewhere() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.commit("one\n");
     let repository = repository(&repo);
     for decoy in ["refs/tags/refs/heads/a", "refs/heads/refs/heads/b", "refs/remotes/refs/heads/c/HEAD"] {
@@ -49,7 +49,7 @@ fn a_ref_that_is_not_there_is_not_found_elsewhere() {
 
 #[test]
 fn a_file_that_git_does_not_have_is_not_committed() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("file", "here");
     repo.commit("one\n");
     let repository = repository(&repo);

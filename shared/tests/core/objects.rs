@@ -70,7 +70,7 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
 
 #[test]
 fn who_has_no_name_is_told_so_by_git() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "user.name", ""]).succeeds();
     repo.git(["config", "user.email", "a@b"]).succeeds();
     let repository = repository(&repo);
@@ -152,7 +152,7 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
 
 #[test]
 fn a_tree_that_cannot_be_read_is_an_error_and_not_the_same() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     let repository = repository(&repo);
     let missing: Oid = "1".repeat(40).parse().unwrap();
     let tree = repository.tree_of(repository.head.commit.unwrap()).unwrap();

@@ -13,7 +13,7 @@ use arborist_core::{
 use arborist_testkit::TestRepo;
 
 fn without_tasks() -> (TestRepo, Repository, Oid) {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.git(["config", "user.name", "Ada"]).succeeds();
     repo.git(["config", "user.email", "ada@example.com"]).succeeds();
     let repository = Repository::discover_from(&repo.path("")).unwrap();

@@ -17,7 +17,7 @@ fn add_worktree(repo: &TestRepo, name: &str) {
 
 #[test]
 fn a_worktree_that_another_process_is_making_is_left_to_it() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     add_worktree(&repo, "lane-1");
     let home = repo.path(".git/worktrees/lane-1");
     let files = ["commondir", "gitdir", "locked"];
@@ -36,7 +36,7 @@ fn a_worktree_that_another_process_is_making_is_left_to_it() {
 
 #[test]
 fn a_lane_that_another_process_holds_is_left_to_it() {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     add_worktree(&repo, "lane-1");
     let home = repo.path(".git/worktrees/lane-1");
     let repository = repository(&repo);

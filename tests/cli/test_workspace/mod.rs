@@ -26,7 +26,7 @@ impl Deref for TestWorkspace {
 impl TestWorkspace {
     /// Repositories of these names, cloned and configured, and a plan.
     pub(crate) fn of(repos: &[&str], plan: &str) -> Self {
-        let workspace = Self(TestRepo::new());
+        let workspace = Self(TestRepo::init());
         let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
         workspace.write(file, plan);
         workspace.commit("a plan\n");

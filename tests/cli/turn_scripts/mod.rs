@@ -20,7 +20,7 @@ ends() { printf '{"type":"assistant","message":{"id":"last","content":[{"type":"
 
 /// A plan of one task, and an agent that prints events of this kind.
 pub(crate) fn repo(events: &str, script: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 the work\n");
     repo.commit("a plan\n");
     agent(&repo, events, script);
@@ -47,7 +47,7 @@ pub(crate) fn judge(repo: &TestRepo, script: &str) {
 
 /// A plan of one task that was done as a recorded stream tells it.
 pub(crate) fn recorded(program: &str) -> TestRepo {
-    let repo = TestRepo::new();
+    let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 the schema\n");
     repo.commit("a plan\n");
     let stream =

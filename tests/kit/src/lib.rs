@@ -63,7 +63,7 @@ pub struct TestRepo {
 impl TestRepo {
     /// A repository on branch `main` with one commit.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn init() -> Self {
         let test_repo = Self::with_options(&[]);
         test_repo.commit("begin\n");
         test_repo
@@ -72,7 +72,7 @@ impl TestRepo {
     /// The same with a plan in this file, which is committed, and an agent that works by this script.
     #[must_use]
     pub fn planned(file: &str, plan: &str, agent: &str) -> Self {
-        let test_repo = Self::new();
+        let test_repo = Self::init();
         test_repo.write(file, plan);
         test_repo.commit("a plan\n");
         test_repo.agent(agent);
