@@ -141,7 +141,8 @@ impl Story {
             1 => fs::write(place.join(".git"), "gitdir: /nowhere\n").unwrap(),
             2 if home.exists() => fs::remove_dir_all(&home).unwrap(),
             _ => {
-                fs::write(self.repo.path(".git/arborist/locks").join("worktrees.making"), "/nowhere").unwrap()
+                fs::write(self.repo.path(".git/arborist/locks").join("worktrees.making"), "/nowhere")
+                    .unwrap();
             }
         }
     }

@@ -55,7 +55,7 @@ fn branches_tags_and_stashes_that_are_lost_meanwhile_are_kept_and_named() {
             repo.git(["branch", "forward", "main~1"]).succeeds();
             let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
             let main = repo.git(["rev-parse", "main"]).answer();
-            let feature = repo.commit_object(&tree, &[main.clone()], "work\n");
+            let feature = repo.commit_object(&tree, std::slice::from_ref(&main), "work\n");
             repo.git(["update-ref", "refs/heads/feature", &feature]).succeeds();
             repo.git(["tag", "v1", &feature]).succeeds();
             repo.git(["tag", "-a", "-m", "two", "v2", "main~1"]).succeeds();
