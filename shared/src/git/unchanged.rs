@@ -71,13 +71,13 @@ impl Repository {
     /// Whether index and worktree hold exactly `tree`, ignored files aside, as far as can be told without git.
     #[must_use]
     pub fn is_known_clean(&self, tree: Oid) -> bool {
-        self.look_beside(tree, self.scan()).is_some()
+        self.look_beside(tree, self.find_scan()).is_some()
     }
 
     /// The same for a worktree in which there is nothing else, not even what is ignored or an empty folder.
     #[must_use]
     pub fn holds_only(&self, tree: Oid) -> bool {
-        self.held_only(tree, self.scan())
+        self.held_only(tree, self.find_scan())
     }
 
     /// The same by a look that was taken already.
@@ -87,7 +87,7 @@ impl Repository {
 
     /// The files of this worktree that no commit holds. Where it holds exactly `tree`, git need not be asked.
     pub fn list_uncommitted(&self, tree: Oid) -> Result<UncommittedFiles, GitError> {
-        match self.look_beside(tree, self.scan()) {
+        match self.look_beside(tree, self.find_scan()) {
             Some(beside) => Ok(UncommittedFiles { ignored: beside.ignored, others: BTreeSet::new() }),
             None => Ok(self.ask_status()?.files),
         }
