@@ -33,10 +33,10 @@ const REPLACED: &str = "refs/replace/";
 
 /// What is owned of a repository. Copies share it.
 #[derive(Debug, Clone, Default)]
-pub struct OwnedRefs(Arc<Mutex<Table>>);
+pub struct OwnedRefs(Arc<Mutex<RefTable>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct RefTable {
     /// Refs that are owned, whether they are there or not.
     names: BTreeSet<String>,
     /// All refs whose names begin so are owned.
@@ -296,12 +296,12 @@ impl OwnedRefs {
         tables.entry(repository.common_dir.clone()).or_default().clone()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RefTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl RefTable {
     fn owns(&self, name: &str) -> bool {
         self.owns_alone(name) || self.shared.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }

@@ -13,7 +13,7 @@ use super::{
     Repository,
     loose::{Loose, PackedStamp},
     moved_refs::save,
-    owned::{OwnedRefs, TABLES, Table},
+    owned::{OwnedRefs, RefTable, TABLES},
 };
 use crate::{name::Oid, safe_files};
 
@@ -58,7 +58,7 @@ impl Repository {
 }
 
 /// Keeps what became of refs that belong to no run.
-pub(super) fn compare_users(table: &mut Table, repository: &Repository, source: RefSource) {
+pub(super) fn compare_users(table: &mut RefTable, repository: &Repository, source: RefSource) {
     let mut users = std::mem::take(&mut table.users);
     users.compare(repository, source, |name| table.is_of_run(name));
     table.users = users;
