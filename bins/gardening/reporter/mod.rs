@@ -20,7 +20,7 @@ use crate::{
     ui::{Live, Ui},
 };
 
-/// How a run is told.
+/// How a run is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     /// In lines, and live where the terminal can.

@@ -13,7 +13,7 @@ use crate::clock::duration;
 const MOST_IDS: usize = 10;
 /// How many tasks of a kind have a line of their own.
 const MOST_LINES: usize = 3;
-/// How many characters of a name or a reason are told.
+/// How many characters of a name or a reason are shown.
 const LONGEST: usize = 100;
 
 /// What a run came to, for a person.

@@ -1,5 +1,5 @@
 //! Branches, tags and stashes of the user's, beside those that a run works with. An agent can delete or move them, and so can
-//! the user: the driver cannot tell who it was. So nothing is put back and nobody is blamed, but where they were is kept.
+//! the user, and the driver cannot tell which. So their old values are saved and named, but nothing is put back and no attempt fails.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -102,8 +102,8 @@ impl UsersRefs {
         }
     }
 
-    /// Keeps what was deleted, or moved elsewhere than forward, since they were last looked at. `is_other` tells of refs that
-    /// somebody else looks after.
+    /// Saves what was deleted, or moved other than forward, since the last comparison. `is_other` tells which refs belong
+    /// to a run and are compared by it.
     pub(super) fn compare(
         &mut self,
         repository: &Repository,
@@ -179,7 +179,7 @@ impl UsersRefs {
         if self.is_asked_of_git {
             return None;
         }
-        // Whoever packs refs writes this file before the files of single refs go, so it is read last.
+        // git writes packed-refs before it removes the loose files, so this file is read last.
         let stamp = repository.packed_stamp();
         if self.packed.as_ref().is_none_or(|(known, _)| *known != stamp) {
             let packed = repository.read_packed_refs()?.into_iter();

@@ -26,7 +26,7 @@ pub struct RunContext<'a> {
     pub options: &'a RunOptions,
     /// For which run and session commits are made.
     pub identity: RunIdentity,
-    /// Where logs stand: the top of the user's checkout, also for lanes.
+    /// Where logs are: the top of the user's checkout, also for lanes.
     pub home: PathBuf,
     /// What must not be written down.
     pub secrets: Secrets,
@@ -68,11 +68,11 @@ pub struct TaskContext<'a> {
     pub environment: Vec<(String, String)>,
     /// The server of tools that agents may be given.
     pub tools: ToolServer,
-    /// Who is told what happens.
+    /// Receives every event.
     pub on_event: Box<dyn FnMut(RunEvent) + Send + 'a>,
     /// What is remembered of earlier calls.
     pub memory: CallMemory,
-    /// Who writes the session down.
+    /// Writes the records of the session.
     pub checkpoints: CheckpointWriter<'a>,
     /// Places in other repositories that the task works in.
     pub other_repos: Vec<OtherRepo>,
@@ -95,7 +95,7 @@ pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), P
 /// Makes a clean checkout of a commit.
 pub type CleanPlaces<'a> = Box<dyn FnMut(Oid) -> Result<CleanPlace, PipelineError> + Send + 'a>;
 
-/// A clean checkout, which nobody else uses while this lives.
+/// A clean checkout that is used by one test at a time.
 pub struct CleanPlace {
     /// Its top.
     pub path: PathBuf,
@@ -126,7 +126,7 @@ pub enum PreCommit {
 }
 
 impl TaskContext<'_> {
-    /// Leaves the place to somebody else.
+    /// Gives up the checkout, and returns the lock for the next task.
     #[must_use]
     pub fn leave(self) -> OrphanLock {
         self.orphan_lock

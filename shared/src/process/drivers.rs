@@ -1,5 +1,5 @@
-//! Other drivers that are at work in a repository: processes that hold one of its lock files and that no child of this
-//! process is. What they write there is theirs.
+//! Other drivers that are at work in a repository: processes that hold one of its lock files and are not children of this
+//! process. What they write there belongs to them.
 
 use std::{
     collections::BTreeSet,

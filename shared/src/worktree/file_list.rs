@@ -61,7 +61,7 @@ impl FileList {
     }
 }
 
-/// Whether nobody has written to a file since. A folder is the same whatever is in it, because that is listed itself.
+/// Whether a file was not written to since. A folder is the same whatever is in it, because that is listed itself.
 pub(super) fn is_same(before: &Facts, now: &Facts) -> bool {
     before.kind == now.kind && (now.kind == FileKind::Folder || before.stamp == now.stamp)
 }

@@ -48,7 +48,7 @@ impl Pool {
         kept().files.insert(place.dir.clone(), files);
     }
 
-    /// Removes whatever nobody remembers, or not like that.
+    /// Removes every file that is not remembered, or that changed since.
     pub(super) fn remove_unknown(&self, place: &Repository) -> Result<(), WorktreeError> {
         let known = kept().files.get(&place.dir).cloned().unwrap_or_default();
         let mut removed: Option<PathBuf> = None;
