@@ -276,3 +276,34 @@ fn what_had_not_landed_when_a_run_was_stopped_is_not_called_completed() {
     repo.arborist(run).exits(130).out("1 did not land (T001)").never("completed");
     repo.arborist(run).succeeds().out("1 completed (T001)");
 }
+
+/// Goes on once as many agents are at work as there are tasks, or fails.
+const CROWD: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
+     mkdir -p "$ROOT/crowd"; : > "$ROOT/crowd/$task"; n=0
+     while [ "$(ls "$ROOT/crowd" | wc -l)" -lt 17 ]; do
+       n=$((n + 1)); [ $n -lt 1200 ] || exit 1; sleep 0.05
+     done
+     echo "$task" > "$task.txt" ;;
+esac
+"#;
+
+#[test]
+fn each_of_many_jobs_gets_a_lane() {
+    let repo = repo(CROWD);
+    let tasks: String = (1..=17).map(|n| format!("- [ ] T{n:03} [P] do it\n")).collect();
+    repo.write("tasks.md", &format!("## Phase 1: All\n\n{tasks}"));
+    repo.commit("many tasks\n");
+    repo.arborist(["gardener", "--jobs", "17", "--max-retries", "1"]).succeeds().out("17 completed");
+}
+
+#[test]
+fn a_configured_number_of_worktrees_limits_the_jobs_and_that_is_said() {
+    let repo = repo(WORKER);
+    repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "3"]).succeeds().err("worktree.max is 1").out("5 completed");
+    let lanes = repo.git(["worktree", "list"]).answer().lines().filter(|line| line.contains("lane-")).count();
+    assert_eq!(lanes, 1);
+}

@@ -99,8 +99,13 @@ impl Lanes<'_> {
     /// How many lanes there may be: one for each agent, and as many but at least a few in which finished tasks wait to
     /// land together, so that agents need not wait for landings. A single agent has one, and finds it as it left it.
     pub(super) fn most(&self) -> usize {
-        let wanted = if self.jobs == 1 { 1 } else { self.jobs + self.jobs.max(WAITING) };
-        wanted.min(self.pool.max()).max(1)
+        Self::wanted(self.jobs).min(self.pool.max()).max(1)
+    }
+
+    /// How many lanes so many jobs want.
+    #[must_use]
+    pub fn wanted(jobs: usize) -> usize {
+        if jobs == 1 { 1 } else { jobs.saturating_add(jobs.max(WAITING)) }
     }
 
     /// Ends what a crashed run left running in lanes. Gives the processes.

@@ -14,7 +14,10 @@ use super::{
     command::without_prefix,
     interrupted::{Update, UpdateNote},
 };
-use crate::name::{BranchName, Oid};
+use crate::{
+    name::{BranchName, Oid},
+    safe_files,
+};
 
 /// What came of a fast-forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,6 +215,12 @@ impl Checkout<'_> {
     }
 
     fn find_going_on(&self) -> Result<Option<&'static str>, GitError> {
+        // Where refs are files, so are these; tables of refs hold some of them.
+        let home = &self.home;
+        if home.keeps_loose_refs {
+            let is_there = |name: &&str| safe_files::kind_of(&home.git_dir.join(name)).is_some();
+            return Ok(GOING_ON.into_iter().find(is_there));
+        }
         for name in GOING_ON {
             let is_there = if self.is_here() {
                 self.repository.find_commit(name)?.is_some()

@@ -58,6 +58,16 @@ impl Repository {
             && self.apply_plainly(changes).is_some()
     }
 
+    /// Brings a worktree that holds exactly what these changes start from to what `commit` has there. False if git has to do
+    /// what is not done yet.
+    pub fn bring_plainly(&self, commit: Oid, changes: &[TreeChange]) -> Result<bool, GitError> {
+        if !changes.is_empty() && self.apply_plainly(changes).is_none() {
+            return Ok(false);
+        }
+        self.note_staged_tree(self.tree_of(commit)?);
+        Ok(true)
+    }
+
     /// Puts a worktree of ours to `commit`, on no branch. False if that takes more than a few plain files, or if anything else
     /// lies there than this commit holds: then git has to do it.
     pub fn check_out_plainly(&self, commit: Oid) -> Result<bool, GitError> {

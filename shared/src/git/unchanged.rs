@@ -74,6 +74,12 @@ impl Repository {
         self.look_beside(tree, self.find_scan()).is_some()
     }
 
+    /// The same by a new look at the worktree, which is kept for whoever asks next.
+    #[must_use]
+    pub fn is_seen_clean(&self, tree: Oid) -> bool {
+        self.look_beside(tree, self.scan()).is_some()
+    }
+
     /// The same for a worktree in which there is nothing else, not even what is ignored or an empty folder.
     #[must_use]
     pub fn holds_only(&self, tree: Oid) -> bool {

@@ -23,6 +23,7 @@ impl OpenRun {
         queue.fan_in = self.request.lanes.policy;
         queue.worktrees.session = Some(self.session(run).clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());
+        queue.worktrees.want_lanes(Lanes::wanted(jobs));
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
@@ -128,6 +129,10 @@ impl OpenRun {
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
             listener.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
+        }
+        let (jobs, max) = (lanes.jobs, lanes.pool.max());
+        if max < jobs {
+            listener.warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs are at work at once"));
         }
         self.check_parked(lanes, listener)?;
         if !self.repository.is_clean()? {

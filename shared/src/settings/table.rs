@@ -274,7 +274,7 @@ const GENERAL: &[Setting] = &[
         variable: Some("ARBORIST_WORKTREE_MAX"),
         kind: ValueKind::Count,
         expected: "a number of worktrees",
-        default: "16",
+        default: "16, or as many as the jobs of a run need",
         about: "How many worktrees there may be.",
     },
     Setting {

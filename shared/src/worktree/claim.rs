@@ -197,7 +197,7 @@ impl Pool {
 
     fn require_room(&self, worktrees: &[Worktree]) -> Result<(), WorktreeError> {
         let count = worktrees.iter().filter(|worktree| is_ours(worktree) && worktree.path.is_dir()).count();
-        let max = self.options.max;
+        let max = self.options.max();
         if count >= max { Err(WorktreeError::Limit { count, max }) } else { Ok(()) }
     }
 

@@ -49,7 +49,8 @@ impl Pool {
             _ => None,
         };
         let held = loose.map(|head| (head, self.repository.start_holding(head)));
-        let changed_paths = if is_used { lane.changed_paths()? } else { Vec::new() };
+        let is_clean = !is_used || is_clean_at(lane, head)?;
+        let changed_paths = if is_clean { Vec::new() } else { lane.changed_paths()? };
         refuse_dirty_submodules(lane, &changed_paths)?;
         let changes = match head.filter(|_| is_used) {
             Some(before) => lane.changes(lane.tree_of(before)?, lane.tree_of(tip)?)?,
@@ -82,7 +83,10 @@ impl Pool {
             && changes.iter().all(|change| !change.concerns_gitlink() && !change.is_called(".gitattributes"))
             && GoingOn::find_operation(&lane.git_dir).is_none()
             && !self.leaves_out(lane);
-        if !is_light || lane.bring_paths(tip, &changes, self.smudging()).is_err() {
+        let is_brought = is_light
+            && (is_clean && lane.bring_plainly(tip, &changes)?
+                || lane.bring_paths(tip, &changes, self.smudging()).is_ok());
+        if !is_brought {
             self.write_files(lane, checkout)?;
         }
         if clears_untracked {
@@ -224,6 +228,12 @@ fn refuse_embedded<'a>(
         return Ok(());
     }
     Err(WorktreeError::Embedded { path: lane.dir.clone(), what: embedded.join(", ") })
+}
+
+/// Whether a lane that was used holds exactly `head`, ignored files aside, as far as can be told without git.
+fn is_clean_at(lane: &Repository, head: Option<Oid>) -> Result<bool, WorktreeError> {
+    let Some(head) = head else { return Ok(false) };
+    Ok(lane.is_seen_clean(lane.tree_of(head)?))
 }
 
 /// What is not committed in a submodule is in no snapshot either.

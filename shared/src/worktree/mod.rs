@@ -103,7 +103,7 @@ impl Pool {
     /// How many worktrees there may be.
     #[must_use]
     pub fn max(&self) -> usize {
-        self.options.max
+        self.options.max()
     }
 
     /// Keeps all others from making and removing worktrees, and mends what one who was killed left half made.

@@ -9,8 +9,8 @@ use crate::{
     settings::{Origin, Settings, foreign_folders},
 };
 
-/// How many worktrees there may be unless something else is configured.
-const MAX: u64 = 16;
+/// How many worktrees there may be unless something else is configured, or a run has more jobs.
+const MAX: usize = 16;
 /// Megabytes that must stay free.
 const FREE: u64 = 500;
 /// So many worktrees are worth a word.
@@ -27,8 +27,10 @@ const SET_UP: u64 = 600;
 pub struct WorktreeOptions {
     /// Where they stand, if that was said.
     pub(super) base: Option<String>,
-    /// How many there may be.
-    pub(super) max: usize,
+    /// How many there may be, if that is configured.
+    configured_max: Option<usize>,
+    /// How many lanes a run wants.
+    wanted_lanes: usize,
     /// How many bytes must be free before one is made.
     pub(super) min_free: u64,
     /// From how many on others speak of cleaning up.
@@ -83,7 +85,10 @@ impl WorktreeOptions {
         let fetches = settings.switch("worktree.lfs").unwrap_or(true);
         Self {
             base: settings.text("worktree.base").map(str::to_owned),
-            max: usize::try_from(count("worktree.max", MAX)).unwrap_or(usize::MAX),
+            configured_max: settings
+                .count("worktree.max")
+                .map(|max| usize::try_from(max).unwrap_or(usize::MAX)),
+            wanted_lanes: 0,
             min_free: count("worktree.min-free", FREE).saturating_mul(1_000_000),
             warn_worktrees: usize::try_from(count("cleanup.warn-worktrees", CROWD)).unwrap_or(usize::MAX),
             warn_free: count("cleanup.warn-free", SCARCE).saturating_mul(1_000_000),
@@ -102,6 +107,16 @@ impl WorktreeOptions {
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
             foreign_base: foreign_folders(settings, &["worktree.base"]).next(),
         }
+    }
+
+    /// For a run that wants so many lanes.
+    pub fn want_lanes(&mut self, count: usize) {
+        self.wanted_lanes = count;
+    }
+
+    /// How many worktrees there may be. Whoever asks for many jobs wants as many lanes.
+    pub(super) fn max(&self) -> usize {
+        self.configured_max.unwrap_or(MAX.max(self.wanted_lanes))
     }
 
     /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).

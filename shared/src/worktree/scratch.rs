@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, set_up::forget_set_up, survey};
+use super::{Pool, WorktreeError, claim::PlaceOrigin, set_up::forget_set_up, survey};
 use crate::{
     git::{Repository, Worktree, stale},
     name::{Oid, TaskId},
@@ -30,6 +30,15 @@ pub struct Scratch {
     lock: FileLock,
 }
 
+/// A scratch worktree that nobody else can have now.
+struct ScratchClaim {
+    worktree: Worktree,
+    /// Who has it, in the words of its lock.
+    task: TaskId,
+    origin: PlaceOrigin,
+    lock: FileLock,
+}
+
 impl Scratch {
     /// What one needs who works there. It is free for others when the lock is dropped.
     #[must_use]
@@ -39,46 +48,77 @@ impl Scratch {
 }
 
 impl Pool {
-    /// The first of `{kind}-1`, `{kind}-2` and so on that nobody uses. What runs there of a killed process is ended.
+    /// The first of `{kind}-1`, `{kind}-2` and so on that nobody uses, whatever lies there. What runs there of a killed process
+    /// is ended.
     pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
-        for number in 1..=MOST {
-            if let Some(scratch) = self.take_scratch(&format!("{kind}-{number}"), commit)? {
-                return Ok(scratch);
-            }
-        }
-        Err(WorktreeError::Occupied(self.places.base.clone()))
+        let gate = self.gate()?;
+        let worktrees = self.list_registered()?;
+        let mut names = (1..=MOST).map(|number| format!("{kind}-{number}"));
+        let claim = names.find_map(|name| self.claim_scratch(&name, commit, &worktrees).transpose());
+        // Others need not wait until the place is ready.
+        drop(gate);
+        let occupied = || WorktreeError::Occupied(self.places.base.clone());
+        self.open_scratch(claim.ok_or_else(occupied)??)
     }
 
     /// The scratch worktree of this name, made at `commit` if it is not there; `None` if it cannot be had.
     pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
-        let _gate = self.gate()?;
+        let gate = self.gate()?;
+        let claim = self.claim_scratch(name, commit, &self.list_registered()?)?;
+        drop(gate);
+        let Some(claim) = claim else { return Ok(None) };
+        let origin = claim.origin;
+        let scratch = self.open_scratch(claim)?;
+        if origin == PlaceOrigin::Made {
+            scratch.repository.check_out_commit(commit)?;
+        }
+        Ok(Some(scratch))
+    }
+
+    /// All worktrees, without those in whose places something else stands.
+    fn list_registered(&self) -> Result<Vec<Worktree>, WorktreeError> {
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
-        let places = self.places.prepared(&self.repository, &worktrees)?;
-        let path = places.base.join(name);
-        let Some(task) = name.parse::<TaskId>().ok() else {
+        Ok(worktrees)
+    }
+
+    /// Claims the scratch worktree of this name; `None` if it cannot be had. One that is made is empty.
+    fn claim_scratch(
+        &self,
+        name: &str,
+        commit: Oid,
+        worktrees: &[Worktree],
+    ) -> Result<Option<ScratchClaim>, WorktreeError> {
+        let path = self.places.prepared(&self.repository, worktrees)?.base.join(name);
+        let Ok(task) = name.parse::<TaskId>() else { return Ok(None) };
+        // To wait for whoever is at work there would keep all others waiting.
+        if FileLock::find_holder(&self.repository.worktree_lock(&path)).is_some() {
             return Ok(None);
-        };
-        let Ok(lock) = self.lock_place(&path, &task) else {
-            return Ok(None);
-        };
-        let found = worktrees.into_iter().find(|worktree| worktree.path == path);
-        let worktree = match found {
+        }
+        let Ok(lock) = self.lock_place(&path, &task) else { return Ok(None) };
+        match worktrees.iter().find(|worktree| worktree.path == path) {
             Some(found) if found.lock.as_deref() != Some(REASON) => return Ok(None),
-            Some(found) if path.join(".git").is_file() => found,
-            Some(found) => {
-                self.forget(&found)?;
-                self.make_scratch(&path, commit)?
+            Some(found) if path.join(".git").is_file() => {
+                let worktree = found.clone();
+                return Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Found, lock }));
             }
+            Some(found) => self.forget(found)?,
             None if path.symlink_metadata().is_ok() => return Ok(None),
-            None => self.make_scratch(&path, commit)?,
-        };
-        let file = OrphanLock::beside(&self.repository.worktree_lock(&path));
+            None => {}
+        }
+        let worktree = self.make_at(&path, commit, REASON)?;
+        Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Made, lock }))
+    }
+
+    /// Ends what a killed process left running in a claimed place.
+    fn open_scratch(&self, claim: ScratchClaim) -> Result<Scratch, WorktreeError> {
+        let ScratchClaim { worktree, task, lock, .. } = claim;
+        let file = OrphanLock::beside(&self.repository.worktree_lock(&worktree.path));
         let (orphan_lock, _) = OrphanLock::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;
         self.mend_link(&repository)?;
-        Ok(Some(Scratch { repository, path, orphan_lock, lock }))
+        Ok(Scratch { repository, path: worktree.path, orphan_lock, lock })
     }
 
     /// Saves what lies in a scratch worktree and no ref leads to: what was changed there, and what was committed. Tells
@@ -93,12 +133,6 @@ impl Pool {
             return Ok(None);
         }
         self.save_tree(lane, &survey::name_of(&scratch.path), (tree, head)).map(Some)
-    }
-
-    fn make_scratch(&self, path: &std::path::Path, commit: Oid) -> Result<Worktree, WorktreeError> {
-        let found = self.make_at(path, commit, REASON)?;
-        self.linked(&found)?.check_out_commit(commit)?;
-        Ok(found)
     }
 
     /// Puts a scratch worktree to `commit`, clean but for ignored files that match one of `kept` and that the last gate left
