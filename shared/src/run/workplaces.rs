@@ -132,7 +132,8 @@ impl OpenRun {
         }
         let (jobs, max) = (lanes.jobs, lanes.pool.max());
         if max < jobs {
-            listener.warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs are at work at once"));
+            listener
+                .warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs are at work at once"));
         }
         self.check_parked(lanes, listener)?;
         if !self.repository.is_clean()? {
