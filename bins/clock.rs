@@ -66,8 +66,11 @@ pub fn time_in(seconds: u64) -> String {
 }
 
 fn ago_span(seconds: i64) -> String {
-    let span = span(seconds);
-    if seconds < 0 { span } else { format!("{span} ago") }
+    let mut span = span(seconds);
+    if seconds >= 0 {
+        span.push_str(" ago");
+    }
+    span
 }
 
 fn span(seconds: i64) -> String {

@@ -8,12 +8,12 @@ mod source;
 mod tree;
 mod unpushed;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Ref, Repository},
-    history::{CommitSource, Run, RunScope, State},
+    history::{ReadAhead, Run, RunScope, State},
     message::nearest,
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
@@ -101,9 +101,11 @@ pub(crate) struct StateOptions {
 
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
-    let here = Path::new(".");
-    let config = Config::start(here)?;
-    let repository = Repository::discover()?;
+    let here = Repository::current_dir()?;
+    let config = Config::start(&here)?;
+    let search = Repository::start_search(&here)?;
+    let ahead = if args.scope.is_none() { ReadAhead::guess(&here) } else { None };
+    let repository = search.finish()?;
     let refs = repository.start_listing_refs(&[TASK_REFS, LANDINGS, Unfinished::REFS])?;
     let config = config.finish()?;
     ui.configure(&config);
@@ -111,7 +113,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
-    let (work, mut run, parked) = read(&repository, scope, &refs)?;
+    let (work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
             "the branch of '{task}' holds work that no record of the session knows: it does not count"
@@ -151,6 +153,7 @@ fn read(
     repository: &Repository,
     mut scope: RunScope,
     refs: &[Ref],
+    ahead: Option<ReadAhead>,
 ) -> Result<(ActiveWork, Run, Option<Oid>), Failure> {
     let mut parked = None;
     if let Some(tip) = scope.tip {
@@ -158,7 +161,7 @@ fn read(
         scope.tip = parked.or(scope.tip);
     }
     let work = ActiveWork::find(repository, &scope.branch, refs);
-    Ok((work, Run::scan_listed(repository, scope, CommitSource::Cached, refs.to_vec())?, parked))
+    Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
 }
 
 /// The newest log of a task's implement step, which no trailer names. Its name ends with its time.

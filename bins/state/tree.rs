@@ -204,7 +204,8 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
     let name = one_line(standing.name);
     let name = if columns.width.is_some() { shortened(&name, room) } else { name };
     let indent = "  ".repeat(standing.depth);
-    let pad = room.saturating_sub(name.width());
+    let used = name.width();
+    let pad = room.saturating_sub(used);
     let doing = view.work.doing(standing);
     let word = match standing.state {
         _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
@@ -213,13 +214,16 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         state => state.as_str(),
     };
     let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
-    let used = indent.len() + 2 + ids + 1 + name.width() + pad + 2 + STATE + 1;
-    let remark = columns.width.map_or_else(|| remark.clone(), |width| rest_of(&remark, width, used));
+    let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
+    let remark = match columns.width {
+        Some(width) => rest_of(&remark, width, used),
+        None => remark,
+    };
     let line = format!(
-        "{indent}{} {:<ids$} {name}{}  {} {remark}",
+        "{indent}{} {:<ids$} {name}{:pad$}  {} {remark}",
         ui.paint(tone, mark),
         standing.id,
-        " ".repeat(pad),
+        "",
         ui.paint(tone, &format!("{word:<STATE$}")),
     );
     ui.line(line.trim_end());

@@ -1,6 +1,6 @@
 //! State is ancestry: what merges, pulls, forks, renames and reverts do to it.
 
-use arborist_testkit::{TaskCommit, TestRepo};
+use arborist_testkit::{Run, TaskCommit, TestRepo};
 use serde_json::Value;
 
 fn task(repo: &TestRepo, id: &str) -> Value {
@@ -244,6 +244,32 @@ fn what_the_cache_remembers_is_what_git_says() {
     assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh, "what is gone is forgotten");
     repo.git(["reset", "-q", "--hard", "HEAD~5"]).succeeds();
     repo.arborist(["state"]).succeeds().never("T1");
+}
+
+/// While git looks for the repository, the cache of the one around us is read.
+#[test]
+fn the_cache_of_another_repository_or_branch_is_not_used() {
+    let [repo, other] = [TestRepo::init(), TestRepo::init()];
+    for (repo, status) in [(&repo, "complete"), (&other, "failed")] {
+        repo.run_start("main", "s1");
+        repo.write("folder/file.txt", "x\n");
+        repo.task("T1", status);
+        repo.arborist(["state"]).succeeds();
+    }
+    let states = |dir: &str, names: &[(&str, &str)]| {
+        let mut command = repo.command("git", &repo.path(dir));
+        command.args(["arborist", "state", "--json"]);
+        names.iter().for_each(|(name, path)| drop(command.env(name, other.path(path))));
+        let document: Value = serde_json::from_str(&Run::of(&mut command, b"").answer()).unwrap();
+        document["tasks"][0]["state"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(states("", &[]), "complete");
+    assert_eq!(states("folder", &[]), "complete", "it is found from a folder too");
+    assert_eq!(states("", &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "")]), "failed");
+    repo.git(["checkout", "-q", "-b", "side", "HEAD~4"]).succeeds();
+    assert_eq!(states("", &[]), "", "another branch has a run of its own");
+    repo.git(["worktree", "add", "-q", "linked", "main"]).succeeds();
+    assert_eq!(states("linked", &[]), "complete", "a worktree within a checkout is not that checkout");
 }
 
 #[test]

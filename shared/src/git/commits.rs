@@ -1,7 +1,13 @@
 //! Commits in a stream, as `git rev-list --header` gives them: as fast as git itself reads them, and for
 //! every kind of repository that git can open.
 
-use std::{io::BufRead, ops::Range, sync::Arc};
+use std::{
+    io::BufRead,
+    ops::Range,
+    sync::{Arc, LazyLock},
+};
+
+use memchr::memmem::Finder;
 
 use super::{GitError, Repository, command::without_prefix};
 use crate::{
@@ -223,8 +229,8 @@ fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The header ends at the first empty line; that line is not part of it.
 fn end_of_header(content: &[u8]) -> usize {
-    let mut ends = memchr::memchr_iter(b'\n', content);
-    ends.find(|at| content.get(at + 1) == Some(&b'\n')).map_or(content.len(), |at| at + 1)
+    static EMPTY_LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\n"));
+    EMPTY_LINE.find(content).map_or(content.len(), |at| at + 1)
 }
 
 /// Takes back the four spaces that `--header` puts before every line of the message.

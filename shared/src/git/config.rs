@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{GitCommand, GitError, Repository, command::checked};
-use crate::process::Awaited;
+use crate::process::RunningProgram;
 
 /// One setting, with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ConfigEntry {
 
 /// Configuration that is being read.
 #[derive(Debug)]
-pub struct ConfigReader(Awaited);
+pub struct ConfigReader(RunningProgram);
 
 impl ConfigReader {
     /// Waits for it.
@@ -39,21 +39,20 @@ impl Config {
     /// Begins to read everything, includes and `git -c` among it, while others find the repository. Nothing is
     /// pinned: to list settings runs nothing, and a pin would stand in the list.
     pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
-        Ok(Self::list(GitCommand::acting("config", dir)))
+        // No thread waits for it: to make one and to be woken by it takes as long as git needs for most configurations.
+        let (_, running) = list(GitCommand::acting("config", dir)).start()?;
+        Ok(ConfigReader(running))
     }
 
     /// Reads everything, includes and `git -c` among it.
     pub fn load(repository: &Repository) -> Result<Self, GitError> {
-        Self::list(repository.act("config")).finish()
+        Self::parse(&list(repository.act("config")).stdout()?)
     }
 
     /// Reads one file of settings with all that it includes.
     pub fn load_file(repository: &Repository, file: &Path) -> Result<Self, GitError> {
-        Self::list(repository.act("config").arg("-f").arg(file).arg("--includes")).finish()
-    }
-
-    fn list(command: GitCommand) -> ConfigReader {
-        ConfigReader(command.args(["--list", "-z", "--show-scope", "--show-origin"]).finish_later())
+        let command = repository.act("config").arg("-f").arg(file).arg("--includes");
+        Self::parse(&list(command).stdout()?)
     }
 
     fn parse(printed: &[u8]) -> Result<Self, GitError> {
@@ -103,6 +102,10 @@ impl Config {
     pub fn section<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a ConfigEntry> {
         self.entries.iter().filter(move |entry| entry.key.starts_with(prefix))
     }
+}
+
+fn list(command: GitCommand) -> GitCommand {
+    command.args(["--list", "-z", "--show-scope", "--show-origin"])
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub use packing::Packing;
 pub use proof::FalseObject;
 pub use refs::{HeadOf, ReachabilityCheck, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
-pub use repository::{Head, Repository};
+pub use repository::{Head, Repository, RepositorySearch};
 pub use snapshot::{PrivateIndex, Stamp, Stock, TreeChange, Unreadable};
 pub use submodules::Submodule;
 pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};

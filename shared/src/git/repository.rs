@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
-    process::{FileLock, OrphanLock},
+    process::{FileLock, OrphanLock, ProcessError, ProgramOutput, RunningProgram},
     safe_files,
 };
 
@@ -81,9 +81,13 @@ const ANSWERS: usize = QUESTIONS.len() - 1;
 impl Repository {
     /// The repository that git finds from the current directory.
     pub fn discover() -> Result<Self, GitError> {
-        let here = std::env::current_dir()
-            .map_err(|source| crate::process::ProcessError { program: "git".into(), source })?;
-        Self::discover_from(&here)
+        Self::discover_from(&Self::current_dir()?)
+    }
+
+    /// The directory that we were started in.
+    pub fn current_dir() -> Result<PathBuf, GitError> {
+        let here = std::env::current_dir();
+        Ok(here.map_err(|source| ProcessError { program: "git".into(), source })?)
     }
 
     /// The repository that git finds from `dir`. One call tells all that a branch with commits needs, the version too:
@@ -103,13 +107,21 @@ impl Repository {
         Ok(Self { is_pinned: true, ..found })
     }
 
+    /// Begins to look for the repository from `dir`, while others do something else.
+    pub fn start_search(dir: &Path) -> Result<RepositorySearch, GitError> {
+        let (_, running) = question(dir, GitCommand::reading).start()?;
+        Ok(RepositorySearch { dir: dir.to_owned(), running })
+    }
+
     fn discover_by(dir: &Path, ask: fn(&str, &Path) -> GitCommand) -> Result<Self, GitError> {
-        let (name, value) = GitVersion::TRACE;
-        let asked = ask("rev-parse", dir)
-            .env(name, value)
-            .args(QUESTIONS)
-            .args(["HEAD", "--symbolic-full-name", "HEAD"])
-            .finish()?;
+        Self::from_first_answer(dir, ask, &question(dir, ask).finish()?)
+    }
+
+    fn from_first_answer(
+        dir: &Path,
+        ask: fn(&str, &Path) -> GitCommand,
+        asked: &ProgramOutput,
+    ) -> Result<Self, GitError> {
         let version = match GitVersion::find_in_trace(&asked.stderr) {
             Some(version) => version,
             None => GitVersion::ask(dir)?,
@@ -269,6 +281,26 @@ impl Repository {
             _ => self.pin(command),
         }
     }
+}
+
+/// A search for a repository that has begun.
+#[derive(Debug)]
+pub struct RepositorySearch {
+    dir: PathBuf,
+    running: RunningProgram,
+}
+
+impl RepositorySearch {
+    /// Waits for it.
+    pub fn finish(self) -> Result<Repository, GitError> {
+        Repository::from_first_answer(&self.dir, GitCommand::reading, &self.running.finish()?)
+    }
+}
+
+/// All that is asked first.
+fn question(dir: &Path, ask: fn(&str, &Path) -> GitCommand) -> GitCommand {
+    let (name, value) = GitVersion::TRACE;
+    ask("rev-parse", dir).env(name, value).args(QUESTIONS).args(["HEAD", "--symbolic-full-name", "HEAD"])
 }
 
 /// Lines as bytes: a path need not be UTF-8.

@@ -1,10 +1,14 @@
 //! Commits that were read before, so that showing state costs only what is new. It may be deleted at any time,
 //! and it is never believed: every commit is hashed again when it is used.
 
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
-    git::{RawCommit, Repository},
+    git::RawCommit,
     name::{BranchName, Oid},
     safe_files,
 };
@@ -13,7 +17,7 @@ use crate::{
 const LARGEST: u64 = 1 << 30;
 
 /// The file for one run.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cache {
     file: PathBuf,
 }
@@ -28,8 +32,9 @@ pub(super) struct Cached {
 }
 
 impl Cache {
-    pub(super) fn new(repository: &Repository, branch: &BranchName) -> Self {
-        let folder = repository.common_dir.join("arborist/cache/v1");
+    /// The one of the run of `branch`, in the git directory that all worktrees share.
+    pub(super) fn new(common_dir: &Path, branch: &BranchName) -> Self {
+        let folder = common_dir.join("arborist/cache/v1");
         Self { file: folder.join(branch.component()) }
     }
 

@@ -1,7 +1,7 @@
 //! A run: what its start says, and what its commits say of each task.
 
 use super::{
-    CommitCache, TaskHistory, TaskWork, WorkBase,
+    CommitCache, ReadAhead, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
     entry::CommitMeaning,
     graph::Graph,
@@ -126,14 +126,15 @@ impl Run {
         Self::scan_beside(repository, scope, reading, || refs.finish())
     }
 
-    /// The same with refs that were listed already, the branches of the run's tasks among them.
+    /// The same for showing, with refs that were listed already, the branches of the run's tasks among them, and with
+    /// commits that may have been read already.
     pub fn scan_listed(
         repository: &Repository,
         scope: RunScope,
-        reading: CommitSource,
+        ahead: Option<ReadAhead>,
         refs: Vec<Ref>,
     ) -> Result<Self, HistoryError> {
-        Self::scan_beside(repository, scope, reading, || Ok(refs))
+        Self::scan_by(repository, scope, |walker| walker.walk_cached(ahead), || Ok(refs))
     }
 
     /// The same with refs that are still being listed.

@@ -12,6 +12,7 @@ use super::{
     cache::Cache,
     entry::{HistoryEntry, takes_back},
     graph::{Graph, Marks},
+    read_ahead::ReadAhead,
 };
 use crate::{
     git::{GitError, RawCommit, Repository},
@@ -92,12 +93,22 @@ pub(super) struct Walker<'a> {
 impl Walker<'_> {
     /// Reads the run back to its start, or all of history if there is none.
     pub(super) fn walk(&self, reading: CommitSource) -> Result<RunCommits, HistoryError> {
-        let is_cached = reading == CommitSource::Cached && !self.repository.is_shallow;
-        let cache = is_cached.then(|| Cache::new(self.repository, self.branch));
-        if let Some(walk) = cache.as_ref().and_then(|cache| self.read_cache(cache)) {
-            return Ok(walk);
+        match reading {
+            CommitSource::Cached => self.walk_cached(None),
+            CommitSource::Fresh => self.read_git(None),
         }
-        self.read_git(cache.as_ref())
+    }
+
+    /// The same with what the cache holds, which may have been read already.
+    pub(super) fn walk_cached(&self, ahead: Option<ReadAhead>) -> Result<RunCommits, HistoryError> {
+        if self.repository.is_shallow {
+            return self.read_git(None);
+        }
+        let cache = Cache::new(&self.repository.common_dir, self.branch);
+        match self.read_cache(&cache, ahead) {
+            Some(walk) => Ok(walk),
+            None => self.read_git(Some(&cache)),
+        }
     }
 
     /// The commits that `revisions` select, read for this run. A shallow edge among them is an error.
@@ -127,19 +138,22 @@ impl Walker<'_> {
     }
 
     /// What the cache knows, and from git only what is new since. `None` if the cache is of no use.
-    fn read_cache(&self, cache: &Cache) -> Option<RunCommits> {
-        let cached = cache.load()?;
+    fn read_cache(&self, cache: &Cache, ahead: Option<ReadAhead>) -> Option<RunCommits> {
+        let ahead = ahead.filter(|ahead| ahead.is_of(cache, self.branch));
+        let ReadAhead { cached, entries: known, .. } =
+            ahead.or_else(|| ReadAhead::read(cache.clone(), self.branch))?;
         let mut commits = Vec::new();
         if cached.tip != self.tip {
             let since = [self.tip.to_string(), format!("^{}", cached.tip)];
             commits = self.read_all(&since).ok()?.commits?;
         }
-        let grown = !commits.is_empty();
-        commits.extend(cached.commits);
-        let walk = settle(proved(&commits, self.branch)?, self.tip).ok()?;
+        let mut entries = read_proved(&commits, self.branch)?;
+        entries.extend(known);
+        let walk = settle(entries, self.tip).ok()?;
         walk.start?;
         self.has_true_edges(&walk)?;
-        if grown || cached.tip != self.tip {
+        if cached.tip != self.tip {
+            commits.extend(cached.commits);
             self.store(cache, kept(&walk.graph, commits));
         }
         Some(walk)
@@ -275,7 +289,7 @@ const SHARE: usize = 200;
 
 /// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
 /// commits that is most of what showing state from the cache costs.
-fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry>> {
+pub(super) fn read_proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry>> {
     let read = |commit: &RawCommit| commit.is_authentic().then(|| HistoryEntry::new(commit, branch));
     let shares: Vec<&[RawCommit]> = commits.chunks(SHARE).collect();
     let next = AtomicUsize::new(0);
@@ -284,7 +298,8 @@ fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry
         shares.get(at).map(|share| (at, share.iter().map(read).collect::<Option<Vec<HistoryEntry>>>()))
     };
     let work = || std::iter::from_fn(take).collect::<Vec<_>>();
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    // How many cores there are takes a dozen files to find out.
+    let cores = if shares.len() > 1 { thread::available_parallelism().map_or(1, NonZero::get) } else { 1 };
     thread::scope(|scope| {
         let others: Vec<_> = (1..cores.min(shares.len())).map(|_| scope.spawn(work)).collect();
         let mut done = work();
