@@ -21,24 +21,50 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
+use rustix::fs::{Access, StatVfsMountFlags};
 use tempfile::TempDir;
 
 /// A new temporary folder with a space and a letter beyond ASCII in its name. Six digits tell it from others: random letters
 /// would now and then spell what a test expects nowhere, such as the id of a task.
 fn new_folder() -> TempDir {
     static COUNT: AtomicU32 = AtomicU32::new(0);
+    static IN_MEMORY: LazyLock<bool> = LazyLock::new(has_memory);
+    // Tables in snapshots are as wide as the paths in them, so that both paths are equally long.
+    let (place, name) = if *IN_MEMORY { (MEMORY.into(), "ga") } else { (std::env::temp_dir(), "garden") };
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let number = std::process::id().wrapping_mul(7919).wrapping_add(count) % 1_000_000;
-        let made = tempfile::Builder::new().prefix(&format!("garden é {number:06}")).rand_bytes(0).tempdir();
-        match made {
+        let mut builder = tempfile::Builder::new();
+        match builder.prefix(&format!("{name} é {number:06}")).rand_bytes(0).tempdir_in(&place) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             made => return made.expect("a temporary directory"),
         }
     }
+}
+
+/// Where files are in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// Many times what the tests that run at the same moment hold together.
+const LEAST_MEMORY: u64 = 2 << 30;
+
+/// Whether folders are made in memory: unless `TMPDIR` names a place, and if programs can be started there. On ext4, all
+/// tests together take half as much time again: whenever a file is created, it looks at every file that was deleted in the
+/// last minutes.
+fn has_memory() -> bool {
+    let Ok(found) = rustix::fs::statvfs(MEMORY) else {
+        return false;
+    };
+    let can_execute = !found.f_flag.contains(StatVfsMountFlags::NOEXEC);
+    let is_large = found.f_bavail.saturating_mul(found.f_frsize) >= LEAST_MEMORY;
+    let is_writable = rustix::fs::access(MEMORY, Access::WRITE_OK).is_ok();
+    std::env::var_os("TMPDIR").is_none() && can_execute && is_large && is_writable
 }
 
 /// The first moment of every repository: 2025-02-16 14:30:22 UTC.
@@ -194,6 +220,8 @@ impl TestRepo {
     pub fn command(&self, program: &str, dir: &Path) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let dirs = [self.bin(), binaries()].into_iter().chain(std::env::split_paths(&path));
+        // git looks for a repository neither in the root, where there is none, nor above it.
+        let ceilings = self.root().ancestors().take(2);
         let date = format!("{} +0000", self.clock.get());
         let mut command = Command::new(program);
         command
@@ -205,7 +233,7 @@ impl TestRepo {
             .env("TERM", "dumb")
             .env("TZ", "UTC")
             .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CEILING_DIRECTORIES", self.root())
+            .env("GIT_CEILING_DIRECTORIES", std::env::join_paths(ceilings).expect("paths"))
             .env("GIT_TEST_DATE_NOW", self.clock.get().to_string());
         for who in ["AUTHOR", "COMMITTER"] {
             command

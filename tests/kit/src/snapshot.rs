@@ -9,7 +9,7 @@ use regex::{Captures, Regex};
 static PLACEHOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         // The folder of a test, also as git and shells quote it.
-        (r"(/[A-Za-z0-9_.+-]+)*/garden(\\? |%20)(é|\\303\\251|%C3%A9)(\\? |%20)[0-9]{6}", "[root]"),
+        (r"(/[A-Za-z0-9_.+-]+)*/ga(?:rden)?(\\? |%20)(é|\\303\\251|%C3%A9)(\\? |%20)[0-9]{6}", "[root]"),
         (r"\b[0-9]{8}T?-?[0-9]{6}Z?(-[0-9a-z]+)*", "[session]"),
         (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?( ?[+-][0-9]{4}|Z| UTC)?", "[date]"),
         (r"\b[0-9]+(\.[0-9]+)? ?(ms|s|min|m|h)\b", "[time]"),
