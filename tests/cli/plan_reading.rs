@@ -260,9 +260,39 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("T001 T001-2 T002"), Warns("'T001-2'")],
     ),
     (
-        "a dependency on a duplicate is refused",
-        "## Phase 1: a\n- [ ] T001 make a\n## Phase 2: b\n- [ ] T001 quite another thing\n- [ ] T002 c (depends on T001)\n",
+        "a dependency on a duplicate means the one in its own phase",
+        "## Phase 1: a\n- [ ] T001 make a\n- [ ] T003 b (depends on T001)\n## Phase 2: b\n- [ ] T001 quite another thing\n- [ ] T002 [P] c (depends on T001)\n",
+        &[Needs("T002", "T001-2"), Needs("T003", "T001"), Warns("two tasks")],
+    ),
+    (
+        "a sentence about a duplicate means the one in the phase that it speaks of",
+        "## Phase 1: a\n- [ ] T001 make a\n## Phase 2: b\n- [ ] T001 quite another thing\n- [ ] T002 [P] c\n\n## Dependencies\n\n- T002 depends on T001\n",
+        &[Needs("T002", "T001-2"), Warns("two tasks")],
+    ),
+    (
+        "a dependency on a duplicate of another phase is refused",
+        "## Phase 1: a\n- [ ] T001 make a\n## Phase 2: b\n- [ ] T001 quite another thing\n## Phase 3: c\n- [ ] T002 c (depends on T001)\n",
         &[Refused("two tasks")],
+    ),
+    (
+        "a tag that says in words that a task runs in parallel",
+        "- [ ] T001 [SEQUENTIAL] a\n- [ ] T002 [PARALLEL-GROUP-1] b\n- [ ] T003 [PARALLEL-GROUP-1] c\n- [ ] T004 [NOT PARALLEL] d\n",
+        &[Needs("T003", "T001"), Needs("T004", "T002 T003")],
+    ),
+    (
+        "numbers that only count the sections of a plan with phases",
+        "# Plan\n\n## 1. Goal\n\n### 1.1 Why\n\nx\n\n### 1.2 What\n\ny\n\n## 2. Phases\n\n### Phase 1: Schema\n\n- add the table\n- add the index\n\n### Phase 2: Page\n\n- add the form\n",
+        &[Tasks("add-the-table add-the-index add-the-form"), Needs("phase-2", "phase-1")],
+    ),
+    (
+        "sections that count with a letter and a number",
+        "# Plan\n\n### E0 — Backlog\n\n- close the tickets\n\n### E1 — Install *(the gate)*\n\n- write the installer\n\n### E2 — Demo\n\n- record it\n",
+        &[Tasks("close-the-tickets write-the-installer record-it"), Needs("e2-demo", "e1-install-the-gate")],
+    ),
+    (
+        "phases that are named once more below the order of the files",
+        "# Plan\n\n## Phase 1 — a\n\n### Tasks\n\n1. init\n2. parse\n\n## Phase 2 — b\n\n### Tasks\n\n1. draw\n\n## File-by-file implementation order\n\n### Phase 1\n\n1. main.rs\n\n### Phase 2\n\n1. draw.rs\n",
+        &[Tasks("init parse draw")],
     ),
     (
         "a base id names its group",

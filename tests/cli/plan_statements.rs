@@ -450,6 +450,26 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T001", "T002"), ("T002", "")],
     ),
     (
+        "a section of its own with what a task waits for",
+        "## Task 1: a\n\n- [ ] x\n\n### Dependencies\n\n- None (types)\n\n## Task 2: b\n\n### Dependencies\n\n- Task 1 (schema)\n\n## Task 3: c\n\n### Dependencies\n\n- Task 1\n\n## Task 4: d\n\n### Dependencies\n\n- Tasks 2-3\n\n## Task 5: e\n\n### Dependencies\n\n- All previous tasks\n",
+        &[("1", ""), ("2", "1"), ("3", "1"), ("4", "2 3"), ("5", "1 2 3 4")],
+    ),
+    (
+        "ranges in a list that runs in parallel are each worked through",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Parallel Opportunities\n\n**Parallel Batch 1** (simultaneously):\n- T001-T002 (views)\n- T003-T004 (logic)\n",
+        &[("T002", "T001"), ("T003", ""), ("T004", "T003"), ("T005", "T002 T004")],
+    ),
+    (
+        "independent files in a fence, all of them marked",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 [P] Write failing tests\n- [ ] T003 b\n- [ ] T004 [P] c\n\n## Parallel Execution Examples\n\n**Independent files after T001:**\n\n```bash\nTask: T002 Write failing tests\nTask: T004 c\n```\n",
+        &[("T002", "T001"), ("T003", "T002"), ("T004", "T001")],
+    ),
+    (
+        "a line of a drawing that says that it is independent",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c\n## Phase 4: Polish\n- [ ] T004 d\n\n## Dependencies\n\n```\nPhase 1: Setup\n    ↓\nPhase 2: User Story 1\n    ↓\nPhase 3: User Story 2 → Independent (purely visual)\n    ↓\nPhase 4: Polish\n```\n",
+        &[("phase-3", "phase-1"), ("phase-4", "phase-2 phase-3")],
+    ),
+    (
         "what blocks others does not tell what else they wait for",
         "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: c\n- [ ] T003 c\n\n## Dependencies\n\n- Phase 1 blocks everything that follows.\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],

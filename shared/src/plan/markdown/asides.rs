@@ -1,6 +1,6 @@
 //! Sections that hold no tasks: lists of checks, summaries, change logs, and what is left for another time.
 
-use super::section::{counted_label, is_dependencies, phase_label};
+use super::section::{counted_label, is_dependencies, phase_label, without_brackets};
 
 /// Words that only a list of checks is called by.
 const CHECK_LISTS: [&str; 26] = [
@@ -68,7 +68,7 @@ pub(super) fn has_word(text: &str, words: &[&str]) -> bool {
 pub(super) fn is_check_list(title: &str) -> bool {
     let is_counted = phase_label(title).is_some() || counted_label(title).is_some();
     let is_work = is_counted || has_word(title, &["task", "tasks"]);
-    has_word(title, &CHECK_LISTS) || !is_work && has_word(title, &CHECKS)
+    has_word(title, &CHECK_LISTS) || !is_work && has_word(without_brackets(title), &CHECKS)
 }
 
 /// Whether a heading can only mean a list of checks.

@@ -1,6 +1,6 @@
 //! The head of a task: its box, its id in whatever dress, its tags, and the title that is left.
 
-use super::ids;
+use super::{ids, keywords::is_parallel_word};
 
 /// A box at the start of a list item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,10 @@ impl<'a> TaskLine<'a> {
     fn add_tag(&mut self, tag: &str) {
         let is_story =
             |part: &str| part.starts_with("US") && part[2..].starts_with(|c: char| c.is_ascii_digit());
-        if tag == "P" || tag.starts_with("P ") {
+        // `[PARALLEL]`, `[PARALLEL-GROUP-2]`, but not `[NOT PARALLEL]`.
+        let mut words = tag.split(|c: char| !c.is_alphanumeric());
+        let is_worded = words.next().is_some_and(is_parallel_word);
+        if tag == "P" || tag.starts_with("P ") || is_worded {
             self.is_parallel = true;
         }
         if is_story(tag) {

@@ -382,6 +382,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     if !is_all && !is_previous && !is_stories {
         return None;
     }
+    let mut has_previous = false;
     for end in at..clause.len().min(at + LONGEST) {
         // "every user-story phase".
         if clause[end].what == Piece::Dash {
@@ -415,7 +416,8 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             }
             "phase" if is_previous => return Some((Name::AllBefore, end + 1)),
             "above" if is_all => return Some((Name::AllBefore, end + 1)),
-            "tasks" => return None,
+            "tasks" => return has_previous.then_some((Name::AllBefore, end + 1)),
+            "previous" | "prior" | "earlier" | "preceding" => has_previous = true,
             _ => {}
         }
     }

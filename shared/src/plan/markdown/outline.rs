@@ -37,8 +37,8 @@ pub(super) struct Outline<'a> {
     pub(super) cells: Vec<Cell<'a>>,
     /// Tables of waves.
     pub(super) wave_tables: Vec<Vec<WaveRow<'a>>>,
-    /// Ids that two tasks have, with the line of the second.
-    pub(super) duplicates: HashMap<TaskId, usize>,
+    /// Ids that several tasks have, with what the others are called and the line of each.
+    pub(super) duplicates: HashMap<TaskId, Vec<(TaskId, usize)>>,
     /// Lines that look like tasks: the id that they name, if any, and why they were not taken.
     pub(super) unread: Vec<(Offset, Option<String>, Why)>,
     pub(super) problems: Vec<Problem>,
@@ -109,7 +109,14 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outlin
         lines,
         Reading { reads_numbers: true, counted_level: level, ..Reading::default() },
     );
-    if !outline.entries.is_empty() || !is_empty {
+    let is_in_phase = |entry: &TaskEntry| {
+        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        chain.any(|at| phase_label(&outline.sections[at].title).is_some())
+    };
+    // Where a plan has phases, numbers that only count its sections are no tasks.
+    let has_phases =
+        || is_empty && !outline.entries.iter().any(is_in_phase) && !prose::phase_tasks(lines).is_empty();
+    if (!outline.entries.is_empty() || !is_empty) && !has_phases() {
         return outline;
     }
     let prose = prose_tasks(file.label, lines);

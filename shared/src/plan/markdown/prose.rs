@@ -84,6 +84,17 @@ pub(super) fn prose_tasks(label: &str, lines: &[PlanLine<'_>]) -> ProseTasks {
     found.into_iter().find(|tasks| tasks.len() > 1).unwrap_or_default()
 }
 
+/// The tasks of a file by its phases, if it has more than one.
+pub(super) fn phase_tasks(lines: &[PlanLine<'_>]) -> ProseTasks {
+    let (headings, items) = survey(lines);
+    let found = phases(&headings, &items);
+    if headings.iter().filter(|heading| heading.title == Title::Phase).count() > 1 {
+        found
+    } else {
+        ProseTasks::new()
+    }
+}
+
 /// The items of a numbered list whose boxes all stand below them and have no ids: these are steps of the items. Empty if
 /// a file has any other box.
 pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
@@ -131,18 +142,14 @@ fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
     let mut open: Vec<usize> = Vec::new();
     let mut label: Option<Title> = None;
     let mut column: Option<usize> = None;
+    let series = find_series(lines);
     for (at, line) in lines.iter().enumerate() {
         match line.kind {
             LineKind::Heading(level) => {
+                let title = if series.contains(&at) { Title::Phase } else { title_of(line.content(), level) };
                 open.retain(|own| headings[*own].level < level);
                 let around = open.iter().rev().copied().collect();
-                headings.push(Heading {
-                    line: at,
-                    level,
-                    title: title_of(line.content(), level),
-                    around,
-                    is_told: false,
-                });
+                headings.push(Heading { line: at, level, title, around, is_told: false });
                 open.push(headings.len() - 1);
                 (label, column) = (None, None);
             }
@@ -167,6 +174,31 @@ fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
         }
     }
     (headings, items)
+}
+
+/// Headings that count with letters and numbers, as "E0 — Install", "E1 — Demo", are phases where several of a level do.
+fn find_series(lines: &[PlanLine<'_>]) -> HashSet<usize> {
+    const FEWEST: usize = 3;
+    let mut series: BTreeMap<(usize, &str), Vec<usize>> = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let LineKind::Heading(level) = line.kind
+            && let Some(letters) = series_letters(line.content())
+        {
+            series.entry((level, letters)).or_default().push(at);
+        }
+    }
+    series.into_values().filter(|lines| lines.len() >= FEWEST).flatten().collect()
+}
+
+/// The letters before the number that a title begins with: `E` of "E0 — Install", `M` of "M1: Skeleton".
+fn series_letters(title: &str) -> Option<&str> {
+    const MOST: usize = 3;
+    let letters = title.bytes().take_while(u8::is_ascii_uppercase).count();
+    let digits = title[letters..].bytes().take_while(u8::is_ascii_digit).count();
+    let behind = title[letters + digits..].trim_start_matches([' ', '*']);
+    let is_apart = behind.starts_with(['—', '–', '-', ':', '：', '.', ')', '(']);
+    let is_label = (1..=MOST).contains(&letters) && (1..=MOST).contains(&digits) && is_apart;
+    is_label.then(|| &title[..letters])
 }
 
 fn item(
@@ -384,7 +416,10 @@ fn steps(lines: &[PlanLine<'_>], headings: &[Heading], items: &[Item]) -> ProseT
 
 /// The lists below phases; a phase that has none is a task itself.
 fn phases(headings: &[Heading], items: &[Item]) -> ProseTasks {
-    let is_phase = |own: &usize| headings[*own].title == Title::Phase;
+    // Below "Implementation order" the phases are named once more.
+    let is_aside = |own: &usize| headings[*own].title == Title::Aside;
+    let is_phase =
+        |own: &usize| headings[*own].title == Title::Phase && !headings[*own].around.iter().any(is_aside);
     let phase_of = |item: &Item| {
         let own = item.heading?;
         std::iter::once(own).chain(headings[own].around.iter().copied()).find(is_phase)

@@ -353,7 +353,8 @@ fn rename_duplicate(
     let above = file.line_of(outline.entries[first].at);
     let what = format!("the id '{id}' is taken already, in line {above}; this task is called '{renamed}'");
     outline.warnings.push(file.problem(place, what, "give one of the two another id"));
-    outline.duplicates.insert(outline.entries[first].id.clone(), line);
+    let others = outline.duplicates.entry(outline.entries[first].id.clone()).or_default();
+    others.push((renamed.clone(), line));
     outline.entries[other].id = renamed;
 }
 

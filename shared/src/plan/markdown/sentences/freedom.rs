@@ -137,12 +137,16 @@ impl<'a> ClauseReader<'_, 'a> {
             let before = at.checked_sub(1 + usize::from(is_stressed));
             matches!(
                 before.and_then(what),
-                None | Some(Piece::Colon | Piece::Dash | Piece::Pause | Piece::Other | Piece::Open)
+                None | Some(
+                    Piece::Colon | Piece::Dash | Piece::Pause | Piece::Other | Piece::Open | Piece::Arrow(_)
+                )
             )
         };
         let is_end = |at: usize| {
-            matches!(what(at), None | Some(Piece::Dash | Piece::Pause | Piece::Close | Piece::Comma))
-                || is(at, &["can", "and", "start"])
+            matches!(
+                what(at),
+                None | Some(Piece::Dash | Piece::Pause | Piece::Open | Piece::Close | Piece::Comma)
+            ) || is(at, &["can", "and", "start"])
         };
         (0..self.clause.len())
             .any(|at| is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1))

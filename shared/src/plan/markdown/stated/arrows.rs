@@ -55,6 +55,7 @@ impl Reader<'_, '_, '_> {
         let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
         let is_stories = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllStories);
         let is_general = is_all(&left) || is_all(&right) || is_stories(&right);
+        self.note_near(None, [&left, &right]);
         let first = self.known.nodes(&right).into_iter().min();
         let left = self.nodes(&left, first, Force::Firm);
         let right = self.nodes(&right, left.iter().map(|(at, _)| *at).max(), Force::Firm);

@@ -39,6 +39,7 @@ impl Reader<'_, '_, '_> {
 
     /// Tasks that run one behind the other.
     pub(super) fn chain(&mut self, names: &[PlacedName<'_>]) {
+        self.note_near(None, [names, &[]]);
         let mut nodes = self.nodes(names, None, Force::Firm);
         nodes.sort_unstable();
         nodes.dedup_by_key(|(node, _)| *node);
@@ -96,6 +97,7 @@ impl Reader<'_, '_, '_> {
         if is_all_after(&claim.on) || self.statements.edges.len() > MOST_EDGES {
             return;
         }
+        self.note_near(own, [&claim.who, &claim.on]);
         let who = match own {
             Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
             _ => {
@@ -184,7 +186,7 @@ impl Reader<'_, '_, '_> {
         subject: Option<usize>,
         force: Force,
     ) -> NamedNodes {
-        let (nodes, missing) = self.known.resolve_all(names, subject);
+        let (mut nodes, missing) = self.known.resolve_all(names, subject);
         for (missing, at) in missing {
             let (UnknownId::Task(id) | UnknownId::EndOfRange(id)) = missing;
             if force == Force::Loose {
@@ -195,26 +197,60 @@ impl Reader<'_, '_, '_> {
             let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
             self.found.warnings.push(problem);
         }
-        self.refuse_duplicates(names);
+        self.settle_duplicates(names, &mut nodes);
         nodes
     }
 
-    /// An id that two tasks have cannot say which of them is waited for.
-    fn refuse_duplicates(&mut self, names: &[PlacedName<'_>]) {
+    /// Notes the phases that a sentence speaks of: they tell which of two tasks with one id it means.
+    pub(super) fn note_near(&mut self, own: Option<usize>, names: [&[PlacedName<'_>]; 2]) {
+        let duplicates = &self.page.outline.duplicates;
+        if duplicates.is_empty() {
+            return;
+        }
+        let phase = |at: usize| if self.known.is_task(at) { self.family.parents[at] } else { Some(at) };
+        let is_clear = |name: &&PlacedName<'_>| match &name.0 {
+            Name::Task(id) => id.parse::<TaskId>().is_ok_and(|id| !duplicates.contains_key(&id)),
+            name => matches!(name, Name::Phase(_) | Name::Story(_) | Name::Node(_)),
+        };
+        let clear: Vec<PlacedName<'_>> = names.into_iter().flatten().filter(is_clear).cloned().collect();
+        let others = self.known.nodes(&clear).into_iter().filter_map(phase).collect();
+        self.near = [own.and_then(phase).into_iter().collect(), others];
+    }
+
+    /// An id that several tasks have means the one in the phase that the sentence stands in or speaks of. Where that does not
+    /// tell, it cannot say which of them is waited for.
+    fn settle_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
+        if self.page.outline.duplicates.is_empty() {
+            return;
+        }
         for (name, place) in names {
             let Name::Task(id) = name else { continue };
             let Ok(id) = id.parse::<TaskId>() else { continue };
-            let Some(other) = self.page.outline.duplicates.get(&id) else { continue };
-            let first = self.known.position(&id).map(|at| self.found.drafts[at].place.at).unwrap_or_default();
-            let line = self.page.file.1.line_of(first);
+            let Some(others) = self.page.outline.duplicates.get(&id) else { continue };
+            let Some(first) = self.known.position(&id) else { continue };
+            let line = self.page.file.1.line_of(self.found.drafts[first].place.at);
+            let of_others = others.iter().filter_map(|(id, line)| Some((self.known.position(id)?, *line)));
+            let all: Vec<(usize, usize)> = std::iter::once((first, line)).chain(of_others).collect();
+            let meant = self.near.iter().find_map(|near| {
+                let is_near = |(at, _): &&(usize, usize)| {
+                    self.family.parents[*at].is_some_and(|phase| near.contains(&phase))
+                };
+                let mut found = all.iter().filter(is_near);
+                found.next().filter(|_| found.next().is_none()).copied()
+            });
+            let lines: Vec<String> = all.iter().map(|(_, line)| line.to_string()).collect();
             let what = format!(
-                "a dependency names '{id}', which is the id of two tasks, in lines {line} and {other}"
+                "a dependency names '{id}', which is the id of two tasks, in lines {}",
+                lines.join(" and ")
             );
-            self.found.problems.push(self.page.file.1.problem(
-                *place,
-                what,
-                "give one of the two another id",
-            ));
+            let fix = "give one of the two another id";
+            let Some((meant, line)) = meant else {
+                self.found.problems.push(self.page.file.1.problem(*place, what, fix));
+                continue;
+            };
+            nodes.iter_mut().filter(|(at, own)| *at == first && own == place).for_each(|(at, _)| *at = meant);
+            let what = format!("{what}; its phase tells that the one in line {line} is meant");
+            self.found.warnings.push(self.page.file.1.problem(*place, what, fix));
         }
     }
 }

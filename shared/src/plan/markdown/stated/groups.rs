@@ -5,6 +5,7 @@
 use super::{
     super::{
         Page,
+        asides::has_word,
         keywords::{ClauseVoice, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
@@ -91,7 +92,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
                 (Some(_), Some((group, true))) => self.abreast(&group),
                 (Some(batch), Some((group, false))) => batch.push(group),
-                (Some(batch), None) if batch.is_empty() && line.text.trim().is_empty() => {}
+                (Some(batch), None) if batch.is_empty() && leads_on(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
@@ -139,7 +140,10 @@ impl<'a> Reader<'_, '_, 'a> {
         if batch.len() > MOST || self.mixes_tests(&tasks) {
             return;
         }
-        if batch.iter().all(|group| group.len() == 1) {
+        // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
+        let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
+        let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
+        if batch.iter().all(is_plain) {
             return self.abreast(&batch.concat());
         }
         for (at, group) in batch.iter().enumerate() {
@@ -150,7 +154,7 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// Whether a batch holds tests and other tasks. A list "Parallel batch 1:" may also mean one line of work beside others,
+    /// Whether a batch holds tests and other tasks that are not all marked `[P]`. A list "Parallel batch 1:" may also mean one line of work beside others,
     /// and no implementation may run beside its own tests.
     pub(super) fn mixes_tests(&self, tasks: &[usize]) -> bool {
         let is_test = |at: &usize| {
@@ -158,7 +162,8 @@ impl<'a> Reader<'_, '_, 'a> {
             name.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "test" | "tests"))
         };
         let tests = tasks.iter().filter(|at| is_test(at)).count();
-        tests > 0 && tests < tasks.len()
+        let is_marked = |at: &usize| self.found.drafts[*at].task.parallel;
+        tests > 0 && tests < tasks.len() && !tasks.iter().all(is_marked)
     }
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
@@ -195,8 +200,15 @@ fn opens_batch(text: &str) -> bool {
         return false;
     }
     let lower = text.to_lowercase();
-    let says_parallel = says_parallel(&lower) || lower.contains("together");
+    let says_parallel =
+        says_parallel(&lower) || lower.contains("together") || has_word(&lower, &["independent"]);
     says_parallel && !names_line_of_work(&lower) && !lower.contains("not ") && !lower.contains("[p]")
+}
+
+/// Whether a line may stand between what opens a batch and its list: an empty one, or the start of a fence.
+fn leads_on(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text.starts_with("```")
 }
 
 /// Whether a text has a word that says that things run at the same time.

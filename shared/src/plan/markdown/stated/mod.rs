@@ -151,6 +151,8 @@ pub(super) fn read(
             tokenizer,
             statements: &mut statements,
             narrowed: HashSet::new(),
+            near: [Vec::new(), Vec::new()],
+            has_own_lists: false,
         }
         .read();
     }

@@ -32,6 +32,10 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) statements: &'r mut Statements,
     /// Phases that wait only for some tasks of others, as the item says that is being read.
     pub(super) narrowed: HashSet<(usize, usize)>,
+    /// The phase in which a sentence stands, and those of which it speaks.
+    pub(super) near: [Vec<usize>; 2],
+    /// Whether tasks or phases have sections "Dependencies" of their own.
+    pub(super) has_own_lists: bool,
 }
 
 impl<'r, 'a> Reader<'r, '_, 'a> {
@@ -113,6 +117,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn sections(&mut self) {
         let blocks = &self.page.outline.dependencies;
         let has_firm = blocks.iter().any(|block| !self.is_recommended(block.section));
+        // One such section behind the last phase speaks of the whole plan.
+        let own_lists: HashSet<usize> = blocks
+            .iter()
+            .filter_map(|block| block.section.filter(|at| self.owner_of(*at).is_some()))
+            .collect();
+        self.has_own_lists = own_lists.len() > 1;
         for blocks in blocks.chunk_by(|one, other| one.section == other.section) {
             let mut arrows = Vec::new();
             if has_firm && self.is_recommended(blocks[0].section) {
@@ -170,6 +180,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
         let mentions = self.mentions(true);
+        let own = block.section.filter(|_| self.has_own_lists).and_then(|section| self.owner_of(section));
         let is_drawing = block.lines[0].kind == LineKind::Code;
         let drawing = DrawingReader { mentions: &mentions, tokenizer: &self.tokenizer };
         if is_drawing && is_mermaid(&block.lines) {
@@ -198,7 +209,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_drawing {
             let tree = drawing.tree(&block.lines);
             let first = self.statements.edges.len();
-            let tree = self.without_worded(tree, &said.claims);
+            let tree = self.without_worded(tree, &said);
             tree.iter().for_each(|claim| self.then(claim));
             let end = self.statements.edges.len();
             let is_of_tasks = |edge: &Edge| self.known.is_task(edge.who) && self.known.is_task(edge.on);
@@ -211,9 +222,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.tangled.push((place, first..end));
             }
         }
+        if let Some(own) = own.filter(|_| !is_drawing) {
+            self.own_needs(own, block, &mut said);
+        }
         arrows.append(&mut said.arrows);
         self.narrowed = self.narrowed_by(&said.claims);
-        said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+        said.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
         said.chains.iter().for_each(|chain| self.chain(chain));
@@ -238,17 +252,42 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
     }
 
+    /// The task or phase that a section "Dependencies" right below its heading speaks of.
+    fn owner_of(&self, section: usize) -> Option<usize> {
+        let sections = &self.page.outline.sections;
+        let around = sections[section].parent.filter(|around| !sections[*around].lists_dependencies)?;
+        match sections[around].task {
+            Some(task) => self.page.ids[task].as_ref().and_then(|id| self.known.position(id)),
+            None => self.page.sections[around],
+        }
+    }
+
+    /// "### Dependencies" and "- Task 2 (schema)" below a task or phase: a line that says nothing else names what that waits for.
+    fn own_needs(&mut self, own: usize, block: &Block<'a>, said: &mut SaidOrder<'a>) {
+        let says_more = !(said.claims.is_empty() && said.arrows.is_empty() && said.unrelated.is_empty());
+        if self.known.is_task(own) {
+            self.statements.declared.insert(own);
+        }
+        if says_more {
+            return;
+        }
+        let mut tokens = Vec::new();
+        self.tokenizer.lines(block.lines.iter(), &mut tokens);
+        let on = self.mentions(true).names(&tokens);
+        if !on.is_empty() {
+            said.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
+        }
+    }
+
     /// "Phase 7 ← can start after Phase 2": what a line of a drawing says of itself goes before the line that is drawn to it. What
     /// stands below it then waits for what stands above it as well.
-    fn without_worded(
-        &self,
-        mut tree: Vec<ArrowClaim<'a>>,
-        claims: &[OrderClaim<'a>],
-    ) -> Vec<ArrowClaim<'a>> {
+    fn without_worded(&self, mut tree: Vec<ArrowClaim<'a>>, said: &SaidOrder<'a>) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
         const MOST: usize = 16;
         let mut worded: HashMap<usize, Vec<PlacedName<'a>>> = HashMap::new();
-        for claim in claims.iter().filter(|claim| claim.force == Force::Firm) {
+        let free = self.known.nodes(&said.free).into_iter().filter(|at| !self.known.is_task(*at));
+        worded.extend(free.map(|at| (at, Vec::new())));
+        for claim in said.claims.iter().filter(|claim| claim.force == Force::Firm) {
             let (who, on) = (self.known.nodes(&claim.who), self.known.nodes(&claim.on));
             // "Phase 8: US4" only tells what the phase is.
             let says_order = on.iter().any(|on| !who.contains(on));

@@ -21,6 +21,7 @@ impl Reader<'_, '_, '_> {
         for wave in waves {
             let mut nodes: WaveNodes = Vec::new();
             for (id, at) in wave {
+                self.note_near(None, [&[], &[]]);
                 nodes.extend(self.nodes(&[(Name::Task(id), *at)], None, Force::Firm));
             }
             if !nodes.is_empty() {
