@@ -280,6 +280,26 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Needs("T003", "T001"), Needs("T004", "T002 T003")],
     ),
     (
+        "a plan that stands in a fence as a whole",
+        "```markdown\n# Tasks\n\n- [ ] T001 a\n- [ ] T002 [P] b\n\n```bash\nmake\n```\n\n- [ ] T003 c\n```\n",
+        &[Tasks("T001 T002 T003"), Needs("T003", "T002"), Warns("code fence")],
+    ),
+    (
+        "an overview with numbers beside a longer list of boxes",
+        "## A\n- [ ] add the table\n- [ ] add the index\n- [ ] add the page\n\n## Matrix\n\n| # | Feature | Status |\n|---|---|---|\n| 001 | Table | planned |\n| 002 | Page | planned |\n",
+        &[Tasks("add-the-table add-the-index add-the-page")],
+    ),
+    (
+        "ids that end with a letter behind a dash",
+        "### TASK-001-A: Rewrite the tokens [P]\n\nx\n\n### TASK-001-B: Check them\n\ny\n",
+        &[Tasks("TASK-001-A TASK-001-B"), Needs("TASK-001-B", "TASK-001-A")],
+    ),
+    (
+        "a story that is about polish is a story",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1 - Login\n- [ ] T002 [US1] b\n## Phase 3: User Story 2 - Repository Polish\n- [ ] T003 [US2] c\n",
+        &[Needs("phase-3", "phase-1")],
+    ),
+    (
         "numbers that only count the sections of a plan with phases",
         "# Plan\n\n## 1. Goal\n\n### 1.1 Why\n\nx\n\n### 1.2 What\n\ny\n\n## 2. Phases\n\n### Phase 1: Schema\n\n- add the table\n- add the index\n\n### Phase 2: Page\n\n- add the form\n",
         &[Tasks("add-the-table add-the-index add-the-form"), Needs("phase-2", "phase-1")],

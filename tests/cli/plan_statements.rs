@@ -124,7 +124,7 @@ const SAID_OF_STORIES: &[Row] = &[
         "joints with empty lines, and a line that comes back",
         "```\nPhase 1 ───────────┐\n                   │\nPhase 2 ◄──────────┘\n  │\n  ├──► Phase 3 ──┐\n  │              │\n  \
          ├──► Phase 4 ──┼──► Phase 7\n  │              │\n  └──► Phase 5 ──┘\n```\n",
-        &[("phase-2", "phase-1"), ("phase-4", "phase-2"), ("phase-7", "phase-3 phase-4 phase-5")],
+        &[("phase-2", "phase-1"), ("phase-4", "phase-2"), ("phase-7", "phase-3 phase-4 phase-5 phase-6")],
     ),
     (
         "a drawing upside down",
@@ -450,6 +450,31 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T001", "T002"), ("T002", "")],
     ),
     (
+        "tests and another task that a few words name",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 [P] test\n- [ ] T003 b\n- [ ] T004 [P] c\n\n## Parallel Opportunities\n\n- Test T002 and content task T004 can run in parallel.\n",
+        &[("T002", "T001"), ("T004", "T001")],
+    ),
+    (
+        "arrows that mean 'needs', and everything else",
+        "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n- [ ] T002 b\n## Phase 3: c\n- [ ] T003 c\n## Phase 4: Polish\n- [ ] T004 d\n## Phase 5: Debt\n- [ ] T005 e\n\n## Dependencies\n\n- Phase 2 → Phase 1 done.\n- Phase 3 → Phase 1 done.\n- Phase 4 → everything else.\n- Phase 5 → Phase 2 done.\n",
+        &[("phase-3", "phase-1"), ("phase-4", "phase-1 phase-2 phase-3"), ("phase-5", "phase-2")],
+    ),
+    (
+        "ids with fewer zeros, in a list of what runs in parallel",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Parallel Opportunities\n\nIn parallel:\n- T002, T3 (pages)\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "parts of a phase all of whose tasks run in parallel",
+        "## Phase 1: a\n### Entities\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n### Records\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n### Service (depends on T001-T004)\n- [ ] T005 e\n\n## Parallel Example\n\n```\nLaunch simultaneously:\n  T001  a\n  T002  b\n  T003  c\n  T004  d\n```\n",
+        &[("entities", ""), ("records", ""), ("service-depends-on-t001-t004", "entities records")],
+    ),
+    (
+        "names in frames on both sides of an arrow",
+        "## Phase 1: Foundation\n- [ ] T001 a\n## Phase 2: User Story 5 - Player\n- [ ] T002 [US5] b\n## Phase 3: User Story 6 - Hands\n- [ ] T003 [US6] c\n\n## Dependencies\n\n```\n[Foundation]\n     │\n     ├── [US5: Player] ─────► [US6: Hand Recording]\n```\n",
+        &[("phase-3", "phase-2")],
+    ),
+    (
         "a section of its own with what a task waits for",
         "## Task 1: a\n\n- [ ] x\n\n### Dependencies\n\n- None (types)\n\n## Task 2: b\n\n### Dependencies\n\n- Task 1 (schema)\n\n## Task 3: c\n\n### Dependencies\n\n- Task 1\n\n## Task 4: d\n\n### Dependencies\n\n- Tasks 2-3\n\n## Task 5: e\n\n### Dependencies\n\n- All previous tasks\n",
         &[("1", ""), ("2", "1"), ("3", "1"), ("4", "2 3"), ("5", "1 2 3 4")],
@@ -467,7 +492,7 @@ const WHOLE_PLANS: &[Row] = &[
     (
         "a line of a drawing that says that it is independent",
         "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c\n## Phase 4: Polish\n- [ ] T004 d\n\n## Dependencies\n\n```\nPhase 1: Setup\n    ↓\nPhase 2: User Story 1\n    ↓\nPhase 3: User Story 2 → Independent (purely visual)\n    ↓\nPhase 4: Polish\n```\n",
-        &[("phase-3", "phase-1"), ("phase-4", "phase-2 phase-3")],
+        &[("phase-3", "phase-1"), ("phase-4", "phase-1 phase-2 phase-3")],
     ),
     (
         "what blocks others does not tell what else they wait for",
@@ -676,6 +701,31 @@ const OF_STORIES: &[Row] = &[
         "stories that run in parallel behind a phase, with the phase in the middle",
         "- US2 与 US3 可以在 Foundational 完成后并行推进\n- US3: 推荐在 US2 完成后进行\n",
         &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "words go before lines that are drawn, and the last phase stays the last",
+        "- **US3**: Depends on US1 - Independent of US2\n\n```\nPhase 3 (US1)\n    ↓\nPhase 4 (US2)\n    ↓\nPhase 5 (US3)\n    ↓\nPhase 7 (Polish)\n```\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-3"), ("phase-7", "phase-5 phase-6")],
+    ),
+    (
+        "a story that goes on independently behind a phase",
+        "- US1 MUST complete before other user stories\n- US3 can proceed independently after Foundational\n",
+        &[("phase-4", "phase-2 phase-3"), ("phase-5", "phase-2")],
+    ),
+    (
+        "a column of what may run at the same time goes before a drawing",
+        "| Story | Depends on | Can Parallel With |\n|---|---|---|\n| US1 | Foundational | - |\n| US2 | US1 | - |\n| US3 | US1 | US2 |\n\n```\nPhase 3: US1\n    ↓\nPhase 4: US2\n    ↓\nPhase 5: US3\n```\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-3")],
+    ),
+    (
+        "a preferred sequence is advice",
+        "- **User Stories**: Depend on Foundational.\n  - Preferred sequence: US1 -> US2 -> US3.\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "a count is no order",
+        "- Each file is edited once per story that touches it — T003 for US1, T006 for US3\n",
+        &[("T006", "")],
     ),
     (
         "a story that is independent, and a thing of it that is not",

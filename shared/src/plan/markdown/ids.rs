@@ -22,11 +22,19 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
         let joint = usize::from(matches!(bytes.get(at), Some(b'.' | b'-')));
         match digits_at(bytes, at + joint) {
             0 if bytes.get(at).is_some_and(u8::is_ascii_alphabetic) => at += 1,
+            // `TASK-001-A`.
+            0 if joint == 1 && is_last_letter(bytes, at + 1) => at += 2,
             0 => break,
             digits => at += joint + digits,
         }
     }
     whole_word(text, at)
+}
+
+/// Whether one capital letter stands at a position, and no word goes on behind it.
+fn is_last_letter(bytes: &[u8], at: usize) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    bytes.get(at).is_some_and(u8::is_ascii_uppercase) && !bytes.get(at + 1).is_some_and(goes_on)
 }
 
 /// The length of the letters and the joint in `TASK-Q.1`.
@@ -165,6 +173,8 @@ mod tests {
             ("TASK-12 x", Some("TASK-12")),
             ("TASK12 x", Some("TASK12")),
             ("TASK-Q.1**: x", Some("TASK-Q.1")),
+            ("TASK-001-A: x", Some("TASK-001-A")),
+            ("T001-API x", Some("T001")),
             ("TASK-FORCE x", None),
             ("TXXX x", None),
             ("Tests 1", None),

@@ -127,6 +127,8 @@ fn words(
         "abhängig" | "Abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
+        // "edited once per story" counts.
+        "once" if follows(&["per", "each", "every"]) => return None,
         "after" | "once" => (Waits, reach, 1, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.

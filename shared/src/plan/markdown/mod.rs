@@ -40,7 +40,7 @@ pub use naming::plan_ids;
 
 use self::{
     entry::TaskEntry,
-    lines::{PlanLine, Unclosed},
+    lines::{LineKind, PlanLine, Unclosed},
     naming::Names,
     node_index::NodeIndex,
     node_parents::NodeParents,
@@ -106,11 +106,30 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
 }
 
 fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) -> Page<'f, 'a> {
-    let (lines, unclosed) = lines::scan(file.1.text, file.1.content_start());
-    warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
+    let (mut lines, unclosed) = lines::scan(file.1.text, file.1.content_start());
     let mut outline = outline::outline(file.1, &lines);
+    if let Some((inner, found)) = inside_fence(file.1, &lines, outline.entries.len()) {
+        let what = "the whole plan is in a code fence; it is read as if the fence were not there";
+        warnings.push(file.1.problem(lines[0].at, what, "remove the fence"));
+        (lines, outline) = (inner, found);
+    } else {
+        warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
+    }
     let standing = settle::settle(file.1, &mut outline);
     Page { file, lines, outline, standing, ids: Vec::new(), sections: Vec::new() }
+}
+
+/// The lines inside a fence that the file begins with, and their outline, if there are more tasks than outside of it.
+fn inside_fence<'a>(
+    file: &SpecFile<'a>,
+    lines: &[PlanLine<'a>],
+    outside: usize,
+) -> Option<(Vec<PlanLine<'a>>, Outline<'a>)> {
+    let first = lines.iter().position(|line| line.kind != LineKind::Blank)?;
+    let start = lines.get(first + 1).filter(|_| lines[first].kind == LineKind::Code)?.at;
+    let (inner, _) = lines::scan(file.text, start);
+    let outline = outline::outline(file, &inner);
+    (outline.entries.len() > outside).then_some((inner, outline))
 }
 
 fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem {

@@ -237,7 +237,7 @@ impl NodeIndex {
             Name::AllAfter => self.all_after(subject),
             Name::Task(id) => {
                 let found = self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id));
-                match found.or_else(|| self.group(id)) {
+                match found.or_else(|| self.group(id)).or_else(|| Some(vec![self.padded(id)?])) {
                     Some(found) => found,
                     None => return (Vec::new(), Some(UnknownId::Task(id))),
                 }
@@ -358,6 +358,15 @@ impl NodeIndex {
             all.sort();
             all
         })
+    }
+
+    /// `T21` for `T021`, if only one task has that number.
+    fn padded(&self, id: &str) -> Option<usize> {
+        let key = sort_key(id);
+        let all = self.by_order();
+        let start = all.partition_point(|(other, _)| *other < key);
+        let mut same = all[start..].iter().take_while(|(other, _)| *other == key);
+        same.next().map(|(_, at)| *at).filter(|_| same.next().is_none())
     }
 
     /// `T004-007` or `T004-7` for `T004` to `T007`.

@@ -287,7 +287,9 @@ pub(super) fn purpose(title: &str) -> Purpose {
         ["polish", "cross-cutting", "cross cutting", "收尾", "打磨", "润色", "完善", "ポリッシュ", "仕上げ"];
     let name = without_brackets(title).to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&LAST) || name.trim_end().ends_with("final") {
+    // "User Story 7 - Repository Polish" is a story.
+    let is_last = has(&LAST) || name.trim_end().ends_with("final");
+    if is_last && !begins_with_story(bare_title(title)) {
         Purpose::Last
     } else if has(&FIRST) && story_numbers(without_brackets(title)).is_empty() {
         Purpose::First

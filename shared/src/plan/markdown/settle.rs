@@ -60,13 +60,18 @@ fn main_form(outline: &Outline<'_>) -> Form {
     let count = |form: Form| outline.entries.iter().filter(|entry| entry.form == form).count();
     if count(Form::Box) + count(Form::Heading) > 0 {
         Form::Box
-    } else if count(Form::Row) > 0 {
+    } else if count(Form::Row) > 0 && !(is_numbered(outline) && count(Form::Plain) > count(Form::Row)) {
         Form::Row
     } else if count(Form::Plain) > 0 && count(Form::Plain) >= count(Form::Bullet) {
         Form::Plain
     } else {
         Form::Bullet
     }
+}
+
+/// Whether the rows have nothing but numbers for ids. Beside a longer list of boxes, such a table only gives an overview.
+fn is_numbered(outline: &Outline<'_>) -> bool {
+    outline.entries.iter().filter(|entry| entry.form == Form::Row).all(TaskEntry::is_numeric)
 }
 
 /// Which entries are tasks by their form. Notes the others as numbers or checks.

@@ -25,8 +25,18 @@ pub(super) struct Cell<'a> {
     pub(super) who_at: Offset,
     pub(super) needs: &'a str,
     pub(super) at: Offset,
-    /// Whether it names what waits, as a column "Blocks" does.
-    pub(super) is_reversed: bool,
+    pub(super) kind: CellKind,
+}
+
+/// What a cell says of the tasks or phases that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CellKind {
+    /// They are waited for.
+    Needs,
+    /// They wait, as below "Blocks".
+    Blocks,
+    /// They may run at the same time, as below "Can parallel with".
+    Beside,
 }
 
 /// A row of a table of waves.
@@ -58,6 +68,7 @@ enum Column {
     Blocks,
     Status,
     Parallel,
+    Beside,
     Other,
 }
 
@@ -120,7 +131,8 @@ fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Ce
     if is_wave && is_number {
         return Vec::new();
     }
-    let is_need = |at: usize| matches!(columns.get(at), Some(Column::Needs | Column::Blocks));
+    let is_need =
+        |at: usize| matches!(columns.get(at), Some(Column::Needs | Column::Blocks | Column::Beside));
     let has_id = |at: &usize| id_cell(cells[*at]).is_some();
     let subject = (0..cells.len().min(2)).find(has_id).unwrap_or(0);
     let needs = (0..cells.len()).filter(|at| *at != subject && is_need(*at) && !cells[*at].is_empty());
@@ -130,7 +142,11 @@ fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Ce
             who_at: line.offset_of(cells[subject]),
             needs: cells[at],
             at: line.offset_of(cells[at]),
-            is_reversed: columns[at] == Column::Blocks,
+            kind: match columns[at] {
+                Column::Blocks => CellKind::Blocks,
+                Column::Beside => CellKind::Beside,
+                _ => CellKind::Needs,
+            },
         })
         .collect()
 }
@@ -142,8 +158,9 @@ pub(super) fn properties<'a>(lines: &[PlanLine<'a>], (who, who_at): (&'a str, Of
         let [label, needs] = cells[..] else { return None };
         let kind = column(label);
         let is_need = matches!(kind, Column::Needs | Column::Blocks) && !needs.is_empty();
-        let (at, is_reversed) = (line.offset_of(needs), kind == Column::Blocks);
-        is_need.then_some(Cell { who, who_at, needs, at, is_reversed })
+        let at = line.offset_of(needs);
+        let kind = if kind == Column::Blocks { CellKind::Blocks } else { CellKind::Needs };
+        is_need.then_some(Cell { who, who_at, needs, at, kind })
     };
     lines.iter().filter_map(property).collect()
 }
@@ -204,6 +221,8 @@ fn column(title: &str) -> Column {
         Column::Needs
     } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {
         Column::Status
+    } else if has(&["parallel with"]) {
+        Column::Beside
     } else if has(&["parallel", "[p]"]) {
         Column::Parallel
     } else if has(&["task", "title", "name", "description", "what", "任务"]) {
@@ -252,7 +271,7 @@ impl<'a> TaskRow<'a> {
             Column::Status => self.take_status(cell, line),
             Column::Parallel => self.head.is_parallel |= !is_no(cell),
             Column::Name if self.head.title.is_empty() => self.head.title = cell.to_owned(),
-            Column::Name | Column::Needs | Column::Blocks | Column::Other => {}
+            Column::Name | Column::Needs | Column::Blocks | Column::Beside | Column::Other => {}
         }
         if !self.text.is_empty() {
             self.text.push('\n');

@@ -28,7 +28,8 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
         Some(Piece::Word(word)) => word.to_ascii_lowercase(),
         _ => String::new(),
     };
-    if (0..clause.len()).any(|at| word(at) == "priority" && word(at + 1) == "order") {
+    let is_order = |at: usize| matches!(word(at).as_str(), "order" | "sequence");
+    if (0..clause.len()).any(|at| matches!(word(at).as_str(), "priority" | "preferred") && is_order(at + 1)) {
         return true;
     }
     // "Dev 1: Phase 1 → Phase 2", "All devs: Phase 10".
@@ -288,6 +289,25 @@ impl<'a> ClauseReader<'_, 'a> {
         has(&["pair", "pairs"]) && has(&["parallel"])
     }
 
+    /// "Tests T012-T014 and content task T017 can run in parallel": a few words tell what the last task is.
+    fn with_list_before(&self, list: &List<'a>) -> Option<Vec<PlacedName<'a>>> {
+        const MOST_WORDS: usize = 4;
+        let before = self.last_but_one.as_ref().filter(|before| before.end < list.last)?;
+        let between = &self.clause[before.end..list.last];
+        let is_joint =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("and"));
+        let is_plain = |at: usize| {
+            matches!(self.clause[at].what, Piece::Word(_))
+                && keyword_at(self.clause, at, self.voice).is_none()
+        };
+        let is_joined = list.members.len() == 1
+            && (2..=MOST_WORDS).contains(&between.len())
+            && between.first().is_some_and(is_joint)
+            && (before.end..list.last).all(is_plain);
+        let members = before.members.iter().chain(&list.members);
+        (is_joined && members.clone().all(is_of_tasks)).then(|| members.cloned().collect())
+    }
+
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
     pub(super) fn note_manner(&mut self, at: usize) {
         const SHORTLY: usize = 14;
@@ -354,6 +374,10 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.said.chains.push(list.members.clone());
             }
             word if is_parallel_word(word) && is_permission(between) => {
+                if let Some(tasks) = self.with_list_before(list) {
+                    self.said.abreast.push(tasks);
+                    return;
+                }
                 if self.named.len() > MOST_NAMED {
                     // A claim for each pair of groups would take too long.
                     let groups = std::mem::take(&mut self.named);

@@ -371,7 +371,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
                 force => force,
             };
-            if keyword.sense == Sense::Waits && self.says_only(keyword.end - 1, end) {
+            if keyword.sense == Sense::Waits && (self.says_only(keyword.end - 1, end) || self.is_alone(at)) {
                 self.said.only.push((who.clone(), object.clone()));
             }
             let (who, on) = match keyword.sense {
@@ -397,6 +397,12 @@ impl<'a> ClauseReader<'_, 'a> {
     fn says_only(&self, keyword: usize, end: usize) -> bool {
         let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
         is(keyword) || is(keyword + 1) || is(end)
+    }
+
+    /// "US5 can proceed independently after Foundation".
+    fn is_alone(&self, keyword: usize) -> bool {
+        let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
+        matches!(before, Some(Piece::Word(word)) if ["independent", "independently"].iter().any(|known| word.eq_ignore_ascii_case(known)))
     }
 
     /// The list right before the keyword, else the subject of the clause, else what the item is about.

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::{
     super::{
         mentions::{Name, PlacedName},
-        sentences::{ArrowClaim, Force},
+        node_index::NamedNodes,
+        sentences::{ArrowClaim, Force, OrderClaim},
     },
     MOST_PAIRS, Scope, Weight,
     reader::Reader,
@@ -26,11 +27,13 @@ impl Reader<'_, '_, '_> {
     /// which most arrows follow the order of the file.
     pub(super) fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
         let mut pairs: Vec<Pair> = Vec::new();
+        let (general, arrows): (Vec<_>, Vec<_>) = arrows.iter().partition(|claim| is_general(claim));
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));
         pairs.retain(|pair| !self.family.are_kin(pair.left, pair.right));
         pairs = self.take_mutual(pairs);
         let forward = pairs.iter().filter(|pair| pair.left < pair.right).count();
         let backward = pairs.len() - forward;
+        general.iter().for_each(|claim| self.general_arrow(claim, backward > forward));
         if forward == backward {
             return self.warn_of_both_readings(&pairs);
         }
@@ -44,33 +47,44 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// The pairs of one arrow. Where a side is "all" or "everything", the other side tells which ones are meant; such
-    /// an arrow has no vote about the direction of others, and is taken at once.
+    /// An arrow of which a side is "all" or "everything": the other side tells which ones are meant. It has no vote about the
+    /// direction of the others.
+    fn general_arrow(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>, is_needs: bool) {
+        // "Phase 8 → everything else" among arrows that mean "needs".
+        if is_needs && is_all(right) {
+            let claim =
+                OrderClaim { who: left.clone(), on: with_all(right, &Name::AllBefore), force: Force::Firm };
+            return self.claim(&claim, None, Weight::Arrow);
+        }
+        let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
+        let (left, right) = self.sides(&left, &right);
+        for (left, at) in &left {
+            for (right, _) in &right {
+                self.edge((*right, *left), *at, Weight::Arrow, Scope::All);
+            }
+        }
+    }
+
+    /// The pairs of one arrow.
     fn arrow_pairs(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>, pairs: &mut Vec<Pair>) {
         let scope = |names: &[PlacedName<'_>]| {
             let is_range = names.iter().any(|(name, _)| matches!(name, Name::Range(..)));
             if is_range { Scope::Range } else { Scope::Few }
         };
         let scopes = (scope(left), scope(right));
-        let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
-        let is_stories = |names: &[PlacedName<'_>]| names.iter().any(|(name, _)| *name == Name::AllStories);
-        let is_general = is_all(&left) || is_all(&right) || is_stories(&right);
-        self.note_near(None, [&left, &right]);
-        let first = self.known.nodes(&right).into_iter().min();
-        let left = self.nodes(&left, first, Force::Firm);
-        let right = self.nodes(&right, left.iter().map(|(at, _)| *at).max(), Force::Firm);
-        if left.len() * right.len() > MOST_PAIRS {
-            return;
-        }
+        let (left, right) = self.sides(left, right);
         for (left, at) in &left {
-            for (right, _) in &right {
-                if is_general {
-                    self.edge((*right, *left), *at, Weight::Arrow, Scope::All);
-                } else {
-                    pairs.push(Pair { left: *left, right: *right, at: *at, scopes });
-                }
-            }
+            pairs.extend(right.iter().map(|(right, _)| Pair { left: *left, right: *right, at: *at, scopes }));
         }
+    }
+
+    /// The nodes on both sides of an arrow; none if these are too many.
+    fn sides(&mut self, left: &[PlacedName<'_>], right: &[PlacedName<'_>]) -> (NamedNodes, NamedNodes) {
+        self.note_near(None, [left, right]);
+        let first = self.known.nodes(right).into_iter().min();
+        let left = self.nodes(left, first, Force::Firm);
+        let right = self.nodes(right, left.iter().map(|(at, _)| *at).max(), Force::Firm);
+        if left.len() * right.len() > MOST_PAIRS { (Vec::new(), Vec::new()) } else { (left, right) }
     }
 
     /// Who writes "T003 → T012" and "T012 → T003" means "then" once and "needs" once: the order of the file tells.
@@ -120,4 +134,9 @@ fn with_all<'a>(names: &[PlacedName<'a>], all: &Name<'a>) -> Vec<PlacedName<'a>>
 
 fn is_all(names: &[PlacedName<'_>]) -> bool {
     names.iter().any(|(name, _)| matches!(name, Name::AllBefore | Name::AllAfter))
+}
+
+/// Whether a side of an arrow is "all", or it leads to all stories.
+fn is_general(ArrowClaim { left, right }: &ArrowClaim<'_>) -> bool {
+    is_all(left) || is_all(right) || right.iter().any(|(name, _)| *name == Name::AllStories)
 }

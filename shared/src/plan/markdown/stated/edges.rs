@@ -23,6 +23,7 @@ impl Reader<'_, '_, '_> {
         if self.statements.unrelated.len() >= MOST_UNRELATED {
             return;
         }
+        let is_exact = who.iter().chain(others).all(names_one);
         let nodes = |names: &[PlacedName<'_>], subject: Option<usize>| match own {
             Some(own) if names.is_empty() => vec![own],
             _ => self.known.resolve_all(names, subject).0.into_iter().map(|(at, _)| at).collect(),
@@ -33,7 +34,20 @@ impl Reader<'_, '_, '_> {
         let (who, others) = (nodes(who, subject), nodes(others, subject));
         if who.len() * others.len() <= MOST_PAIRS {
             let pairs = who.iter().flat_map(|who| others.iter().map(move |on| (*who, *on)));
-            self.statements.unrelated.extend(pairs.filter(|(who, on)| who != on));
+            let pairs: Vec<(usize, usize)> = pairs.filter(|(who, on)| who != on).collect();
+            self.statements.unrelated.extend(&pairs);
+            if is_exact {
+                self.deny(&pairs);
+            }
+        }
+    }
+
+    /// Notes that no line that is drawn between two phases counts: words go before it.
+    fn deny(&mut self, pairs: &[(usize, usize)]) {
+        for (who, on) in
+            pairs.iter().filter(|(who, on)| !self.known.is_task(*who) && !self.known.is_task(*on))
+        {
+            self.statements.denied.entry(*who).or_default().insert(*on);
         }
     }
 
@@ -51,11 +65,26 @@ impl Reader<'_, '_, '_> {
     /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
     pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
         const MOST: usize = 64;
-        let nodes = self.known.nodes(names);
+        let mut nodes = self.known.nodes(names);
         if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
+            nodes.extend(self.whole_parts(&nodes));
             let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
-            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
+            let pairs: Vec<(usize, usize)> = pairs.filter(|(one, other)| one != other).collect();
+            self.statements.unrelated.extend(&pairs);
+            if names.iter().all(names_one) {
+                self.deny(&pairs);
+            }
         }
+    }
+
+    /// The parts of phases all of whose tasks are among some.
+    fn whole_parts(&self, tasks: &[usize]) -> Vec<usize> {
+        let mut parts: Vec<usize> = tasks.iter().filter_map(|at| self.family.parents[*at]).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let is_part = |at: &usize| self.family.parents[*at].is_some() && !self.known.is_task(*at);
+        let is_whole = |at: &usize| self.family.children[*at].iter().all(|child| tasks.contains(child));
+        parts.into_iter().filter(|at| is_part(at) && is_whole(at)).collect()
     }
 
     /// All tasks of a phase run beside each other, behind those of them that are named.
@@ -253,6 +282,11 @@ impl Reader<'_, '_, '_> {
             self.found.warnings.push(self.page.file.1.problem(*place, what, fix));
         }
     }
+}
+
+/// Whether a name stands for one phase, story or task. "Different stories can be worked on in parallel" says little of any two.
+fn names_one((name, _): &PlacedName<'_>) -> bool {
+    matches!(name, Name::Phase(_) | Name::Story(_) | Name::Node(_) | Name::Task(_))
 }
 
 /// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that

@@ -125,7 +125,7 @@ struct Statements {
     /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
     /// stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
-    /// What some nodes are said not to wait for: a line that is drawn between them does not change that.
+    /// What some nodes are said not to wait for, or to be independent of: a line that is drawn between them does not change that.
     denied: HashMap<usize, HashSet<usize>>,
 }
 
@@ -195,7 +195,8 @@ fn take(
             continue;
         }
         let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
-        let is_added = is_general && roles[who].kind == NodeKind::Last
+        // A line that is drawn to "Polish" does not tell that nothing else comes before it.
+        let is_added = (is_general || is_drawn) && roles[who].kind == NodeKind::Last
             || weight == Weight::Remark
             || scope == Scope::Blocking;
         let replaces = is_phase(who) && (is_phase(on) || !is_general) && !is_added;

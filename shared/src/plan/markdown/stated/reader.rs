@@ -14,6 +14,7 @@ use super::{
         node_parents::NodeParents,
         outline::Block,
         sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
+        table::CellKind,
         tokens::{Piece, Token, Tokenizer},
         tree::Role,
     },
@@ -100,7 +101,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.text(cell.needs, cell.at, &mut on);
             let mentions = self.mentions(true);
             let who: Vec<PlacedName<'_>> = mentions.names(&who).into_iter().take(1).collect();
-            if let (nodes, _) = self.known.resolve_all(&who, None)
+            if cell.kind != CellKind::Beside
+                && let (nodes, _) = self.known.resolve_all(&who, None)
                 && let [(own, _)] = nodes[..]
                 && self.known.is_task(own)
             {
@@ -108,7 +110,15 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
             if !who.is_empty() {
                 let on = mentions.names(&on);
-                let (who, on) = if cell.is_reversed { (on, who) } else { (who, on) };
+                let (who, on) = match cell.kind {
+                    CellKind::Needs => (who, on),
+                    CellKind::Blocks => (on, who),
+                    CellKind::Beside => {
+                        self.unrelated(&who, &on, None);
+                        self.unrelated(&on, &who, None);
+                        continue;
+                    }
+                };
                 self.claim(&OrderClaim { who, on, force: Force::Firm }, None, Weight::Task);
             }
         }
@@ -195,6 +205,11 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(lines.iter(), &mut tokens);
             let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             said.claims.append(&mut more.claims);
+            if let Some(framed) =
+                Some(&tokens).filter(|_| is_drawing).and_then(|tokens| without_frames(&mentions, tokens))
+            {
+                more.arrows = sentences::read(&mentions, &framed, ClauseVoice::Section).arrows;
+            }
             said.arrows.append(&mut more.arrows);
             said.free.append(&mut more.free);
             said.any_time.append(&mut more.any_time);
@@ -351,6 +366,24 @@ fn continues_with_arrow(line: &PlanLine<'_>, next: &PlanLine<'_>) -> bool {
     };
     let begins = ARROWS.iter().any(|arrow| next.text.trim_start().starts_with(arrow));
     begins && column(line.text).is_some_and(|first| column(next.text).is_some_and(|own| own < first))
+}
+
+/// `[US5: Player] ──► [US6: Hands]`: in a drawing, brackets around names at both ends of an arrow are frames, not tags. Gives
+/// the line without them, if it has any.
+fn without_frames<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+    let mut kept: Vec<Token<'a>> = Vec::with_capacity(tokens.len());
+    let mut is_framed = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let opens = token.what == Piece::OpenSquare
+            && !matches!(kept.last().map(|last| last.what), Some(what) if !matches!(what, Piece::Other | Piece::Stop | Piece::Arrow(_)))
+            && mentions.list_at(tokens, at + 1).is_some();
+        let closes = is_framed && token.what == Piece::CloseSquare;
+        is_framed = opens || is_framed && !closes;
+        if !opens && !closes {
+            kept.push(*token);
+        }
+    }
+    (kept.len() < tokens.len()).then_some(kept)
 }
 
 /// Whether many lines of a drawing lead against the order of the file and many with it.
