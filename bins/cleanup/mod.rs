@@ -7,6 +7,7 @@ mod saved;
 mod show;
 mod sweep;
 
+use arborist_core::run::refuse_here_in_step;
 use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
@@ -76,6 +77,14 @@ enum Verb {
 
 /// Runs the command.
 pub fn run(args: CleanupArgs, ui: &mut Ui) -> Outcome {
+    let is_reading = match &args.verb {
+        Some(Verb::Saved(_)) => true,
+        Some(Verb::Restore(_)) => false,
+        None => args.sweep.dry_run,
+    };
+    if !is_reading {
+        refuse_here_in_step()?;
+    }
     match args.verb {
         Some(Verb::Saved(args)) => saved::run(&args, ui),
         Some(Verb::Restore(args)) => restore::run(&args, ui),

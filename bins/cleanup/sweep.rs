@@ -25,7 +25,7 @@ pub(super) struct SweepArgs {
     older_than: Option<String>,
     /// Show what would be done, and do nothing
     #[arg(short = 'n', long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,

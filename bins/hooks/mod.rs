@@ -21,6 +21,7 @@ use std::{ffi::OsString, path::PathBuf};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
+    run::refuse_here_in_step,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -140,6 +141,9 @@ enum Call {
 
 /// Runs the command.
 pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
+    if matches!(args.action, Action::Install(_) | Action::Uninstall(_)) {
+        refuse_here_in_step()?;
+    }
     match args.action {
         Action::Install(args) => {
             let options = HookOptions::new(args.names, &args.manner);

@@ -11,7 +11,10 @@ mod show;
 mod unqueued;
 mod words;
 
-use arborist_core::name::{BranchName, TaskId};
+use arborist_core::{
+    name::{BranchName, TaskId},
+    run::refuse_here_in_step,
+};
 use clap::{Args, Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
@@ -196,6 +199,9 @@ struct LogArgs {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
+    if !matches!(args.verb, Some(Verb::List(_) | Verb::Status(_) | Verb::Log(_))) {
+        refuse_here_in_step()?;
+    }
     match args.verb {
         None => run::land(&args.tasks, &args.landing, ui),
         Some(Verb::Add(verb)) => add::run(&verb.add, &verb.scope, ui),

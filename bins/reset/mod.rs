@@ -12,6 +12,7 @@ use arborist_core::{
     plan::Plan,
     process::FileLock,
     record::{RunRecorder, TaskEvent},
+    run::refuse_in_step,
     session::recover_from_crash,
 };
 use clap::Parser;
@@ -49,6 +50,7 @@ pub struct ResetArgs {
 pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
+    refuse_in_step(&repository)?;
     ui.configure(&config.finish()?);
     let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
     if repository.find_branch(&scope.branch)?.is_none() {

@@ -13,6 +13,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     name::{BranchName, Oid, SessionId, digest},
+    run::refuse_here_in_step,
     safe_files,
     session::{
         Driver, RecordKind, RepositoryStart, Resumed, SessionEnd, SessionStart, SessionVerdict, SessionWriter,
@@ -68,7 +69,7 @@ struct Event {
 
 pub(super) fn run(args: &HookArgs) -> Outcome {
     let Agent::Claude = args.agent;
-    if std::env::var_os(DRIVEN).is_some() {
+    if std::env::var_os(DRIVEN).is_some() || refuse_here_in_step().is_err() {
         return Ok(Exit::Done);
     }
     let mut input = Vec::new();

@@ -30,6 +30,7 @@ mod words;
 
 pub(crate) use hook::Agent;
 
+use arborist_core::run::refuse_here_in_step;
 use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
@@ -116,6 +117,18 @@ enum Verb {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: SessionArgs, ui: &mut Ui) -> Outcome {
+    let is_writing = matches!(
+        args.verb,
+        Verb::Resume(_)
+            | Verb::Replay(_)
+            | Verb::Start(_)
+            | Verb::Turn(_)
+            | Verb::Checkpoint(_)
+            | Verb::End(_)
+    );
+    if is_writing {
+        refuse_here_in_step()?;
+    }
     match &args.verb {
         Verb::List(args) => list::run(args, ui),
         Verb::Show(args) => show::run(args, ui),

@@ -7,6 +7,7 @@ mod push;
 mod status;
 mod sync;
 
+use arborist_core::run::refuse_here_in_step;
 use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
@@ -55,6 +56,9 @@ enum Verb {
 
 /// Runs the command.
 pub fn run(args: WorkspaceArgs, ui: &mut Ui) -> Outcome {
+    if matches!(args.verb, Verb::Sync(_) | Verb::Push(_)) {
+        refuse_here_in_step()?;
+    }
     match args.verb {
         Verb::Status(args) => status::run(&args, ui),
         Verb::Sync(args) => sync::run(&args, ui),

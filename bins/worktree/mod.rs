@@ -10,6 +10,7 @@ mod run;
 mod show;
 mod sync;
 
+use arborist_core::run::refuse_here_in_step;
 use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
@@ -70,6 +71,9 @@ enum Verb {
 
 /// Runs the command.
 pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
+    if !matches!(args.verb, Verb::List(_) | Verb::Show(_) | Verb::Path(_)) {
+        refuse_here_in_step()?;
+    }
     match args.verb {
         Verb::Add(args) => add::run(&args, ui),
         Verb::List(args) => list::run(&args, ui),

@@ -35,7 +35,7 @@ use crate::{
     agent::limits::{BudgetLevel, Spent},
     event::{EventKind, RunEvent},
     failure::{Exit, Explain},
-    git::{Ownership, Packing, Repository, take_moved_refs},
+    git::{Packing, Repository, take_moved_refs},
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -43,7 +43,7 @@ use crate::{
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{TaskEvent, Unfinished},
-    session::{find_unrecorded, owned_by},
+    session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
 };
 use course::{RunProgress, RunningWorker, Stop, next_report};
@@ -179,11 +179,7 @@ impl<'a> Gardener<'a> {
         self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
         self.repository.note_users_refs();
         for other_repo in &self.other_repos {
-            let names = vec![other_repo.tip.branch.to_ref()];
-            let marks = format!("{}{}/", Unfinished::REFS, other_repo.tip.branch.component());
-            let shared = vec![Unfinished::REFS.to_owned()];
-            let owned = Ownership { names, prefixes: vec![marks], shared, bases: Vec::new() };
-            other_repo.repository.own_refs(&owned)?;
+            other_repo.repository.own_refs(&owned_elsewhere(&other_repo.tip.branch, &identity.session))?;
             other_repo.repository.note_users_refs();
         }
         Ok(())

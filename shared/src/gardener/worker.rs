@@ -103,6 +103,7 @@ impl<'a> Tools<'a> {
             memory: CallMemory::recalling(self.recalled.clone()),
             checkpoints: self.checkpoints.clone(),
             other_repos: Vec::new(),
+            lent: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
             ignored: None,
@@ -122,14 +123,8 @@ impl<'a> Tools<'a> {
             || self.sections.iter().any(|section| section.name == *name && is_tested_there(section))
     }
 
-    /// Opens a shop to the other repositories that a task works in, and to the tools of those that only test it, whose
-    /// places are given back.
-    fn equip(
-        &self,
-        context: &mut TaskContext<'_>,
-        task: &Task,
-        other_repos: Vec<OtherRepo>,
-    ) -> Vec<OtherRepo> {
+    /// Gives a task the other repositories that it works in, and the tools of those that only test it.
+    fn equip(&self, context: &mut TaskContext<'_>, task: &Task, other_repos: Vec<OtherRepo>) {
         let session = Some(&self.context.identity.session);
         let top = |other_repo: &OtherRepo| other_repo.repository.top().to_owned();
         let own = self.sections.iter().filter(|section| section.is_main);
@@ -172,8 +167,7 @@ impl<'a> Tools<'a> {
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             context.tools = self.toolbox.server(&roots, &context.environment);
         }
-        context.other_repos = other_repos;
-        lent
+        (context.other_repos, context.lent) = (other_repos, lent);
     }
 }
 
@@ -307,7 +301,7 @@ fn work_at(
             context.clean_places = tools.clean_places();
             context.ignored = Some(tools.ignored.clone());
         }
-        let lent = tools.equip(&mut context, task, std::mem::take(other_repos));
+        tools.equip(&mut context, task, std::mem::take(other_repos));
         let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
             JobKind::Task(start) => run_task(&mut context, &mut recorder, task, *start, written),
@@ -316,7 +310,7 @@ fn work_at(
             }
         };
         *other_repos = std::mem::take(&mut context.other_repos);
-        other_repos.extend(lent);
+        other_repos.append(&mut context.lent);
         (recorder.tip().clone(), context.leave(), result)
     });
     (WorkerPlace { repository, tip, orphan_lock, lease }, result)
@@ -339,13 +333,13 @@ fn test_in_scratch(
     let mut context = tools.task_context(&place, orphan_lock, move |event| {
         let _ = on_event.send(WorkerReport::News(event));
     });
-    let lent = tools.equip(&mut context, phase, std::mem::take(other_repos));
+    tools.equip(&mut context, phase, std::mem::take(other_repos));
     let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;
     let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
     let result = phase::test(&mut context, &mut recorder, phase, written);
     lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
-    other_repos.extend(lent);
+    other_repos.append(&mut context.lent);
     Ok(result?)
 }
 

@@ -102,7 +102,7 @@ enum Source {
     /// They were read in this process.
     Read(std::vec::IntoIter<RawCommit>),
     /// git reads them.
-    Process(Records),
+    Process(Box<Records>),
 }
 
 /// The output of `git rev-list --header`.
@@ -138,12 +138,12 @@ impl Repository {
         }
         let (name, running) = self.git("rev-list").arg("--header").args(revisions).start()?;
         let hex_len = self.format.hex_len();
-        Ok(CommitStream(Source::Process(Records {
+        Ok(CommitStream(Source::Process(Box::new(Records {
             name,
             running: Some(running),
             hex_len,
             record: Vec::new(),
-        })))
+        }))))
     }
 }
 

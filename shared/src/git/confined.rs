@@ -42,6 +42,34 @@ const WRITING: [&str; 17] = [
 /// Those among them that merge files, and so run merge drivers.
 const MERGING: [&str; 6] = ["am", "cherry-pick", "merge", "rebase", "revert", "stash"];
 
+/// Commands that run filters or merge drivers, also where they only compare: a file that was written in the same moment as
+/// the index is read again.
+const HELPED: [&str; 23] = [
+    "add",
+    "am",
+    "apply",
+    "bisect",
+    "checkout",
+    "checkout-index",
+    "cherry-pick",
+    "diff-files",
+    "diff-index",
+    "hash-object",
+    "ls-files",
+    "merge",
+    "merge-tree",
+    "read-tree",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "stash",
+    "status",
+    "submodule",
+    "update-index",
+    "worktree",
+];
+
 /// Folders of a git directory that users link to another disk or to another repository.
 const OFTEN_LINKED: [&str; 6] = ["annex", "lfs", "logs", "modules", "objects", "refs"];
 
@@ -93,6 +121,12 @@ impl Helpers {
             }
             _ => {}
         }
+    }
+
+    /// Whether this command may run a program that is not git's: a script of the repository, perhaps, which an agent has
+    /// just written.
+    pub(super) fn may_run_in(&self, command: &str) -> bool {
+        (self.filter || self.lfs || self.driver) && HELPED.contains(&command)
     }
 
     /// Whether it is unknown what this command has to write. Then it is not confined: the programs are the user's own, an agent

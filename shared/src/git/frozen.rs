@@ -24,7 +24,7 @@ use super::{
     setting_entry::SettingEntry,
 };
 use crate::{
-    process::is_process_alive,
+    process::{Program, is_process_alive},
     safe_files::{self, ChangeStamp, FileKind},
 };
 
@@ -178,6 +178,9 @@ impl Repository {
 
     /// The same command with the settings that are frozen, if it obeys settings and some are.
     pub(super) fn with_frozen(&self, command: GitCommand) -> GitCommand {
+        let may_run = |known: Arc<FrozenSettings>| known.helpers.may_run_in(command.name());
+        let is_cleared = self.recall_frozen().is_some_and(may_run);
+        let command = if is_cleared { command.map_program(Program::cleared) } else { command };
         if !OBEYING.contains(&command.name()) {
             return command;
         }

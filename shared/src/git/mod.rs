@@ -32,6 +32,7 @@ mod install;
 mod interrupted;
 mod known_index;
 mod landing;
+mod left_refs;
 mod lines;
 mod locks;
 mod loose;

@@ -48,7 +48,7 @@ pub(super) struct RefTable {
     /// A ref that appears under a prefix and holds nothing beyond these refs was made by the user to work there.
     bases: BTreeSet<String>,
     /// Where owned refs are, as far as they are there.
-    values: BTreeMap<String, Oid>,
+    pub(super) values: BTreeMap<String, Oid>,
     /// Refs that somebody else looks after for now: a task's own branch, while its worker is at it.
     floating: BTreeMap<String, usize>,
     /// Which of the refs stood in the file of packed refs, when that was this file.
@@ -302,7 +302,7 @@ impl OwnedRefs {
 }
 
 impl RefTable {
-    fn owns(&self, name: &str) -> bool {
+    pub(super) fn owns(&self, name: &str) -> bool {
         self.owns_alone(name) || self.shared.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }
 

@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
-    process::{FileLock, OrphanLock, ProcessError, ProgramOutput, RunningProgram},
-    safe_files,
+    process::{Holder, ProcessError, ProgramOutput, RunningProgram, find_other_drivers, find_outer_driver},
 };
 
 /// Where `HEAD` points.
@@ -200,16 +199,14 @@ impl Repository {
     /// Whether another process is in the middle of a run in this repository.
     #[must_use]
     pub fn has_other_runs(&self) -> bool {
-        let locks = safe_files::list(&self.common_dir.join("arborist/locks")).unwrap_or_default();
-        let is_run = |path: &Path| {
-            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            name.starts_with(b"run-") && !name.ends_with(OrphanLock::SUFFIX.as_bytes())
-        };
-        let mut runs = locks.into_iter().map(|entry| entry.path).filter(|path| is_run(path));
-        let is_other = |path: PathBuf| {
-            FileLock::find_holder(&path).is_some_and(|holder| holder.pid != std::process::id())
-        };
-        runs.any(is_other)
+        let others = find_other_drivers(&self.common_dir.join("arborist/locks"));
+        others.iter().any(|lock| lock.starts_with("run-"))
+    }
+
+    /// The driver of a run in this repository that started this process in one of its steps, directly or not.
+    #[must_use]
+    pub fn find_outer_driver(&self) -> Option<Holder> {
+        find_outer_driver(&self.common_dir.join("arborist/locks"))
     }
 
     /// The lock that whoever works in the worktree at `top` holds.

@@ -76,6 +76,8 @@ pub struct TaskContext<'a> {
     pub checkpoints: CheckpointWriter<'a>,
     /// Places in other repositories that the task works in.
     pub other_repos: Vec<OtherRepo>,
+    /// Places in other repositories that only test the task, with tools of theirs.
+    pub lent: Vec<OtherRepo>,
     /// Where the repositories of the task are, by their names.
     pub places: Vec<(RepoName, PathBuf)>,
     /// Commands of repositories that tests may name.

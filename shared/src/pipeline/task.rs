@@ -16,7 +16,7 @@ use crate::{
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
-    pipeline::checkout::guarded,
+    pipeline::checkout::{guard::joined, guarded, other_repo::TestedFiles},
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
 };
@@ -71,6 +71,7 @@ impl TaskRun<'_, '_, '_> {
             let log_dir = &self.context.run.options.log_dir;
             ignored.begin(self.recorder.repository(), self.recorder.tree(), log_dir)?;
         }
+        self.context.tested_elsewhere().for_each(|other_repo| other_repo.ignored.go_on());
         self.note_lost_step()?;
         self.refuse_row()?;
         let mut next = Resume::after(&self.events);
@@ -121,17 +122,21 @@ impl TaskRun<'_, '_, '_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
+        self.context.tidy_elsewhere(&self.task.id, attempt)?;
         let neighbours = Neighbours::count(self.recorder.repository());
         // First: the guard needs the same look.
         let before = guarded::look_at_tracked(self.recorder, neighbours)?;
-        let guarded =
-            guarded::begin(self.recorder, &self.context.run.config_guard, &self.context.other_repos);
+        let elsewhere = TestedFiles::look(self.context.tested_elsewhere(), neighbours.now())?;
+        let config_guard = &self.context.run.config_guard;
+        let guarded = guarded::begin(self.recorder, config_guard, self.context.tested_elsewhere());
         let result = self.context.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let company = neighbours.since(1 + self.context.other_repos.len());
+        let company = neighbours.since(1);
         let changed = guarded::put_back_tracked(self.recorder, (&before, company), &mark)?;
-        let trespass = trespass.or(changed);
+        let of = (&self.task.id, attempt);
+        let elsewhere = elsewhere.put_back(self.context.tested_elsewhere(), company, of)?;
+        let trespass = trespass.or(changed).or(joined(&elsewhere));
         let result = self.judged(result?)?;
         if trespass.is_none() && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{OrphanLock, lock::read_holder, table};
+use super::{Holder, OrphanLock, lock::read_holder, mark::RunMark, table};
 use crate::safe_files;
 
 /// The names of the locks in this folder that other drivers hold. Any process can write anything into a lock file, so it is
@@ -21,20 +21,57 @@ pub fn find_other_drivers(locks: &Path) -> BTreeSet<String> {
     names.filter(|name| is_held_by_other(&locks.join(name), &mut children)).collect()
 }
 
+/// Whether this process may have been started by a step of a run, in whatever repository. Costs next to nothing.
+#[must_use]
+pub fn may_be_in_step() -> bool {
+    RunMark::drivers_in_environment().next().is_some()
+        || table::has_open_lock()
+        || table::ancestors(std::process::id()).iter().any(|pid| table::is_driver(*pid))
+}
+
+/// The driver whose step this process was started in, if that holds one of the locks of runs in this folder. Its environment
+/// tells, unless it was cleared; then its parents do: a process that loses its parent falls to the driver. One in another
+/// space of processes still has the lock of the attempt open that it was started with.
+#[must_use]
+pub fn find_outer_driver(locks: &Path) -> Option<Holder> {
+    let us = std::process::id();
+    let callers = table::ancestors(us);
+    let told: BTreeSet<u32> = RunMark::drivers_in_environment().chain(callers.iter().copied()).collect();
+    let entries = fs::read_dir(locks).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names.filter(|name| OF_RUNS.iter().any(|kind| name.starts_with(kind)));
+    names.into_iter().find_map(|name| {
+        let file = safe_files::open(&locks.join(name)).ok()?;
+        if file.try_lock_shared().is_ok() {
+            let _ = file.unlock();
+            return None;
+        }
+        let (holder, identity) = (read_holder(&file), file.metadata().ok()?);
+        // This command may hold a lock of a run itself by now.
+        let is_inherited = || holder.pid != us && table::shares_lock(us, &identity);
+        let is_outer = told.contains(&holder.pid) || is_inherited() || is_shared_by(&callers, &identity);
+        is_outer.then_some(holder)
+    })
+}
+
+/// How the names of locks begin that are held for as long as steps of a run may be at work.
+const OF_RUNS: [&str; 3] = ["run-", "landing-", "session-"];
+
 fn is_held_by_other(path: &Path, children: &mut Option<Vec<u32>>) -> bool {
     let Ok(file) = safe_files::open(path) else { return false };
     let Ok(identity) = file.metadata() else { return false };
     let us = std::process::id();
     // A driver writes down who it is before it does anything else.
     let holder = read_holder(&file).pid;
-    if holder == 0 || holder == us || table::shares_lock(us, &identity) {
+    if holder == 0 || holder == us {
         return false;
     }
+    // First: lock files are never removed, and nobody holds most of them.
     if file.try_lock_shared().is_ok() {
         let _ = file.unlock();
         return false;
     }
-    !is_shared_by(children.get_or_insert_with(find_children), &identity)
+    !table::shares_lock(us, &identity) && !is_shared_by(children.get_or_insert_with(find_children), &identity)
 }
 
 fn is_shared_by(processes: &[u32], lock: &Metadata) -> bool {

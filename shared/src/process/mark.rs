@@ -55,6 +55,13 @@ impl RunMark {
         })
     }
 
+    /// The drivers that our own environment names, the outermost first.
+    pub(super) fn drivers_in_environment() -> impl Iterator<Item = u32> {
+        let text = env::var(VARIABLE).unwrap_or_default();
+        let pids: Vec<u32> = text.split('/').filter_map(|one| one.split('.').next()?.parse().ok()).collect();
+        pids.into_iter()
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

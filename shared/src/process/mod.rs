@@ -37,7 +37,7 @@ mod watch;
 pub use cancel::Cancel;
 pub use confine::Confinement;
 pub use crash::{find_dead, forget_dead};
-pub use drivers::find_other_drivers;
+pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
 pub use holder::Holder;

@@ -27,9 +27,12 @@ use super::{
     environment::{self, TRUST},
     find::find_program,
     input, interrupt,
+    mark::{self, RunMark},
+    process_group::{Doomed, ProcessGroup, clear},
     quiet::Writer,
     spawn,
     timed_reader::{ProgramWait, WaitBounds},
+    watch::has_ended,
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
@@ -54,6 +57,8 @@ pub struct Program {
     is_settled: bool,
     /// Where it may change files, if not everywhere.
     confinement: Option<Confinement>,
+    /// Whether nothing that it starts may outlive it.
+    is_cleared: bool,
 }
 
 /// What a program that has ended left behind.
@@ -84,6 +89,7 @@ impl Program {
             is_harmless: false,
             is_settled: false,
             confinement: None,
+            is_cleared: false,
         }
     }
 
@@ -200,6 +206,7 @@ impl Program {
             pipes: Some(pipes),
             program: name,
             patience: Some(PATIENCE),
+            mark: None,
             _writer: writer,
         })
     }
@@ -269,6 +276,13 @@ impl Program {
         Self { is_settled: true, ..self }
     }
 
+    /// The same for one that runs programs of somebody else, as git runs filters: whatever is left of them when it has ended
+    /// is ended, too, and waited for.
+    #[must_use]
+    pub fn cleared(self) -> Self {
+        Self { is_cleared: true, ..self }
+    }
+
     fn begin_writing(&self) -> Option<Writer> {
         let named = self.command.get_envs().find(|(name, _)| *name == "GIT_WORK_TREE");
         let named = named.and_then(|(_, value)| value).map(Path::new);
@@ -321,11 +335,16 @@ impl Program {
         if self.is_spared && interrupt::is_watched() {
             self.command.process_group(0);
         }
+        let mark = self.is_cleared.then(RunMark::fresh);
+        if let Some(mark) = &mark {
+            spawn::adopt_orphans();
+            self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
+        }
         let program = self.command.get_program().to_os_string();
         let writer = self.begin_writing();
         let mut child = self.spawn()?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(RunningProgram { child, pipes, program, patience: Some(LIMIT), _writer: writer })
+        Ok(RunningProgram { child, pipes, program, patience: Some(LIMIT), mark, _writer: writer })
     }
 }
 
@@ -381,6 +400,8 @@ pub struct RunningProgram {
     pipes: Option<Pipes>,
     program: OsString,
     patience: Option<Duration>,
+    /// What everything carries that it started, if that must not outlive it.
+    mark: Option<RunMark>,
     _writer: Option<Writer>,
 }
 
@@ -401,10 +422,10 @@ impl Pipes {
         Self::Streamed(BufReader::with_capacity(1 << 18, reader), thread::spawn(|| drain(err)))
     }
 
-    /// The rest of both, output first.
-    fn read(self, pid: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    /// The rest of both, output first. `on_silence` is called where nothing comes for a while.
+    fn read(self, pid: u32, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
         match self {
-            Self::Fresh(out, err) => read_both(out, err, pid),
+            Self::Fresh(out, err) => read_both((out, err), pid, on_silence),
             Self::Streamed(mut reader, complaints) => {
                 let mut rest = Vec::new();
                 reader.read_to_end(&mut rest)?;
@@ -433,9 +454,23 @@ impl RunningProgram {
     pub fn finish(mut self) -> Result<ProgramOutput, ProcessError> {
         drop(self.child.stdin.take());
         let pid = self.child.id();
-        let read = self.pipes.take().map(|pipes| pipes.read(pid)).transpose();
+        let mark = self.mark.take();
+        let group = mark.map(|mark| ProcessGroup::new(pid, mark));
+        // What it left behind may hold our pipes open.
+        let on_silence = || {
+            if let Some(group) = group.as_ref().filter(|_| has_ended(&self.child)) {
+                group.kill(&group.living());
+            }
+        };
+        let read = self.pipes.take().map(|pipes| pipes.read(pid, on_silence)).transpose();
         let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
         let status = self.child.wait().map_err(|source| self.error(source))?;
+        if let Some(group) = group {
+            spawn::forget(pid);
+            if !clear(&mut Leftovers(group), Duration::ZERO).is_empty() {
+                return Err(self.error(io::Error::other("it left processes behind that could not be ended")));
+            }
+        }
         if status.signal().is_some_and(|signal| !TIDY.contains(&signal)) {
             crash::note_lost_child();
         }
@@ -447,6 +482,23 @@ impl RunningProgram {
     }
 }
 
+/// What a program left behind that has ended.
+struct Leftovers(ProcessGroup);
+
+impl Doomed for Leftovers {
+    fn living(&mut self) -> Vec<u32> {
+        self.0.living()
+    }
+
+    fn kill(&self, members: &[u32]) {
+        self.0.kill(members);
+    }
+
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -455,26 +507,34 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Reads whichever of the two has something until one ends, then the other: who waits for one alone can be waited for.
-fn read_both(mut out: ChildStdout, mut err: ChildStderr, pid: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
+/// Reads whichever of the two has something until both have ended: who waits for one alone can be waited for.
+fn read_both(
+    (mut out, mut err): (ChildStdout, ChildStderr),
+    pid: u32,
+    mut on_silence: impl FnMut(),
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut piece = vec![0; 1 << 16];
     let mut wait = ProgramWait::new(LIMIT, pid);
-    loop {
-        let mut fds = [PollFd::new(&out, PollFlags::IN), PollFd::new(&err, PollFlags::IN)];
+    let mut is_open = [true, true];
+    while is_open != [false, false] {
+        let mut fds = Vec::with_capacity(2);
+        fds.extend(is_open[0].then(|| PollFd::new(&out, PollFlags::IN)));
+        fds.extend(is_open[1].then(|| PollFd::new(&err, PollFlags::IN)));
         if !wait.poll(&mut fds)? {
+            on_silence();
             continue;
         }
-        let has = fds.map(|fd| !fd.revents().is_empty());
-        if has[0] && !pass_on(&mut out, &mut piece, &mut stdout)? {
-            err.read_to_end(&mut stderr)?;
-            return Ok((stdout, stderr));
+        let mut has = fds.iter().map(|fd| !fd.revents().is_empty());
+        let has = is_open.map(|is_open| is_open && has.next().unwrap_or(false));
+        if has[0] {
+            is_open[0] = pass_on(&mut out, &mut piece, &mut stdout)?;
         }
-        if has[1] && !pass_on(&mut err, &mut piece, &mut stderr)? {
-            out.read_to_end(&mut stdout)?;
-            return Ok((stdout, stderr));
+        if has[1] {
+            is_open[1] = pass_on(&mut err, &mut piece, &mut stderr)?;
         }
     }
+    Ok((stdout, stderr))
 }
 
 /// Reads once. False at the end.

@@ -108,7 +108,7 @@ fn inheritable(lock: &File) -> io::Result<OwnedFd> {
 
 /// From now on processes whose parent ended become our children instead of init's. Elsewhere than on Linux there is
 /// no such thing, and only groups are followed.
-fn adopt_orphans() {
+pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
         static ONCE: std::sync::Once = std::sync::Once::new();

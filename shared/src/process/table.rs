@@ -76,6 +76,27 @@ pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
     found
 }
 
+/// The parent of `pid`, the parent of that, and so on, as far as they can be seen.
+pub(super) fn ancestors(pid: u32) -> Vec<u32> {
+    let mut found: Vec<u32> = Vec::new();
+    let mut next = system::one(pid).map(|process| process.parent);
+    while let Some(pid) = next.filter(|pid| *pid > 1 && !found.contains(pid)) {
+        found.push(pid);
+        next = system::one(pid).map(|process| process.parent);
+    }
+    found
+}
+
+/// Whether process `pid` is a program of this suite, by its name.
+pub(super) fn is_driver(pid: u32) -> bool {
+    system::name(pid).is_some_and(|name| name.contains("git-arborist"))
+}
+
+/// Whether this process has a lock file of a run open, wherever that is.
+pub(super) fn has_open_lock() -> bool {
+    system::has_open_lock()
+}
+
 /// Whether a process is about to open a named pipe that nobody has open at its other end. No where the system does not tell.
 pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
     system::waits_at_named_pipe(pid)
@@ -95,6 +116,16 @@ mod system {
     pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
         let place = fs::read_to_string(format!("/proc/{pid}/wchan"));
         place.is_ok_and(|place| place.trim() == "wait_for_partner")
+    }
+
+    pub(super) fn has_open_lock() -> bool {
+        let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+        files.any(|file| file.to_string_lossy().contains("/arborist/locks/"))
+    }
+
+    pub(super) fn name(pid: u32) -> Option<String> {
+        fs::read_to_string(format!("/proc/{pid}/comm")).ok()
     }
 
     pub(super) fn all() -> Vec<Process> {
@@ -166,6 +197,15 @@ mod system {
 
     pub(super) fn children() -> Option<BTreeSet<u32>> {
         None
+    }
+
+    pub(super) fn has_open_lock() -> bool {
+        false
+    }
+
+    pub(super) fn name(pid: u32) -> Option<String> {
+        let output = Command::new("ps").args(["-p", &pid.to_string(), "-o", "comm="]).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     pub(super) fn all() -> Vec<Process> {

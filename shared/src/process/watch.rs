@@ -117,7 +117,7 @@ impl Drop for SupervisedProgram<'_> {
     }
 }
 
-fn has_ended(child: &Child) -> bool {
+pub(super) fn has_ended(child: &Child) -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let Some(pid) = number(child.id()) else { return true };
     match waitid(WaitId::Pid(pid), look) {

@@ -52,8 +52,9 @@ use crate::{
     git::{Repository, Signing},
     name::{BranchName, TaskId},
     process::FileLock,
-    session::owned_by,
+    session::{owned_by, owned_elsewhere},
     settings::Settings,
+    workspace::RepoSection,
     worktree::{Pool, WorktreeError, WorktreeOptions},
 };
 
@@ -125,6 +126,7 @@ impl<'a> Queue<'a> {
     }
 
     /// Settles which untracked files worktrees get, in all repositories that gates are asked in, before the first of them.
+    /// From then on they are watched, unless they are within a run.
     fn settle_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
         if options.files_settled.set(()).is_err() {
             return Ok(());
@@ -138,7 +140,31 @@ impl<'a> Queue<'a> {
             if let Ok(repository) = Repository::open_at(&section.path) {
                 let other = WorktreeOptions::new(&Settings::default(), &options.cancel);
                 let _ = Pool::open(&repository, &self.scope, other);
+                self.watch_other(options, section, &repository)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A gate can write to every repository of the workspace, whichever it is asked in.
+    fn watch_other(
+        &self,
+        options: &QueueOptions,
+        section: &RepoSection,
+        repository: &Repository,
+    ) -> Result<(), QueueError> {
+        let guard = &options.config_guard;
+        if guard.find_repository(section.name.as_str()).is_some() {
+            return Ok(());
+        }
+        if let Some(session) = &options.worktrees.session
+            && let Ok(Some((branch, _))) = section.find_session_branch(repository, session)
+        {
+            repository.own_refs(&owned_elsewhere(&branch, session))?;
+        }
+        guard.add(section.name.as_str(), repository);
+        if let Some(main) = options.sections.iter().find(|section| section.is_main) {
+            guard.add(main.name.as_str(), self.repository);
         }
         Ok(())
     }
@@ -151,6 +177,7 @@ impl<'a> Queue<'a> {
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<(), QueueError> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
+        self.settle_files(options)?;
         self.git_queue(options, on_event)?.check_parked()
     }
 

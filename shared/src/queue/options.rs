@@ -223,6 +223,14 @@ impl QueueOptions {
         })
     }
 
+    /// The same within a run, whose guard watches all of its repositories.
+    #[must_use]
+    pub fn guarded_by(mut self, config_guard: &ConfigGuard) -> Self {
+        self.config_guard = config_guard.clone();
+        self.worktrees.config_guard = config_guard.clone();
+        self
+    }
+
     /// The same for whoever resolves conflicts in the tasks of a plan.
     #[must_use]
     pub fn briefed(self, plan: &Plan) -> Self {

@@ -13,7 +13,7 @@ use crate::{
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
-    pipeline::{BEFORE_THE_RUN, ConfigGuard, KnownRed},
+    pipeline::{BEFORE_THE_RUN, KnownRed},
     plan::Task,
     process::OrphanLock,
     progress::{Boxes, Progress},
@@ -151,12 +151,11 @@ impl OpenRun {
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
         orphan_lock: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
-        let config_guard = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.config_guard.clone());
         let probe = |dir, places| Probe {
             command,
             dir,
             places,
-            config_guard: &config_guard,
+            config_guard: &self.config_guard,
             environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
             limit: self.options.test_time,
             log: self.home.join(log),

@@ -12,6 +12,7 @@ use anyhow::Context;
 use super::{
     CallSource, InheritedOptions, Planned, RunRequest,
     closing::RunMonitor,
+    nested::refuse_in_step,
     place::{MoveIn, RunPlace},
     repositories::Supplied,
     request::{secrets, typed, typed_again},
@@ -20,7 +21,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
-    git::{Config, GitVersion, Repository},
+    git::{Config, GitVersion, Repository, SettingsChange},
     history::{CommitCache, CommitSource, Run, RunScope, State},
     message::Body,
     name::{BranchName, Oid, SessionId},
@@ -89,6 +90,8 @@ pub struct OpenRun {
     /// Whether the plan is taken to the session's worktree from the user's checkout.
     pub(super) brings_plan: bool,
     hook: PreCommit,
+    /// Watches all repositories of the run, for every child.
+    pub(super) config_guard: ConfigGuard,
     /// What was read of the run.
     memory: CommitCache,
     pub(super) cancel: Cancel,
@@ -99,6 +102,7 @@ impl OpenRun {
     /// Chooses the branch, takes its lock and repairs what a crash left.
     pub fn open(request: RunRequest, host: RunHost) -> Result<Self, Failure> {
         let RunHost { repository, config, cancel, clock } = host;
+        refuse_in_step(&repository)?;
         let settings = Settings::load(&repository, &config)?;
         if repository.worktree.is_none() {
             return Err(GardenerError::Bare.into());
@@ -134,6 +138,7 @@ impl OpenRun {
             session_writer: OnceLock::new(),
             lock,
             hook,
+            config_guard: ConfigGuard::default(),
             memory: CommitCache::default(),
             cancel,
             clock,
@@ -150,6 +155,9 @@ impl OpenRun {
         lanes: Option<&'a Lanes<'a>>,
         monitor: &'a mut RunMonitor<'_>,
     ) -> Result<Gardener<'a>, Failure> {
+        // From here on it is known which programs a git of ours may run, and what they leave behind is ended. Where the settings
+        // cannot be read, git refuses to work.
+        let _ = self.repository.freeze_settings(SettingsChange::Once);
         self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
@@ -159,7 +167,7 @@ impl OpenRun {
         let mut orphan_lock = self.end_orphans(monitor)?;
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
         self.prepare_workplace(planned, &recorder, lanes, monitor)?;
-        self.own_marks_of_others()?;
+        self.watch_others(&recorder.identity().session)?;
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
@@ -314,7 +322,6 @@ impl OpenRun {
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Tools<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the program itself")?;
-        let config_guard = lanes.map_or_else(ConfigGuard::default, |lanes| lanes.queue.config_guard.clone());
         Ok(Tools {
             context: RunContext {
                 options: &self.options,
@@ -326,7 +333,7 @@ impl OpenRun {
                 demo: beside.with_file_name("git-arborist-demo"),
                 hook: self.hook,
                 clock: self.clock,
-                config_guard,
+                config_guard: self.config_guard.clone(),
                 reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
             },
             toolbox: self.toolbox(&beside),

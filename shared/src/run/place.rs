@@ -96,12 +96,25 @@ impl RunPlace {
             let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
             return Ok(RunPlace { branch, head, session: Some(session), move_in: Some(move_in) });
         };
+        if let Some(other) = main.find_session_beside(repository, meant, &last)? {
+            return Err(ambiguous(&last.record.session, &other));
+        }
         let branch = last.record.context.branch.clone();
         let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let is_fresh = matches!(last.record.kind, RecordKind::Start(_)) && last.record.context.tip == head;
         let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
         Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
     }
+}
+
+/// A session that began while another was at work was perhaps begun by an agent of that one.
+fn ambiguous(last: &SessionId, other: &SessionId) -> Failure {
+    let what = format!(
+        "session '{last}' began while session '{other}' of the same plan was at work: which is meant?"
+    );
+    Failure::new(Exit::Person, what)
+        .hint(format!("go on with the first: git arborist session resume {other}"))
+        .hint(format!("see what the other did: git arborist session show {last}"))
 }
 
 /// Two that are started at once for one plan are one. Those of other plans do not wait, and a new run chooses nothing.

@@ -4,13 +4,13 @@ use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
     failure::Failure,
     gardener::{GardenerError, recover, start},
-    git::{Config, Ownership, RefMove, Repository},
+    git::{Config, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
-    pipeline::{ConfigGuard, OtherRepo, PipelineError},
+    pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
     record::{RunRecorder, Unfinished, settle},
-    session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere},
+    session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::Settings,
     workspace::{
         FetchReply, FetchScope, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Transcripts,
@@ -94,12 +94,15 @@ impl OpenRun {
         if self.cancel.is_cancelled() { Err(PipelineError::stopped(&self.cancel)) } else { Ok(()) }
     }
 
-    /// Marks of a crash that are there now are believed later, when places are made in the other repositories. Those that
-    /// appear from the first child process on are not.
-    pub(super) fn own_marks_of_others(&self) -> Result<(), Failure> {
-        let marks = Ownership { shared: vec![Unfinished::REFS.to_owned()], ..Ownership::default() };
-        for other in &self.others {
-            other.repository.own_refs(&marks)?;
+    /// From the first child process on, all repositories are watched. What is there now is believed later, when places are
+    /// made in them: branches of the session, and marks of a crash.
+    pub(super) fn watch_others(&self, session: &SessionId) -> Result<(), Failure> {
+        if !self.others.is_empty() {
+            self.config_guard.add(self.workspace.main().name.as_str(), &self.repository);
+        }
+        for Supplied { section, repository, branch, .. } in &self.others {
+            repository.own_refs(&owned_elsewhere(branch, session))?;
+            self.config_guard.add(section.name.as_str(), repository);
         }
         Ok(())
     }
@@ -152,6 +155,7 @@ impl OpenRun {
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
         let place = session_worktree.repository;
+        self.config_guard.add_place(section.name.as_str(), &place);
         leave_word(&place, &self.repository)?;
         // A turn is cut only within an attempt, and the mark of that is still there.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
@@ -175,16 +179,10 @@ impl OpenRun {
         let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;
         let (name, base) = (section.name.clone(), WorkBase::fresh(tip.head, tip.tree));
-        Ok(OtherRepo {
-            name,
-            repository: place,
-            identity,
-            tip,
-            hook,
-            config_guard: ConfigGuard::default(),
-            base,
-            lock,
-        })
+        // Before the first agent: the tests of whichever task works there first see what others left by then.
+        let ignored = IgnoredFiles::default();
+        ignored.begin(&place, tip.tree, &self.options.log_dir)?;
+        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock })
     }
 
     /// The session that this one replays, if it does.

@@ -40,6 +40,7 @@ impl OpenRun {
     /// How what is finished in lanes lands.
     fn queue_options(&self, planned: &Planned) -> Result<QueueOptions, Failure> {
         let queue = QueueOptions::new(&self.options.runners, secrets()?, &self.cancel, self.clock)?;
+        let queue = queue.guarded_by(&self.config_guard);
         let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
         let queue = queue.tested_by(self.options.test_command.as_deref(), self.options.test_origin);
         // Where records are played again, no agent resolves a conflict.
@@ -48,7 +49,9 @@ impl OpenRun {
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
-        WorktreeOptions::new(&self.settings, &self.cancel)
+        let mut options = WorktreeOptions::new(&self.settings, &self.cancel);
+        options.config_guard = self.config_guard.clone();
+        options
     }
 
     /// Settles which untracked files worktrees get, before the first child process can write to a checkout.

@@ -33,7 +33,7 @@ pub use asked::{Asked, OF_RUNNER};
 pub use error::SessionError;
 pub use interrupted::{finish_turn_elsewhere, finish_turns, recover_from_crash};
 pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdict};
-pub use ownership::owned_by;
+pub use ownership::{owned_by, owned_elsewhere};
 pub use point::SessionPoint;
 pub use reader::{CommitOrigin, SessionList, SessionReader, StoredRecord};
 pub use recall::ResumeContext;

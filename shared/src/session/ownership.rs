@@ -22,6 +22,15 @@ pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     }
 }
 
+/// The same in another repository of the run, where its session has this branch. It has no branches of tasks there, and no
+/// records: what appears under such a name would be pushed with the branch.
+#[must_use]
+pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
+    let mut owned = owned_by(branch, Some(session));
+    owned.names.append(&mut owned.bases);
+    owned
+}
+
 /// How the marks of attempts on task branches begin. The name of a very long branch is cut, and tells nothing.
 fn marks_of_tasks(run: &BranchName) -> Option<String> {
     let task: TaskId = "T".parse().ok()?;

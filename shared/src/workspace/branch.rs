@@ -5,7 +5,7 @@ use crate::{
     git::{RawCommit, Repository},
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
-    session::{Driver, Record, SessionReader, StoredRecord},
+    session::{Driver, Record, RecordKind, SessionReader, StoredRecord},
 };
 
 /// Which sessions are meant.
@@ -57,11 +57,20 @@ impl RepoSection {
     ) -> Result<Option<(BranchName, Oid)>, WorkspaceError> {
         let prefix = self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let refs = repository.list_refs(&[&format!("refs/heads/{prefix}")])?;
-        let mut branches = refs.into_iter().filter_map(|found| {
+        let branches = refs.into_iter().filter_map(|found| {
             let branch: BranchName = found.name.strip_prefix("refs/heads/")?.parse().ok()?;
             self.is_session_branch(&branch, session).then_some((branch, found.target))
         });
-        Ok(branches.next_back())
+        let mut branches: Vec<(BranchName, Oid)> = branches.collect();
+        // One that this process owns is the right one, and is where it was left, whatever a child has made of it by now.
+        let left = |(branch, _): &(BranchName, Oid)| {
+            let left = repository.find_owned(&branch.to_ref()).flatten()?;
+            Some((branch.clone(), left))
+        };
+        if let Some(owned) = branches.iter().find_map(left) {
+            return Ok(Some(owned));
+        }
+        Ok(branches.pop())
     }
 
     /// The recorded session whose own branch this is.
@@ -103,6 +112,49 @@ impl RepoSection {
         }
         Ok(None)
     }
+}
+
+impl RepoSection {
+    /// Another session of those that are meant that was at work when this one began. Whoever began it may have been an agent
+    /// of the other.
+    pub fn find_session_beside(
+        &self,
+        repository: &Repository,
+        meant: SessionFilter<'_>,
+        session: &StoredRecord,
+    ) -> Result<Option<SessionId>, WorkspaceError> {
+        let began = session.record.context.started;
+        let reader = SessionReader::new(repository);
+        for other in reader.list()?.sessions {
+            let Record { session: id, context, time, .. } = &other.record;
+            let is_other = *id != session.record.session
+                && context.driver == Driver::Run
+                && meant.is(&other.record)
+                && context.started <= began
+                && *time > began;
+            if is_other && was_at_work(&reader, &other, began)? {
+                return Ok(Some(id.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a session had begun and not ended at a moment. Its records are asked, the newest first.
+fn was_at_work(
+    reader: &SessionReader<'_>,
+    newest: &StoredRecord,
+    moment: i64,
+) -> Result<bool, WorkspaceError> {
+    let mut was_resumed = false;
+    for stored in reader.walk(newest)? {
+        let Record { time, kind, .. } = stored?.record;
+        if time <= moment {
+            return Ok(!was_resumed && !matches!(kind, RecordKind::End(_) | RecordKind::Pause(_)));
+        }
+        was_resumed = matches!(kind, RecordKind::Resume(_));
+    }
+    Ok(false)
 }
 
 /// Whether this user began a session: those of others may have been fetched.

@@ -2,7 +2,7 @@
 
 use super::{RepoSection, Workspace, WorkspaceError, tracking};
 use crate::{
-    git::{GitError, Push, Pushed, Repository},
+    git::{GitError, Push, Pushed, Ref, Repository},
     name::{BranchName, Oid, SessionId, TASK_REFS},
     settings::Settings,
 };
@@ -75,17 +75,27 @@ impl PushSet {
     /// The refs of a repository that belong to it: session branches, task branches of their runs, and records.
     pub fn refs(&self, repository: &Repository, section: &RepoSection) -> Result<Vec<Push>, WorkspaceError> {
         let found = repository.list_refs(&["refs/heads", SESSIONS, TRANSCRIPTS])?;
-        let heads: Vec<BranchName> = found
+        let mut heads: Vec<BranchName> = found
             .iter()
             .filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse().ok())
             .filter(|branch| self.sessions.iter().any(|session| section.is_session_branch(branch, session)))
             .collect();
+        // Where a run is at work, the branches that it owns are all that it has. Others were made by something else.
+        let is_owned = |branch: &BranchName| repository.find_owned(&branch.to_ref()).is_some();
+        if heads.iter().any(is_owned) {
+            heads.retain(is_owned);
+        }
         let is_ours = |name: &str| {
             heads.iter().any(|branch| name == branch.to_ref() || name.starts_with(&branch.task_refs()))
                 || self.is_record(name)
         };
         let ours = found.into_iter().filter(|found| is_ours(&found.name));
-        Ok(ours.map(|found| Push { name: found.name, target: found.target }).collect())
+        // What a child process made of a ref that the run owns is not pushed, also before it is put back.
+        let known = |found: Ref| {
+            let target = repository.find_owned(&found.name).unwrap_or(Some(found.target))?;
+            Some(Push { name: found.name, target })
+        };
+        Ok(ours.filter_map(known).collect())
     }
 
     fn is_record(&self, name: &str) -> bool {

@@ -6,7 +6,7 @@ use crate::{
     pipeline::{
         ConfigGuard, Neighbours, OtherRepo,
         checkout::{
-            guard::{ConfigWatch, joined},
+            guard::{ConfigWatch, PlaceWatch, joined},
             place,
         },
     },
@@ -16,17 +16,20 @@ use crate::{
 /// Everything that is compared once the child has ended.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Guarded {
-    watches: Vec<ConfigWatch>,
+    watch: ConfigWatch,
+    /// Other worktrees that the child has business in.
+    places: Vec<PlaceWatch>,
 }
 
-/// A child begins in a place of `recorder`, with these other repositories in reach.
-pub(in crate::pipeline) fn begin(
+/// A child begins in a place of `recorder`, and has business in these places of other repositories.
+pub(in crate::pipeline) fn begin<'o>(
     recorder: &RunRecorder<'_>,
     config_guard: &ConfigGuard,
-    other_repos: &[OtherRepo],
+    other_repos: impl Iterator<Item = &'o OtherRepo>,
 ) -> Guarded {
-    let others = other_repos.iter().map(|other_repo| other_repo.config_guard.watch(&other_repo.repository));
-    Guarded { watches: [config_guard.watch(recorder.repository())].into_iter().chain(others).collect() }
+    let watch = config_guard.watch(recorder.repository());
+    let places = other_repos.map(|other_repo| watch.watch_place(&other_repo.repository)).collect();
+    Guarded { watch, places }
 }
 
 impl Guarded {
@@ -37,7 +40,8 @@ impl Guarded {
         recorder: &RunRecorder<'_>,
         attempt: Option<&str>,
     ) -> Result<Option<String>, GitError> {
-        let mut found: Vec<String> = self.watches.iter().flat_map(ConfigWatch::end).collect();
+        let mut found = self.watch.end();
+        found.extend(self.places.iter().flat_map(PlaceWatch::end));
         if let Some(attempt) = attempt
             && !place::is_untouched(recorder)?
         {

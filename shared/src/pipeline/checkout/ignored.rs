@@ -36,6 +36,8 @@ struct Looks {
     before: BTreeSet<Vec<u8>>,
     /// When it was last looked at. Nobody asks git for it twice.
     last: Option<BTreeSet<Vec<u8>>>,
+    /// When that was, by the clock of the file system.
+    looked: Option<(i64, i64)>,
     /// What came in between.
     found: IgnoredChanges,
     /// What there was when the run began.
@@ -83,10 +85,22 @@ impl IgnoredFiles {
         Ok(())
     }
 
+    /// A task begins in a worktree that other tasks have no business in. Whatever came there since it was last looked at was
+    /// made by a child of one of them, and is there for the tests of this one.
+    pub fn go_on(&self) {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = looks.last.take() {
+            (looks.before, looks.since) = (last, looks.looked);
+            looks.found = IgnoredChanges::default();
+        }
+    }
+
     /// What no commit holds in a worktree that holds `tree` now, and was not there or was another file before: when the task
     /// began, or, if git does not ignore it or it lies in `own`, the folder of logs, when the run began. Logs that this
     /// process made are not named.
     pub fn look(&self, repository: &Repository, tree: Oid, own: &str) -> Result<IgnoredChanges, GitError> {
+        // First: what is written meanwhile counts the next time.
+        let looked = repository.file_time();
         let UncommittedFiles { ignored: now, others } = repository.list_uncommitted(tree)?;
         let (logs, has_more_logs) = list_foreign_logs(repository.top(), own);
         let others = stamped(repository.top(), &others);
@@ -117,7 +131,7 @@ impl IgnoredFiles {
         found.others = others.iter().filter(is_new).map(|(path, _)| shown(path)).take(MOST).collect();
         found.is_cut |= has_more_logs;
         looks.found = found.clone();
-        looks.last = Some(now);
+        (looks.last, looks.looked) = (Some(now), looked);
         Ok(found)
     }
 

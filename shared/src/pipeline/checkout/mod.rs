@@ -7,6 +7,7 @@
 pub(super) mod changed_paths;
 pub(super) mod guard;
 pub(super) mod guarded;
+pub(super) mod hook;
 pub(super) mod ignored;
 pub(super) mod leftovers;
 pub(super) mod other_repo;

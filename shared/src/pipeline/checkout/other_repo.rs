@@ -5,22 +5,25 @@ use std::path::Path;
 
 use crate::{
     event::EventKind,
-    git::{GitError, Repository, TreeChange},
+    git::{GitError, HiddenMarks, OtherWriters, Repository, TrackedFiles, TreeChange},
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
     message::Key,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        ConfigGuard, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
+        IgnoredFiles, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
         checkout::{
-            leftovers,
-            place::{self, AttemptCheckout, AttemptWork, Looker},
+            guarded, hook, leftovers,
+            place::{self, AttemptCheckout, AttemptWork, Looker, WatchedFrom},
         },
         steps::prompt::RepoDiff,
         turns::{keeper::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
     process::{Cancel, FileLock},
-    record::{IndexUpdate, Prepared, RecordError, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip},
+    record::{
+        IndexUpdate, Prepared, RecordError, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip,
+        Unfinished,
+    },
     session::OtherCommit,
 };
 
@@ -37,8 +40,8 @@ pub struct OtherRepo {
     pub tip: Tip,
     /// Whether the user has a hook there to be asked.
     pub hook: PreCommit,
-    /// Watches what agents share there.
-    pub config_guard: ConfigGuard,
+    /// What git ignores there. It stays from task to task.
+    pub ignored: IgnoredFiles,
     /// What the work of the task there is compared with.
     pub base: WorkBase,
     /// Tells other runs of that repository that this one is at work there.
@@ -81,9 +84,57 @@ impl OtherRepo {
         SessionRepo { name: self.name.to_string(), repository, branch }
     }
 
-    fn enter(&self, task: &Task, attempt: Attempt) -> Result<RepoAttempt<'_>, GitError> {
-        let recorder = RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone());
-        let begun = place::begin(&recorder, &self.config_guard, &task.id, attempt)?;
+    fn recorder(&self) -> RunRecorder<'_> {
+        RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone())
+    }
+
+    /// Makes the place hold what the session's branch holds, and says what did not. Nobody but the run has business there, so
+    /// anything else was left by tests, or by a child process of a task that does not work in this repository. It is kept.
+    fn tidy(&self, task: &TaskId, attempt: Attempt) -> Result<Option<String>, GitError> {
+        let (recorder, repository) = (self.recorder(), &self.repository);
+        let mark = Unfinished::name_of(recorder.branch(), task, attempt);
+        repository.clear_locks(recorder.branch());
+        let mut found = place::quit_operations(repository, &mark)?;
+        if !place::is_untouched(&recorder)? {
+            found.extend(place::put_back_at(&recorder, &mark, recorder.head())?);
+        }
+        let removed = repository.remove_special(&[])?;
+        found.extend(removed.iter().map(|path| format!("{} was no plain file", path.display())));
+        repository.settle_index(HiddenMarks::Kept)?;
+        if !repository.is_known_clean(recorder.tree()) && !repository.is_clean()? {
+            found.extend(self.put_back_all(&recorder, &mark)?);
+        }
+        Ok((!found.is_empty()).then(|| format!("in {}: {}", self.name, found.join("; "))))
+    }
+
+    fn put_back_all(&self, recorder: &RunRecorder<'_>, mark: &str) -> Result<Option<String>, GitError> {
+        let repository = &self.repository;
+        let now = repository.take_snapshot()?.tree;
+        let changes = repository.changes(recorder.tree(), now)?;
+        let changes: Vec<TreeChange> =
+            changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
+        let mut words = None;
+        if !changes.is_empty() {
+            let kept = place::save_tree(repository, mark, (now, recorder.head()))?;
+            repository.put_back(recorder.tree(), &changes)?;
+            let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
+            let paths = paths.join(", ");
+            words = Some(format!(
+                "files that no task had left there were put back and are kept in {kept}: {paths}"
+            ));
+        }
+        repository.stage_tree(recorder.tree())?;
+        Ok(words)
+    }
+
+    fn enter(
+        &self,
+        task: &Task,
+        attempt: Attempt,
+        home: &AttemptCheckout,
+    ) -> Result<RepoAttempt<'_>, GitError> {
+        let recorder = self.recorder();
+        let begun = place::begin(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
@@ -93,8 +144,50 @@ pub(in crate::pipeline) fn enter<'a>(
     other_repos: &'a [OtherRepo],
     task: &Task,
     attempt: Attempt,
+    home: &AttemptCheckout,
 ) -> Result<Vec<RepoAttempt<'a>>, GitError> {
-    other_repos.iter().map(|other_repo| other_repo.enter(task, attempt)).collect()
+    other_repos.iter().map(|other_repo| other_repo.enter(task, attempt, home)).collect()
+}
+
+/// Makes places hold what the session's branches there hold, and says what did not.
+pub(in crate::pipeline) fn tidy<'o>(
+    other_repos: impl Iterator<Item = &'o OtherRepo>,
+    task: &TaskId,
+    attempt: Attempt,
+) -> Result<Vec<String>, GitError> {
+    let found: Result<Vec<Option<String>>, GitError> =
+        other_repos.map(|other_repo| other_repo.tidy(task, attempt)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// The tracked files of places in other repositories before a test.
+pub(in crate::pipeline) struct TestedFiles(Vec<TrackedFiles>);
+
+impl TestedFiles {
+    pub(in crate::pipeline) fn look<'o>(
+        other_repos: impl Iterator<Item = &'o OtherRepo>,
+        company: OtherWriters,
+    ) -> Result<Self, GitError> {
+        let files = other_repos.map(|other| other.repository.look_at_tracked(other.tip.tree, company));
+        Ok(Self(files.collect::<Result<_, _>>()?))
+    }
+
+    /// Puts back what is not as it was in the same places, and says what that is.
+    pub(in crate::pipeline) fn put_back<'o>(
+        &self,
+        other_repos: impl Iterator<Item = &'o OtherRepo>,
+        company: OtherWriters,
+        (task, attempt): (&TaskId, Attempt),
+    ) -> Result<Vec<String>, GitError> {
+        let mut found = Vec::new();
+        for (other_repo, before) in other_repos.zip(&self.0) {
+            let recorder = other_repo.recorder();
+            let mark = Unfinished::name_of(recorder.branch(), task, attempt);
+            let words = guarded::put_back_tracked(&recorder, (before, company), &mark)?;
+            found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
+        }
+        Ok(found)
+    }
 }
 
 impl<'a> RepoAttempt<'a> {
@@ -128,12 +221,17 @@ impl<'a> RepoAttempt<'a> {
         leftovers::words_of(&work.folded).map(|words| format!("in {}: {words}", self.name))
     }
 
+    /// Whether its hook is asked about this work.
+    pub(in crate::pipeline) fn is_asked(&self, work: &AttemptWork) -> bool {
+        self.hook == PreCommit::Asked && work.trespass.is_none() && work.tree != self.begun.tree
+    }
+
     pub(in crate::pipeline) fn ask_hook(
         &self,
         work: &mut AttemptWork,
         cancel: &Cancel,
     ) -> Result<Option<String>, PipelineError> {
-        place::ask_hook(&self.recorder, (self.hook, cancel), &self.begun, work)
+        hook::ask_hook(&self.recorder, (self.hook, cancel), &self.begun, work)
     }
 
     /// Commits what the attempt left, if it left anything. Gives where the branch is, and that commit, if it changes a file.
@@ -159,6 +257,23 @@ impl<'a> RepoAttempt<'a> {
 }
 
 impl TaskContext<'_> {
+    /// The places in other repositories that tests of the task are run with.
+    pub(in crate::pipeline) fn tested_elsewhere(&self) -> impl Iterator<Item = &OtherRepo> {
+        self.other_repos.iter().chain(&self.lent)
+    }
+
+    /// A child process of another task may have written where this one is about to work or to be tested.
+    pub(in crate::pipeline) fn tidy_elsewhere(
+        &mut self,
+        task: &TaskId,
+        attempt: Attempt,
+    ) -> Result<(), GitError> {
+        for words in tidy(self.tested_elsewhere(), task, attempt)? {
+            self.tell(task, EventKind::note(format!("  {task}: {words}")));
+        }
+        Ok(())
+    }
+
     /// Where an agent is started and tests run: in the first repository that the task names.
     pub(in crate::pipeline) fn place_of(&self, task: &Task) -> &Path {
         match task.repos.first() {

@@ -11,9 +11,9 @@ use crate::{
     message::visible,
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, PipelineError, PreCommit,
+        ChangedPaths, ConfigGuard,
         checkout::{
-            guard::{ConfigWatch, joined},
+            guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, Folded, WorktreeBefore},
         },
     },
@@ -47,22 +47,60 @@ pub struct AttemptCheckout {
     locks: Vec<PathBuf>,
     /// Submodules with something in them that is not committed there.
     inside: Vec<Vec<u8>>,
-    watch: ConfigWatch,
+    watch: AttemptWatch,
     /// What becomes of the branch is decided here, and not by whoever compares the refs of the run: commits of the agent's
     /// own are folded in.
     _branch: FloatingRef,
+}
+
+/// What is watched while an attempt is under way.
+#[derive(Debug)]
+enum AttemptWatch {
+    /// All repositories of the run.
+    Run(Box<ConfigWatch>),
+    /// This checkout, beside one that the run is watched from.
+    Place(Box<PlaceWatch>),
+}
+
+/// From where the run is watched while an attempt is under way in a checkout.
+#[derive(Debug, Clone, Copy)]
+pub enum WatchedFrom<'w> {
+    /// From here.
+    Here(&'w ConfigGuard),
+    /// From the checkout in the repository that has the plan.
+    Home(&'w AttemptCheckout),
+}
+
+impl WatchedFrom<'_> {
+    fn watch(self, repository: &Repository) -> AttemptWatch {
+        match self {
+            Self::Here(config_guard) => AttemptWatch::Run(Box::new(config_guard.watch(repository))),
+            Self::Home(begun) => match &begun.watch {
+                AttemptWatch::Run(watch) => AttemptWatch::Place(Box::new(watch.watch_place(repository))),
+                AttemptWatch::Place(watch) => AttemptWatch::Place(Box::new(watch.watch_place(repository))),
+            },
+        }
+    }
 }
 
 impl AttemptCheckout {
     /// Undoes what was done to the repository since it was last looked at, and adds what it was, once. The agent is still
     /// at work.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.restore());
+        let found = match &self.watch {
+            AttemptWatch::Run(watch) => watch.restore(),
+            AttemptWatch::Place(watch) => watch.restore(),
+        };
+        add(noticed, found);
     }
 
     /// The same once the agent, or the hook, has ended.
-    fn look_at_end(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.end());
+    pub(in crate::pipeline) fn look_at_end(&self, noticed: &mut Vec<String>) {
+        let found = match &self.watch {
+            AttemptWatch::Run(watch) => watch.end(),
+            AttemptWatch::Place(watch) => watch.end(),
+        };
+        add(noticed, found);
     }
 
     /// What may be committed of `all` that differs between our last commit and a worktree that holds `after`, with the tree
@@ -147,7 +185,7 @@ pub struct AttemptWork {
     /// What the user should know of what was put back.
     pub notes: Vec<String>,
     /// What lay in the worktree, and the index that has taken it in, if nothing of either is the user's.
-    seen: Option<(Oid, IndexFile)>,
+    pub(super) seen: Option<(Oid, IndexFile)>,
 }
 
 impl AttemptWork {
@@ -165,7 +203,7 @@ impl AttemptWork {
 /// Remembers what lies in the worktree, and marks that an attempt begins.
 pub fn begin(
     recorder: &RunRecorder<'_>,
-    config_guard: &ConfigGuard,
+    watched_from: WatchedFrom<'_>,
     task: &TaskId,
     attempt: Attempt,
 ) -> Result<AttemptCheckout, GitError> {
@@ -174,7 +212,7 @@ pub fn begin(
     let locks = repository.find_locks(recorder.branch());
     // First: the guard needs the same look.
     let looks_clean = repository.is_known_clean(recorder.tree());
-    let watch = config_guard.watch(repository);
+    let watch = watched_from.watch(repository);
     let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
@@ -367,84 +405,6 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
         })
     };
     repository.quit_operations()?.into_iter().map(words).collect()
-}
-
-/// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
-/// configuration were touched runs nothing. What the hook has staged is committed; what it wrote besides would be there for
-/// the tests and in no commit, so it is put back.
-pub(in crate::pipeline) fn ask_hook(
-    recorder: &RunRecorder<'_>,
-    (hook, cancel): (PreCommit, &Cancel),
-    begun: &AttemptCheckout,
-    work: &mut AttemptWork,
-) -> Result<Option<String>, PipelineError> {
-    if hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
-        return Ok(None);
-    }
-    let mut noticed = Vec::new();
-    begun.look_at_end(&mut noticed);
-    work.trespass = joined(&noticed);
-    if work.trespass.is_some() {
-        return Ok(None);
-    }
-    let repository = recorder.repository();
-    // The hook may write to the worktree, too.
-    work.seen = None;
-    let before = repository.take_snapshot()?.tree;
-    let answer = repository.pre_commit(work.tree, begun.head, cancel);
-    if cancel.is_cancelled() {
-        return Err(PipelineError::stopped(cancel));
-    }
-    let answer = answer?;
-    // A hook runs what the repository brings along, and the agent has just changed that.
-    begun.look_at_end(&mut noticed);
-    if repository.find_branch(recorder.branch())? != Some(work.tip) {
-        noticed.extend(put_back_at(recorder, &begun.unfinished.name, work.tip)?);
-    }
-    work.trespass = joined(&noticed);
-    let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
-    let kept = put_back_unstaged(recorder, (begun, work.tree), (before, staged))?;
-    work.notes.extend(kept);
-    match answer {
-        Ok(tree) if tree == work.tree => Ok(None),
-        Ok(tree) => {
-            repository.require_proven(recorder.tree(), tree)?;
-            work.changes = repository.changes(recorder.tree(), tree)?;
-            work.tree = tree;
-            Ok(None)
-        }
-        Err(said) => Ok(Some(said)),
-    }
-}
-
-/// Puts back what a hook wrote and did not stage, and says where it is kept. `before` lay in the worktree, `asked` is what the
-/// hook was asked about, and `staged` what it made of that.
-fn put_back_unstaged(
-    recorder: &RunRecorder<'_>,
-    (begun, asked): (&AttemptCheckout, Oid),
-    (before, staged): (Oid, Oid),
-) -> Result<Option<String>, GitError> {
-    let repository = recorder.repository();
-    let wanted = match staged == asked {
-        true => before,
-        false => repository.tree_with(before, &repository.changes(asked, staged)?)?,
-    };
-    let now = repository.take_snapshot()?.tree;
-    if now == wanted {
-        return Ok(None);
-    }
-    let changes = repository.changes(wanted, now)?;
-    let changes: Vec<TreeChange> = changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    let kept = save_tree(repository, &begun.unfinished.name, (now, begun.head))?;
-    repository.put_back(wanted, &changes)?;
-    let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
-    let paths = paths.join(", ");
-    Ok(Some(format!(
-        "the pre-commit hook changed files without staging them; that is kept in {kept}: {paths}"
-    )))
 }
 
 /// Says in which submodules something was changed and not committed. Only their own repositories could hold it.

@@ -15,9 +15,9 @@ use crate::{
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
-            leftovers,
+            hook, leftovers,
             other_repo::{self, RepoAttempt},
-            place::{self, AttemptCheckout, AttemptWork},
+            place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
         },
         implement,
         steps::test::last,
@@ -83,8 +83,13 @@ impl TaskRun<'_, '_, '_> {
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         self.recorder.unsettle();
-        let begun = place::begin(self.recorder, &self.context.run.config_guard, &self.task.id, attempt)?;
-        let mut rooms = other_repo::enter(other_repos, self.task, attempt)?;
+        for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
+            let words = format!("  {}: {words}", self.task.id);
+            self.context.tell(&self.task.id, EventKind::note(words));
+        }
+        let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
+        let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
+        let mut rooms = other_repo::enter(other_repos, self.task, attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
         let agent_call = AgentCall {
@@ -137,14 +142,7 @@ impl TaskRun<'_, '_, '_> {
             && beside.iter().all(|(room, work)| room.is_untouched(work));
         let judgement = match &called.result {
             Ok(reply) => {
-                let hook = (self.context.run.hook, &self.context.run.cancel);
-                let mut refusal = place::ask_hook(self.recorder, hook, &begun, work)?;
-                for (room, work) in &mut beside {
-                    refusal = refusal.or(room.ask_hook(work, &self.context.run.cancel)?);
-                }
-                let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
-                let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
-                work.trespass = joined(&trespasses);
+                let refusal = self.ask_hooks((&begun, work), &mut beside)?;
                 let idle = Idle {
                     why: self.find_emptiness((&begun, work), &beside)?,
                     said: reason(reply),
@@ -198,6 +196,34 @@ impl TaskRun<'_, '_, '_> {
         }
         let is_passed = status == Some(Status::ImplementPass);
         Ok((called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed }), tips))
+    }
+
+    /// Asks the pre-commit hooks of all repositories, up to the first that refuses. Where anything was touched that may
+    /// not be, none is asked.
+    fn ask_hooks(
+        &self,
+        (begun, work): (&AttemptCheckout, &mut AttemptWork),
+        beside: &mut [(RepoAttempt<'_>, AttemptWork)],
+    ) -> Result<Option<String>, PipelineError> {
+        let cancel = &self.context.run.cancel;
+        let mut noticed: Vec<String> = beside.iter().filter_map(|(_, work)| work.trespass.clone()).collect();
+        let mut refusal = match noticed.is_empty() {
+            true => hook::ask_hook(self.recorder, (self.context.run.hook, cancel), begun, work)?,
+            false => None,
+        };
+        for (room, theirs) in beside.iter_mut().filter(|(room, theirs)| room.is_asked(theirs)) {
+            if !noticed.is_empty() || work.trespass.is_some() || refusal.is_some() {
+                break;
+            }
+            let before = self.recorder.repository().take_snapshot()?.tree;
+            refusal = room.ask_hook(theirs, cancel)?;
+            // It ran there, and could write here.
+            begun.look_at_end(&mut noticed);
+            noticed.extend(theirs.trespass.clone());
+            work.notes.extend(hook::put_back_files(self.recorder, begun, (work, before))?);
+        }
+        work.trespass = joined(&work.trespass.take().into_iter().chain(noticed).collect::<Vec<String>>());
+        Ok(refusal)
     }
 
     /// Commits what an attempt left, with what it cost.

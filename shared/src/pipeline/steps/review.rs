@@ -12,7 +12,7 @@ use crate::{
         AgentCall, CallReply, Called, Doubt, Expense, IgnoredChanges, Neighbours, OtherRepo, PipelineError,
         Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
         checkout::{
-            guard::{ConfigWatch, PlaceWatch, joined},
+            guard::{PlaceWatch, joined},
             reading,
         },
         review,
@@ -149,22 +149,19 @@ impl TaskRun<'_, '_, '_> {
         let lent = reading::lend(self.recorder, &self.context.run.config_guard)?;
         // The worktree of the reviewer has files of its own that git obeys.
         let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
-        let beside: Vec<ConfigWatch> = self
-            .context
-            .other_repos
-            .iter()
-            .map(|other_repo| other_repo.config_guard.watch(&other_repo.repository))
-            .collect();
+        let other_repos = self.context.other_repos.iter();
+        let beside: Vec<PlaceWatch> =
+            other_repos.map(|other_repo| lent.watch_place(&other_repo.repository)).collect();
         let of = TurnsOf::of(self.context, self.task, (StepKind::Review, attempt));
         let mut turns = TurnKeeper::new(self.recorder, None, of);
         let called = self.context.call(agent_call, Some(&mut turns));
         let (kept, _, plain) = turns.finish();
         self.context.checkpoints.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
-        let mut trespasses: Vec<String> = beside.iter().flat_map(ConfigWatch::end).collect();
-        let company = neighbours.since(1 + beside.len());
+        let company = neighbours.since(1);
         let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
-        trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
+        let places = apart_watch.iter().chain(&beside);
+        let mut trespasses: Vec<String> = places.flat_map(PlaceWatch::end).collect();
         // One that was alone may write what it likes: its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, company) {
             trespasses.extend(altered(&apart.repository.look_again(&before, company)?));
@@ -231,27 +228,15 @@ impl TaskRun<'_, '_, '_> {
 
     /// A file that no commit has can make tests pass here and nowhere else.
     fn words_on_ignored(&self) -> Result<String, PipelineError> {
-        let Some(ignored) = &self.context.ignored else { return Ok(String::new()) };
-        let IgnoredChanges { new, changed, others, is_cut } = ignored.look(
-            self.recorder.repository(),
-            self.recorder.tree(),
-            &self.context.run.options.log_dir,
-        )?;
-        let list = |heading: &str, names: &[String]| {
-            let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
-            if names.is_empty() { String::new() } else { format!("\n\n{heading}:\n{}", names.join("\n")) }
-        };
-        let mut words =
-            list("Ignored files that are new and in no commit, but were there for the tests", &new);
-        words +=
-            &list("Ignored files that were changed since the task began, and are in no commit", &changed);
-        words += &list(
-            "Other files that are in no commit and were not there, or not like that, when the run began",
-            &others,
-        );
-        if is_cut {
-            words +=
-                "\n\nThere are more ignored files than were looked at: others may have been changed, too.";
+        let log_dir = &self.context.run.options.log_dir;
+        let mut words = String::new();
+        if let Some(ignored) = &self.context.ignored {
+            let changes = ignored.look(self.recorder.repository(), self.recorder.tree(), log_dir)?;
+            words += &words_on(&changes, "");
+        }
+        for OtherRepo { name, repository, tip, ignored, .. } in self.context.tested_elsewhere() {
+            let changes = ignored.look(repository, tip.tree, log_dir)?;
+            words += &words_on(&changes, &format!("In {name}: "));
         }
         Ok(words)
     }
@@ -373,4 +358,23 @@ impl fmt::Debug for ReviewPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReviewPlace").field("repository", &self.repository).finish_non_exhaustive()
     }
+}
+
+/// What a reviewer is told of files that no commit has. `place` says where they are.
+fn words_on(changes: &IgnoredChanges, place: &str) -> String {
+    let IgnoredChanges { new, changed, others, is_cut } = changes;
+    let list = |heading: &str, names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
+        if names.is_empty() { String::new() } else { format!("\n\n{place}{heading}:\n{}", names.join("\n")) }
+    };
+    let mut words = list("Ignored files that are new and in no commit, but were there for the tests", new);
+    words += &list("Ignored files that were changed since the task began, and are in no commit", changed);
+    words += &list(
+        "Other files that are in no commit and were not there, or not like that, when the run began",
+        others,
+    );
+    if *is_cut {
+        words += "\n\nThere are more ignored files than were looked at: others may have been changed, too.";
+    }
+    words
 }

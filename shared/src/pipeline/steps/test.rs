@@ -9,9 +9,9 @@ use crate::{
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     pipeline::{
-        Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
+        Counts, KnownRed, Neighbours, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
         calls::call::{Redaction, file_error, refuse_survivors},
-        checkout::guarded,
+        checkout::{guard::joined, guarded, other_repo::TestedFiles},
         context::with_environment,
         read_counts,
     },
@@ -62,11 +62,18 @@ impl TaskContext<'_> {
         (phase, commands): (&Task, &[TestCommand]),
         log: &str,
     ) -> Result<TestResult, PipelineError> {
-        let guarded = guarded::begin(recorder, &self.run.config_guard, &self.other_repos);
+        let first = Attempt(0);
+        self.tidy_elsewhere(&phase.id, first)?;
+        let neighbours = Neighbours::count(recorder.repository());
+        let elsewhere = TestedFiles::look(self.tested_elsewhere(), neighbours.now())?;
+        let guarded = guarded::begin(recorder, &self.run.config_guard, self.tested_elsewhere());
         let result = self.test(phase, commands, log, recorder.head());
         let is_in_place = self.dir == recorder.repository().top();
-        let mark = Unfinished::name_of(recorder.branch(), &phase.id, Attempt(0));
+        let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
+        let company = neighbours.since(1);
+        let changed = elsewhere.put_back(self.tested_elsewhere(), company, (&phase.id, first))?;
+        let trespass = trespass.or(joined(&changed));
         Ok(result?.but(trespass))
     }
 

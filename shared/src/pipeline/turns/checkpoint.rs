@@ -157,7 +157,7 @@ fn not_written(error: &SessionError) -> EventKind {
 /// that cannot be asked is left out.
 fn heads_of(others: &[SessionRepo]) -> Snapshot {
     let head = |other: &SessionRepo| {
-        let head = other.repository.find_branch(&other.branch).ok().flatten()?;
+        let head = other.repository.find_own_branch(&other.branch).ok().flatten()?;
         Some((other.name.clone(), head))
     };
     others.iter().filter_map(head).collect()

@@ -50,7 +50,8 @@ impl GitQueue<'_> {
         let section = self.options.find_other(repo)?;
         let session = self.options.worktrees.session.as_ref()?;
         if !self.neighbours.contains_key(repo) {
-            let repository = Repository::open_at(&section.path).ok()?;
+            let opened = self.options.config_guard.find_repository(repo.as_str());
+            let repository = opened.or_else(|| Repository::open_at(&section.path).ok())?;
             self.neighbours.insert(repo.clone(), GateRepo { repository, run: None });
         }
         let repository = &self.neighbours.get(repo)?.repository;

@@ -14,7 +14,7 @@ use super::{GitQueue, abroad::absent};
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{ConfigGuard, Neighbours, Observed, PipelineError, Redaction},
+    pipeline::{Neighbours, Observed, PipelineError, Redaction},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
     safe_files,
@@ -168,9 +168,7 @@ impl GitQueue<'_> {
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);
         let program = dress(self, program, &scratch.path);
-        // The guard of the run watches one repository.
-        let config_guard =
-            if gate.repo.is_none() { self.options.config_guard.clone() } else { ConfigGuard::default() };
+        let config_guard = self.options.config_guard.clone();
         let (ended, trespass) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         pool.remember_kept(&place, &self.options.keep);

@@ -6,6 +6,7 @@ mod links;
 mod surface;
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -25,8 +26,51 @@ use crate::{
 
 /// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
 /// it was before the first of them began, and every one that was at work has trespassed.
+///
+/// There is one for each run, and it watches all repositories of the run for every child: whatever a child is started for,
+/// it can write to any of them.
 #[derive(Debug, Clone, Default)]
-pub struct ConfigGuard(Arc<Mutex<Post>>);
+pub struct ConfigGuard(Arc<Mutex<GuardedRepos>>);
+
+/// The repositories that a guard knows.
+#[derive(Debug, Default)]
+struct GuardedRepos {
+    /// What is watched of each, by its common git directory.
+    posts: HashMap<PathBuf, Arc<Mutex<Post>>>,
+    /// Those that are watched for every child, beside the one that it is started in.
+    members: Vec<GuardMember>,
+}
+
+impl GuardedRepos {
+    fn post(&mut self, repository: &Repository) -> Arc<Mutex<Post>> {
+        Arc::clone(self.posts.entry(repository.common_dir.clone()).or_default())
+    }
+
+    /// This repository, if it is watched for every child, and the others that are.
+    fn members_beside(&self, repository: &Repository) -> (Option<GuardMember>, Vec<GuardMember>) {
+        let members = self.members.iter().cloned();
+        let (own, others): (Vec<GuardMember>, Vec<GuardMember>) =
+            members.partition(|member| member.repository.common_dir == repository.common_dir);
+        (own.into_iter().next(), others)
+    }
+}
+
+/// A repository of a run, as it is seen from where the run works there.
+#[derive(Debug, Clone)]
+struct GuardMember {
+    name: String,
+    /// As it was opened before the first child.
+    opened: Repository,
+    repository: Repository,
+    /// Whether the worktree that it is seen from is the run's alone: the user has no business there.
+    is_own: bool,
+}
+
+impl GuardMember {
+    fn place(&self) -> Option<&Repository> {
+        self.is_own.then_some(&self.repository)
+    }
+}
 
 /// How many agents, reviewers and tests are watched, in all repositories of this process.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
@@ -69,6 +113,8 @@ impl<'r> Neighbours<'r> {
 struct Post {
     at_work: usize,
     before: Option<Copy>,
+    /// The worktree of the run there, also while no child is started in it.
+    place: Option<Copy>,
     modules: Modules,
     /// What is watched and never put back, as it was before the first agent of all.
     outside: Option<PathStates>,
@@ -81,20 +127,29 @@ struct Post {
 /// What is watched for one agent, until it is dropped.
 #[derive(Debug)]
 pub struct ConfigWatch {
-    config_guard: ConfigGuard,
+    place: PlaceWatch,
+    repo: RepoWatch,
+    /// The other repositories of the run, by their names.
+    beside: Vec<(String, RepoWatch)>,
+}
+
+/// What is watched of one repository, whichever of its worktrees a child is started in.
+#[derive(Debug)]
+struct RepoWatch {
+    post: Arc<Mutex<Post>>,
     /// How many changes were known when it began.
     known: usize,
-    /// Whether another one was at work then.
-    at_work: AtWork,
-    place: PlaceWatch,
     homes: HomeWatch,
     objects: ObjectWatch,
     refs: RefWatch,
+    /// While the child may be at work, no look at the worktree of the run there counts for the next one.
+    work_place: Mutex<Option<WorkPlace>>,
 }
 
 /// What is watched of one worktree, beside what all of them share.
 #[derive(Debug)]
 pub struct PlaceWatch {
+    at_work: AtWork,
     own: Copy,
     modules: Modules,
     repository: Repository,
@@ -112,37 +167,54 @@ struct Modules {
 }
 
 impl ConfigGuard {
+    /// From now on this repository is watched for every child.
+    pub fn add(&self, name: &str, repository: &Repository) {
+        self.add_member(name, repository, false);
+    }
+
+    /// The same, with the worktree that it is seen from: nobody but children of the run works there.
+    pub fn add_place(&self, name: &str, repository: &Repository) {
+        self.add_member(name, repository, true);
+    }
+
+    fn add_member(&self, name: &str, repository: &Repository, is_own: bool) {
+        let mut repos = self.repos();
+        let members = &mut repos.members;
+        let at = members.iter().position(|known| known.repository.common_dir == repository.common_dir);
+        let opened = at.map(|at| members.remove(at).opened).unwrap_or_else(|| repository.clone());
+        members.push(GuardMember { name: name.to_owned(), opened, repository: repository.clone(), is_own });
+    }
+
+    /// A repository that is watched for every child, as it was opened before the first one: something else may be at its
+    /// path by now.
+    #[must_use]
+    pub fn find_repository(&self, name: &str) -> Option<Repository> {
+        let repos = self.repos();
+        repos.members.iter().find(|known| known.name == name).map(|known| known.opened.clone())
+    }
+
     /// An agent begins to work in the worktree of `repository`.
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> ConfigWatch {
-        let mut post = self.post();
+        // Held until everything is compared with: whoever is the first accepts what is there, and nobody's child may begin
+        // between that thought and the look.
+        let mut repos = self.repos();
         BEGUN.fetch_add(1, Ordering::SeqCst);
         let at_work = match WATCHES.fetch_add(1, Ordering::SeqCst) {
             0 => AtWork::Nobody,
             _ => AtWork::Somebody,
         };
-        if post.at_work == 0 {
-            let (outside, links) = (post.outside.take(), post.links.take());
-            *post = Post::begin(repository, (outside, links), at_work);
-        } else {
-            post.inspect();
+        let (own, others) = repos.members_beside(repository);
+        let own = own.as_ref().and_then(GuardMember::place);
+        let repo = RepoWatch::begin(repos.post(repository), (repository, own), at_work);
+        let mut beside = Vec::new();
+        for member in others {
+            let post = repos.post(&member.repository);
+            let watch = RepoWatch::begin(post, (&member.repository, member.place()), at_work);
+            beside.push((member.name, watch));
         }
-        freeze(repository, at_work);
-        post.at_work += 1;
-        let known = post.changes.len();
-        drop(post);
-        let place = PlaceWatch::begin(repository, at_work);
-        let homes = repository.watch_homes(at_work == AtWork::Nobody);
-        let objects = repository.watch_objects();
-        ConfigWatch {
-            config_guard: self.clone(),
-            known,
-            at_work,
-            place,
-            homes,
-            objects,
-            refs: repository.watch_refs(),
-        }
+        drop(repos);
+        ConfigWatch { place: PlaceWatch::begin(repository, at_work), repo, beside }
     }
 
     /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
@@ -165,7 +237,7 @@ impl ConfigGuard {
         (ended, joined(&found))
     }
 
-    fn post(&self) -> MutexGuard<'_, Post> {
+    fn repos(&self) -> MutexGuard<'_, GuardedRepos> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -187,7 +259,7 @@ fn aside(git_dir: &Path) -> PathBuf {
 
 impl Post {
     fn begin(
-        repository: &Repository,
+        (repository, place): (&Repository, Option<&Repository>),
         (outside, links): (Option<PathStates>, Option<Links>),
         at_work: AtWork,
     ) -> Self {
@@ -199,11 +271,13 @@ impl Post {
         let outside = before.keep_outside(outside);
         let modules = Modules::find(common_dir);
         let links = Some(Links::begin(common_dir, links));
-        Self { at_work: 0, before: Some(before), modules, outside: Some(outside), links, changes: Vec::new() }
+        let place = place.map(|place| own(place, at_work));
+        let outside = Some(outside);
+        Self { at_work: 0, before: Some(before), place, modules, outside, links, changes: Vec::new() }
     }
 
     fn inspect(&mut self) {
-        if let Some(before) = &self.before {
+        for before in self.place.iter().chain(&self.before) {
             self.changes.extend(before.restore());
         }
         self.changes.extend(self.modules.move_new());
@@ -239,13 +313,15 @@ impl ConfigWatch {
     /// this: what both worktrees share is looked at only once.
     #[must_use]
     pub fn watch_place(&self, repository: &Repository) -> PlaceWatch {
-        PlaceWatch::begin(repository, self.at_work)
+        self.place.watch_place(repository)
     }
 
     /// The same as [`Watch::restore`] once the child and all that it started have ended: from now on the index can be
     /// believed again.
     pub fn end(&self) -> Vec<String> {
         self.place.leave();
+        self.beside.iter().for_each(|(_, watch)| watch.leave());
+        self.repo.leave();
         let found = self.restore();
         settle(&self.place.repository);
         found
@@ -254,20 +330,76 @@ impl ConfigWatch {
     /// Puts back what was changed since it began, and says what it was.
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.place.restore_files();
-        let mut post = self.config_guard.post();
+        found.extend(self.repo.restore_files());
+        let in_repo = |name: &str, found: Vec<String>| {
+            let words = found.into_iter().map(|words| format!("in {name}: {words}"));
+            words.collect::<Vec<String>>()
+        };
+        found.extend(self.beside.iter().flat_map(|(name, watch)| in_repo(name, watch.restore_files())));
+        // Files first: what git is asked from here on is answered by the configuration that was there before.
+        found.extend(self.place.remove_special());
+        found.extend(self.repo.refs.restore());
+        found.extend(self.beside.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
+        found.dedup();
+        found
+    }
+}
+
+impl RepoWatch {
+    /// A child begins in `repository`, or elsewhere and can reach it. `place` is the worktree of the run there.
+    fn begin(
+        post: Arc<Mutex<Post>>,
+        (repository, place): (&Repository, Option<&Repository>),
+        at_work: AtWork,
+    ) -> Self {
+        let mut known = lock(&post);
+        if known.at_work == 0 {
+            let before = (known.outside.take(), known.links.take());
+            *known = Post::begin((repository, place), before, at_work);
+        } else {
+            known.inspect();
+        }
+        freeze(repository, at_work);
+        known.at_work += 1;
+        let count = known.changes.len();
+        drop(known);
+        let top = place.and_then(|place| place.worktree.as_deref());
+        Self {
+            post,
+            known: count,
+            homes: repository.watch_homes(at_work == AtWork::Nobody),
+            objects: repository.watch_objects(),
+            refs: repository.watch_refs(),
+            work_place: Mutex::new(top.map(WorkPlace::begin)),
+        }
+    }
+
+    fn leave(&self) {
+        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Puts back files that git obeys, and says what was put back since it began.
+    fn restore_files(&self) -> Vec<String> {
+        let mut post = lock(&self.post);
         post.inspect();
-        found.extend(post.changes.iter().skip(self.known).cloned());
+        let mut found: Vec<String> = post.changes.iter().skip(self.known).cloned().collect();
         // One look at the folders of objects is enough for both.
         let folders = post.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
         drop(post);
         found.extend(self.homes.restore());
         found.extend(self.objects.restore(&folders));
-        // Files first: what git is asked from here on is answered by the configuration that was there before.
-        found.extend(self.place.remove_special());
-        found.extend(self.refs.restore());
-        found.dedup();
         found
     }
+}
+
+impl Drop for RepoWatch {
+    fn drop(&mut self) {
+        lock(&self.post).at_work -= 1;
+    }
+}
+
+fn lock(post: &Mutex<Post>) -> MutexGuard<'_, Post> {
+    post.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PlaceWatch {
@@ -277,12 +409,19 @@ impl PlaceWatch {
         settle(repository);
         let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
+            at_work,
             own: own(repository, at_work),
             modules: Modules::find(&repository.git_dir),
             special,
             repository: repository.clone(),
             work_place,
         }
+    }
+
+    /// Another worktree that the same child can reach.
+    #[must_use]
+    pub fn watch_place(&self, repository: &Repository) -> Self {
+        Self::begin(repository, self.at_work)
     }
 
     /// The child has ended.
@@ -293,9 +432,15 @@ impl PlaceWatch {
     /// Puts back what was changed here, once the child has ended, and says what it was.
     pub fn end(&self) -> Vec<String> {
         self.leave();
+        let found = self.restore();
+        settle(&self.repository);
+        found
+    }
+
+    /// The same while the child is at work.
+    pub fn restore(&self) -> Vec<String> {
         let mut found = self.restore_files();
         found.extend(self.remove_special());
-        settle(&self.repository);
         found
     }
 
@@ -344,8 +489,6 @@ pub(in crate::pipeline) fn joined(trespasses: &[String]) -> Option<String> {
 
 impl Drop for ConfigWatch {
     fn drop(&mut self) {
-        let mut post = self.config_guard.post();
-        post.at_work -= 1;
         WATCHES.fetch_sub(1, Ordering::SeqCst);
     }
 }

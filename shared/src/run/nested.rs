@@ -1,0 +1,33 @@
+//! Commands that a step of a run starts. An agent that runs another run, lands tasks or resets them works on the refs that
+//! its own run is at work on, with reviewers of its own choice.
+
+use crate::{
+    failure::{Exit, Failure},
+    git::Repository,
+    process::may_be_in_step,
+};
+
+/// Refuses a command that writes, where this process was started in a step of a run of the same repository.
+pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
+    if !may_be_in_step() {
+        return Ok(());
+    }
+    let Some(driver) = repository.find_outer_driver() else { return Ok(()) };
+    let what = format!(
+        "this command cannot be run in a step of a run: process {} is at work in this repository",
+        driver.pid
+    );
+    Err(Failure::new(Exit::Person, what).hint("steps may only look at the run: git arborist state"))
+}
+
+/// The same for a command that has not opened its repository yet. Without one there is nothing to refuse: the command itself
+/// says so.
+pub fn refuse_here_in_step() -> Result<(), Failure> {
+    if !may_be_in_step() {
+        return Ok(());
+    }
+    match Repository::discover() {
+        Ok(repository) => refuse_in_step(&repository),
+        Err(_) => Ok(()),
+    }
+}
