@@ -259,7 +259,7 @@ fn the_cache_of_another_repository_or_branch_is_not_used() {
     let states = |dir: &str, names: &[(&str, &str)]| {
         let mut command = repo.command("git", &repo.path(dir));
         command.args(["arborist", "state", "--json"]);
-        names.iter().for_each(|(name, path)| drop(command.env(name, other.path(path))));
+        command.envs(names.iter().map(|(name, path)| (name, other.path(path))));
         let document: Value = serde_json::from_str(&Run::of(&mut command, b"").answer()).unwrap();
         document["tasks"][0]["state"].as_str().unwrap_or_default().to_owned()
     };
