@@ -237,7 +237,7 @@ impl NodeIndex {
             Name::AllAfter => self.all_after(subject),
             Name::Task(id) => {
                 let found = self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id));
-                match found.or_else(|| self.group(id)).or_else(|| Some(vec![self.padded(id)?])) {
+                match found.or_else(|| self.group(id)) {
                     Some(found) => found,
                     None => return (Vec::new(), Some(UnknownId::Task(id))),
                 }
@@ -360,7 +360,7 @@ impl NodeIndex {
         })
     }
 
-    /// `T21` for `T021`, if only one task has that number.
+    /// `T21` for `T021`, if only one task has that number. A dependency on `T21` is told instead: it may be a slip.
     fn padded(&self, id: &str) -> Option<usize> {
         let key = sort_key(id);
         let all = self.by_order();
@@ -406,7 +406,15 @@ impl NodeIndex {
 
     /// The nodes that some names stand for.
     pub(super) fn nodes<'n>(&self, names: &[PlacedName<'n>]) -> Vec<usize> {
-        names.iter().flat_map(|(name, _)| self.resolve(name, None).0).collect()
+        let padded = |name: &Name<'_>| match name {
+            Name::Task(id) => self.padded(id),
+            _ => None,
+        };
+        let found = |name: &Name<'n>| match self.resolve(name, None).0 {
+            found if found.is_empty() => padded(name).into_iter().collect(),
+            found => found,
+        };
+        names.iter().flat_map(|(name, _)| found(name)).collect()
     }
 
     /// All of these names, and those that are not there.
