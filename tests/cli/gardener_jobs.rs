@@ -294,7 +294,7 @@ esac
 fn each_of_many_jobs_gets_a_lane() {
     let repo = repo(CROWD);
     let tasks: String = (1..=17).map(|n| format!("- [ ] T{n:03} [P] do it\n")).collect();
-    repo.write("tasks.md", &format!("## Phase 1: All\n\n{tasks}"));
+    repo.write("tasks.md", format!("## Phase 1: All\n\n{tasks}"));
     repo.commit("many tasks\n");
     repo.arborist(["gardener", "--jobs", "17", "--max-retries", "1"]).succeeds().out("17 completed");
 }
