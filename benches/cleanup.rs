@@ -25,7 +25,7 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().canonicalize().expect("a folder");
     let part = if env::args().any(|arg| arg == "--small") { 10 } else { 1 };
-    let bench = ToolsClient { home, branches: 10_000 / part, worktrees: 200 / part };
+    let bench = CleanupBench { home, branches: 10_000 / part, worktrees: 200 / part };
     bench.measure("all of them landed", Kind::Landed);
     bench.measure("none of them landed", Kind::Loose);
 }
@@ -36,13 +36,13 @@ enum Kind {
     Loose,
 }
 
-struct ToolsClient {
+struct CleanupBench {
     home: PathBuf,
     branches: usize,
     worktrees: usize,
 }
 
-impl ToolsClient {
+impl CleanupBench {
     fn measure(&self, title: &str, kind: Kind) {
         let dir = self.repository(kind);
         let mut dry = Times::new();

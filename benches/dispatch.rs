@@ -30,7 +30,7 @@ struct Case {
 
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().expect("a folder");
-    let [near, far] = plant(folder.path());
+    let [near, far] = write_cases(folder.path());
     println!("{ROUNDS} runs each, taken in turn");
     let added = [near, far].map(|case| case.measure(folder.path()));
     let is_quick = added.iter().all(|added| *added < LIMIT);
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 /// The dispatcher with a verb beside it, and another behind many folders; both are `true`.
-fn plant(folder: &Path) -> [Case; 2] {
+fn write_cases(folder: &Path) -> [Case; 2] {
     let nothing = ["/usr/bin/true", "/bin/true"].iter().find(|file| Path::new(file).exists());
     let nothing = nothing.expect("a program that does nothing");
     let dirs: Vec<PathBuf> = (1..=20).map(|n| folder.join(n.to_string())).collect();

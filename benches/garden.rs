@@ -4,7 +4,7 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
-mod field;
+mod run_home;
 
 use std::{
     env, fs,
@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use field::Field;
+use run_home::RunHome;
 
 const TASKS: usize = 100;
 const ROUNDS: usize = 5;
@@ -23,11 +23,11 @@ const COMMITS: usize = 4;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let field = Field::new(folder.path());
+    let home = RunHome::new(folder.path());
     let rounds: Vec<(Duration, Duration)> = (0..ROUNDS)
         .map(|round| {
-            let bare = floor(&field, &field.repository(&format!("floor-{round}"), TASKS));
-            (bare, field.repo(&field.repository(&format!("run-{round}"), TASKS), &[]))
+            let bare = floor(&home, &home.repository(&format!("floor-{round}"), TASKS));
+            (bare, home.run(&home.repository(&format!("run-{round}"), TASKS), &[]))
         })
         .collect();
     println!("{TASKS} tasks, {ROUNDS} rounds taken in turn");
@@ -41,8 +41,8 @@ fn main() {
         runs.0 / floors.0,
         runs.1 / floors.1
     );
-    formats(&field);
-    growth(&field, if env::args().any(|arg| arg == "--full") { 1000 } else { 300 });
+    formats(&home);
+    growth(&home, if env::args().any(|arg| arg == "--full") { 1000 } else { 300 });
 }
 
 /// Prints the best and the middle of these, in seconds.
@@ -54,7 +54,7 @@ fn shown(name: &str, mut times: Vec<Duration>) -> (f64, f64) {
 }
 
 /// The same run in repositories that keep objects or refs in other forms, taken in turn.
-fn formats(field: &Field) {
+fn formats(home: &RunHome) {
     const FORMS: [(&str, &[&str]); 3] = [
         ("SHA-1 ids, refs in files", &[]),
         ("SHA-256 ids", &["--object-format=sha256"]),
@@ -63,8 +63,8 @@ fn formats(field: &Field) {
     let mut times = [const { Vec::new() }; FORMS.len()];
     for round in 0..FORM_ROUNDS {
         for (n, (_, options)) in FORMS.iter().enumerate() {
-            let dir = field.repository_with(&format!("form-{n}-{round}"), TASKS, options);
-            times[n].push(field.repo(&dir, &[]));
+            let dir = home.repository_with(&format!("form-{n}-{round}"), TASKS, options);
+            times[n].push(home.run(&dir, &[]));
         }
     }
     println!("\n{TASKS} tasks, {FORM_ROUNDS} rounds taken in turn");
@@ -82,34 +82,34 @@ fn formats(field: &Field) {
 }
 
 /// What nobody can do without.
-fn floor(field: &Field, dir: &Path) -> Duration {
+fn floor(home: &RunHome, dir: &Path) -> Duration {
     let start = Instant::now();
     for n in 1..=TASKS {
-        call_agent(field, dir, &format!("Implement task T{n:04}: do thing {n}"));
-        call_agent(field, dir, "Review it");
+        call_agent(home, dir, &format!("Implement task T{n:04}: do thing {n}"));
+        call_agent(home, dir, "Review it");
         for step in 0..COMMITS {
             let message = format!("task T{n:04}, step {step}");
-            field.git(dir, &["commit", "-q", "--allow-empty", "-m", &message]);
+            home.git(dir, &["commit", "-q", "--allow-empty", "-m", &message]);
         }
     }
     start.elapsed()
 }
 
-fn call_agent(field: &Field, dir: &Path, prompt: &str) {
-    let script = format!("printf '%s\\n' \"$1\" | sh '{}'", field.agent().display());
-    let mut command = field.command("sh", dir);
+fn call_agent(home: &RunHome, dir: &Path, prompt: &str) {
+    let script = format!("printf '%s\\n' \"$1\" | sh '{}'", home.agent().display());
+    let mut command = home.command("sh", dir);
     assert!(command.args(["-c", &script, "-", prompt]).status().expect("sh").success());
 }
 
 /// What a task costs beside git itself, in the first hundred tasks and in the last. git takes longer where there are more
 /// files, so in another repository of the same size it commits the same ones.
-fn growth(field: &Field, tasks: usize) {
-    let (dir, other) = (field.repository("growth", tasks), field.repository("growth-floor", tasks));
+fn growth(home: &RunHome, tasks: usize) {
+    let (dir, other) = (home.repository("growth", tasks), home.repository("growth-floor", tasks));
     for dir in [&dir, &other] {
         // git would tidy up in the background now and then, in the time and with the lock of whoever runs next.
-        field.git(dir, &["config", "gc.auto", "0"]);
+        home.git(dir, &["config", "gc.auto", "0"]);
     }
-    let until = |task: usize| field.repo(&dir, &["--until", &format!("T{task:04}")]);
+    let until = |task: usize| home.run(&dir, &["--until", &format!("T{task:04}")]);
     println!(
         "\n  {:<24} {:>12} {:>24} {:>8}",
         format!("a run of {tasks} tasks"),
@@ -117,35 +117,35 @@ fn growth(field: &Field, tasks: usize) {
         "the same by git",
         "times"
     );
-    let first = hundred("the first hundred", until(100), by_git(field, &other, 1..=100));
+    let first = hundred("the first hundred", until(100), by_git(home, &other, 1..=100));
     until(tasks - 100);
-    plant(&other, 101..=tasks - 100);
-    field.git(&other, &["add", "-A"]);
-    field.git(&other, &["commit", "-q", "-m", "what lies between"]);
-    let last = hundred("the last hundred", until(tasks), by_git(field, &other, tasks - 99..=tasks));
+    write_task_files(&other, 101..=tasks - 100);
+    home.git(&other, &["add", "-A"]);
+    home.git(&other, &["commit", "-q", "-m", "what lies between"]);
+    let last = hundred("the last hundred", until(tasks), by_git(home, &other, tasks - 99..=tasks));
     println!("  {:<24} {:+.0} % (asked: under 20 % at 1,000)", "", (last / first - 1.0) * 100.0);
 }
 
 /// The same agents, and the same files in as many commits.
-fn by_git(field: &Field, dir: &Path, tasks: RangeInclusive<usize>) -> Duration {
+fn by_git(home: &RunHome, dir: &Path, tasks: RangeInclusive<usize>) -> Duration {
     let start = Instant::now();
-    let commit = |what: &str| field.git(dir, &["commit", "-q", "--allow-empty", "-m", what]);
+    let commit = |what: &str| home.git(dir, &["commit", "-q", "--allow-empty", "-m", what]);
     for n in tasks {
-        call_agent(field, dir, &format!("Implement task T{n:04}: do thing {n}"));
-        field.git(dir, &["add", "-A"]);
+        call_agent(home, dir, &format!("Implement task T{n:04}: do thing {n}"));
+        home.git(dir, &["add", "-A"]);
         commit("implemented");
         commit("tested");
-        call_agent(field, dir, "Review it");
+        call_agent(home, dir, "Review it");
         commit("reviewed");
         report(dir, n);
-        field.git(dir, &["add", "-A"]);
+        home.git(dir, &["add", "-A"]);
         commit("complete");
     }
     start.elapsed()
 }
 
 /// What a run leaves of these tasks, file by file.
-fn plant(dir: &Path, tasks: RangeInclusive<usize>) {
+fn write_task_files(dir: &Path, tasks: RangeInclusive<usize>) {
     for n in tasks {
         fs::write(dir.join(format!("T{n:04}.txt")), format!("Implement task T{n:04}: do thing {n}\n"))
             .expect("a file");

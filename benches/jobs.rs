@@ -4,7 +4,7 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
-mod field;
+mod run_home;
 
 use std::{
     env, fs,
@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use field::Field;
+use run_home::RunHome;
 
 const ROUNDS: usize = 5;
 /// So many tasks that wait, for so long, by so many at once.
@@ -31,34 +31,34 @@ const FILES: usize = 50;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let field = Field::new(folder.path());
+    let home = RunHome::new(folder.path());
     let [only_lanes, only_idle] = ["--lanes", "--idle"].map(|name| env::args().any(|arg| arg == name));
     if !only_lanes && !only_idle {
-        waiting(&field);
+        waiting(&home);
     }
     if !only_idle {
-        lanes(&field);
+        lanes(&home);
     }
     if !only_lanes {
-        idle(&field);
+        idle(&home);
     }
 }
 
 /// Many lanes of a larger repository: those of the first run have to be made, those of the second are there.
-fn lanes(field: &Field) {
-    field.plant(LANE_SLEEP);
+fn lanes(home: &RunHome) {
+    home.write_agent(LANE_SLEEP);
     let ideal = LANE_SLEEP.as_secs_f64() * (LANE_TASKS / LANES) as f64;
     let [dir, other] = ["lanes", "lanes-floor"].map(|name| {
-        let dir = field.repository(name, 2 * LANE_TASKS);
-        plant_files(&dir);
-        field.git(&dir, &["add", "-A"]);
-        field.git(&dir, &["commit", "-q", "-m", "files"]);
+        let dir = home.repository(name, 2 * LANE_TASKS);
+        write_files(&dir);
+        home.git(&dir, &["add", "-A"]);
+        home.git(&dir, &["commit", "-q", "-m", "files"]);
         dir
     });
-    let floor = ideal + add_worktrees(field, &other);
+    let floor = ideal + add_worktrees(home, &other);
     let jobs = LANES.to_string();
     let middle = format!("T{LANE_TASKS:04}");
-    let run = |args: &[&str]| field.repo(&dir, &[&["--jobs", &jobs], args].concat()).as_secs_f64();
+    let run = |args: &[&str]| home.run(&dir, &[&["--jobs", &jobs], args].concat()).as_secs_f64();
     let (cold, warm) = (run(&["--until", &middle]), run(&[]));
     println!("{LANE_TASKS} tasks of {} s, --jobs {LANES}, {} files", LANE_SLEEP.as_secs(), FOLDERS * FILES);
     println!("  {:<34} {ideal:>6.2} s", "ideal");
@@ -67,7 +67,7 @@ fn lanes(field: &Field) {
     println!("  {:<34} {warm:>6.2} s  {:.2} times (asked: at most 1.15)\n", "warm lanes", warm / ideal);
 }
 
-fn plant_files(dir: &Path) {
+fn write_files(dir: &Path) {
     for folder in 0..FOLDERS {
         let place = dir.join(format!("src/d{folder}"));
         fs::create_dir_all(&place).expect("a folder");
@@ -78,11 +78,11 @@ fn plant_files(dir: &Path) {
 }
 
 /// How many seconds git takes to make as many worktrees, two at a time.
-fn add_worktrees(field: &Field, dir: &Path) -> f64 {
+fn add_worktrees(home: &RunHome, dir: &Path) -> f64 {
     let start = Instant::now();
     let add = |lane: usize| {
         let place = format!("{}.{lane}", dir.display());
-        field.git(dir, &["worktree", "add", "-q", "--detach", &place]);
+        home.git(dir, &["worktree", "add", "-q", "--detach", &place]);
     };
     thread::scope(|scope| {
         for half in 0..2 {
@@ -93,12 +93,11 @@ fn add_worktrees(field: &Field, dir: &Path) -> f64 {
 }
 
 /// Tasks that only wait: the rest is what driving them costs.
-fn waiting(field: &Field) {
-    field.plant(SLEEP);
+fn waiting(home: &RunHome) {
+    home.write_agent(SLEEP);
     let ideal = SLEEP.as_secs_f64() * (SLEEPERS / JOBS) as f64;
     let jobs = JOBS.to_string();
-    let run =
-        |round| field.repo(&field.repository(&format!("waiting-{round}"), SLEEPERS), &["--jobs", &jobs]);
+    let run = |round| home.run(&home.repository(&format!("waiting-{round}"), SLEEPERS), &["--jobs", &jobs]);
     let took = (0..ROUNDS).map(run).min().unwrap_or_default().as_secs_f64();
     println!("{SLEEPERS} tasks of {} s, --jobs {JOBS}, best of {ROUNDS}", SLEEP.as_secs());
     println!("  {:<34} {ideal:>6.2} s", "ideal");
@@ -111,14 +110,14 @@ fn waiting(field: &Field) {
 
 /// Tasks that do nothing: two jobs pay for lanes and landings, and have nothing to gain but the second core. What is
 /// compared is taken in turn, each in a repository of its own.
-fn idle(field: &Field) {
-    field.plant(Duration::ZERO);
+fn idle(home: &RunHome) {
+    home.write_agent(Duration::ZERO);
     let ways: [(&str, &[&str]); 2] = [("one job, in the checkout", &[]), ("--jobs 2", &["--jobs", "2"])];
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         for (n, (_, args)) in ways.iter().enumerate() {
-            let dir = field.repository(&format!("idle-{round}-{n}"), TASKS);
-            times[n].push(field.repo(&dir, args).as_secs_f64());
+            let dir = home.repository(&format!("idle-{round}-{n}"), TASKS);
+            times[n].push(home.run(&dir, args).as_secs_f64());
         }
     }
     println!("{TASKS} tasks that do nothing, {ROUNDS} rounds taken in turn");

@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 
-mod grounds;
+mod command_home;
 mod measure;
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use grounds::Grounds;
+use command_home::CommandHome;
 use measure::{Times, run, table};
 
 const MERGE: &str = env!("CARGO_BIN_EXE_git-arborist-merge");
@@ -22,7 +22,7 @@ const QUEUED: usize = 1_000;
 const ROUNDS: usize = 5;
 
 fn main() {
-    let bench = ToolsClient(Grounds::new());
+    let bench = MergeBench(CommandHome::new());
     let repo = bench.make("repo", FILES, BRANCHES);
     println!("{BRANCHES} branches into {FILES} files\n");
     let [mut merge, mut free, mut checked_out] = [const { Times::new() }; 3];
@@ -49,9 +49,9 @@ fn main() {
     table("1,000 queued", ("git for-each-ref", &refs), &[("merge list", &list, "under 100 ms")]);
 }
 
-struct ToolsClient(Grounds);
+struct MergeBench(CommandHome);
 
-impl ToolsClient {
+impl MergeBench {
     fn reset(&self, repo: &Path, head: &str) {
         self.0.git(repo, &["checkout", "-q", "-f", "-B", "main", "start"]);
         if head != "main" {
@@ -77,7 +77,7 @@ impl ToolsClient {
 
     /// A run on `main` with so many files, and a finished task on a branch for each of so many.
     fn make(&self, name: &str, files: usize, tasks: usize) -> PathBuf {
-        let repo = self.0.begin(name);
+        let repo = self.0.init(name);
         self.0.import(&repo, &stream(files, tasks));
         self.0.git(&repo, &["branch", "start", "main"]);
         self.0.git(&repo, &["checkout", "-q", "-f", "main"]);

@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
-mod grounds;
+mod command_home;
 mod measure;
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use grounds::Grounds;
+use command_home::CommandHome;
 use measure::{Times, run, table};
 use serde_json::Value;
 
@@ -26,15 +26,15 @@ const REF: &str = "refs/arborist/sessions/long";
 
 fn main() {
     let files = if env::args().any(|arg| arg == "--small") { 2_000 } else { 50_000 };
-    let bench = ToolsClient(Grounds::new());
+    let bench = SessionBench(CommandHome::new());
     bench.record(&bench.0.repository("large", files), files);
     bench.read(&bench.0.repository("small", 20));
     bench.resume(&Run::new(&bench, "short"), &Run::new(&bench, "long"));
 }
 
-struct ToolsClient(Grounds);
+struct SessionBench(CommandHome);
 
-impl ToolsClient {
+impl SessionBench {
     /// A turn that changed one file, and one that changed none, beside `git status`.
     fn record(&self, dir: &Path, files: usize) {
         self.session(dir, &["start", "--id", "s"]);
@@ -140,7 +140,7 @@ struct AtRest<'a> {
 }
 
 impl Run {
-    fn new(bench: &ToolsClient, name: &str) -> Self {
+    fn new(bench: &SessionBench, name: &str) -> Self {
         let dir = bench.0.repository(name, 20);
         fs::write(dir.join("tasks.md"), "- [ ] T1 add a file\n").expect("a plan");
         bench.0.git(&dir, &["add", "tasks.md"]);
@@ -157,7 +157,7 @@ impl Run {
         format!("refs/arborist/sessions/{}", self.session)
     }
 
-    fn at_rest<'a>(&'a self, bench: &ToolsClient) -> AtRest<'a> {
+    fn at_rest<'a>(&'a self, bench: &SessionBench) -> AtRest<'a> {
         let name = self.name();
         let newest = bench.answer(&self.dir, &["rev-parse", &format!("{name}^")]);
         let rest = AtRest { run: self, name, newest };
@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Puts many turns behind the start of the run, and their records behind that of the session.
-    fn lengthen(&self, bench: &ToolsClient) {
+    fn lengthen(&self, bench: &SessionBench) {
         let (dir, session, name) = (&self.dir, &self.session, self.name());
         let list = |from: &str| {
             let all = bench.answer(dir, &["rev-list", "--first-parent", "--reverse", from]);
@@ -219,7 +219,7 @@ impl Run {
 }
 
 impl AtRest<'_> {
-    fn resume(&self, bench: &ToolsClient) -> Duration {
+    fn resume(&self, bench: &SessionBench) -> Duration {
         bench.0.git(&self.run.dir, &["update-ref", &self.name, &self.newest]);
         bench.session(&self.run.dir, &["resume", &self.run.session])
     }

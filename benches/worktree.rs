@@ -3,12 +3,12 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
-mod grounds;
+mod command_home;
 mod measure;
 
 use std::{env, fs, path::Path, time::Duration};
 
-use grounds::Grounds;
+use command_home::CommandHome;
 use measure::{Times, run, table};
 
 const ARBORIST: &str = env!("CARGO_BIN_EXE_git-arborist-worktree");
@@ -17,16 +17,16 @@ const LISTED: usize = 200;
 
 fn main() {
     let files = if env::args().any(|arg| arg == "--small") { 2_000 } else { 50_000 };
-    let bench = ToolsClient(Grounds::new());
+    let bench = WorktreeBench(CommandHome::new());
     let large = bench.0.repository("large", files);
     bench.lease(&large, files);
     bench.save(&large);
     bench.list(&bench.0.repository("small", 20));
 }
 
-struct ToolsClient(Grounds);
+struct WorktreeBench(CommandHome);
 
-impl ToolsClient {
+impl WorktreeBench {
     /// A lane that is taken and given back, beside a worktree that is added and removed.
     fn lease(&self, dir: &Path, files: usize) {
         let place = self.0.home().join("by-git");

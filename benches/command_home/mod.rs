@@ -13,12 +13,12 @@ use std::{
 use crate::measure::run;
 
 /// A home that goes with this.
-pub(crate) struct Grounds {
+pub(crate) struct CommandHome {
     home: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Grounds {
+impl CommandHome {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self { home: folder.path().canonicalize().expect("a folder"), _folder: folder }
@@ -29,14 +29,14 @@ impl Grounds {
     }
 
     /// A repository without commits.
-    pub(crate) fn begin(&self, name: &str) -> PathBuf {
+    pub(crate) fn init(&self, name: &str) -> PathBuf {
         self.git(&self.home, &["init", "-q", "-b", "main", name]);
         self.home.join(name)
     }
 
     /// A repository with one commit of so many files.
     pub(crate) fn repository(&self, name: &str, files: usize) -> PathBuf {
-        let dir = self.begin(name);
+        let dir = self.init(name);
         for n in 0..files {
             let file = dir.join(format!("src/{}/{}", n / 1000, n / 50 % 20)).join(format!("{n}.txt"));
             fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");

@@ -19,20 +19,20 @@ cat > /dev/null
 "#;
 
 /// A home, and everything in it.
-pub(crate) struct Field {
+pub(crate) struct RunHome {
     home: PathBuf,
 }
 
-impl Field {
+impl RunHome {
     /// In a folder that is there.
     pub(crate) fn new(home: &Path) -> Self {
-        let field = Self { home: home.to_owned() };
-        field.plant(Duration::ZERO);
-        field
+        let home = Self { home: home.to_owned() };
+        home.write_agent(Duration::ZERO);
+        home
     }
 
     /// Makes the agent wait for so long.
-    pub(crate) fn plant(&self, span: Duration) {
+    pub(crate) fn write_agent(&self, span: Duration) {
         let agent = self.agent();
         fs::write(&agent, format!("SPAN={}\n{AGENT}", span.as_secs())).expect("an agent");
         let config = format!("runner = \"sh\"\n[runners.sh]\ncommand = [\"sh\", \"{}\"]\n", agent.display());
@@ -63,7 +63,7 @@ impl Field {
     }
 
     /// How long a run takes.
-    pub(crate) fn repo(&self, dir: &Path, args: &[&str]) -> Duration {
+    pub(crate) fn run(&self, dir: &Path, args: &[&str]) -> Duration {
         let mut command = self.command(GARDENER, dir);
         let start = Instant::now();
         let status = command.args(args).status().expect("the gardener");
