@@ -51,6 +51,10 @@ impl OpenRun {
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
         let mut options = WorktreeOptions::new(&self.settings, &self.cancel);
         options.config_guard = self.config_guard.clone();
+        // A number of jobs that cannot be read is reported where lanes are opened.
+        if let Ok(Some(jobs)) = self.request.lanes.count(&self.settings) {
+            options.want_lanes(Lanes::wanted(jobs));
+        }
         options
     }
 

@@ -43,7 +43,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         variable: Some("ARBORIST_CLEANUP_WARN_WORKTREES"),
         kind: ValueKind::Count,
         expected: "a number of worktrees",
-        default: "12",
+        default: "12, or more than the lanes of the run",
         about: "From how many worktrees on gardener and worktree speak of cleaning up; 0 for never.",
     },
     Setting {

@@ -12,7 +12,8 @@ impl Pool {
         let mut words = Vec::new();
         let base = self.places.base.display();
         let count = self.count();
-        if self.options.warn_worktrees > 0 && count >= self.options.warn_worktrees {
+        let warn_from = self.options.warn_worktrees();
+        if warn_from > 0 && count >= warn_from {
             words.push(format!("there are {count} worktrees in '{base}'"));
         }
         let folder = self.places.base.ancestors().find(|folder| folder.is_dir());

@@ -14,7 +14,7 @@ const MAX: usize = 16;
 /// Megabytes that must stay free.
 const FREE: u64 = 500;
 /// So many worktrees are worth a word.
-const CROWD: u64 = 12;
+const CROWD: usize = 12;
 /// Megabytes that are worth a word when no more are free.
 const SCARCE: u64 = 1000;
 /// Seconds between two savings of unfinished work.
@@ -33,8 +33,8 @@ pub struct WorktreeOptions {
     wanted_lanes: usize,
     /// How many bytes must be free before one is made.
     pub(super) min_free: u64,
-    /// From how many on others speak of cleaning up.
-    pub(super) warn_worktrees: usize,
+    /// From how many on a run warns of them, if that is configured.
+    configured_warning: Option<usize>,
     /// Below how many free bytes they do.
     pub(super) warn_free: u64,
     /// Commands that make a new worktree fit for work.
@@ -81,16 +81,16 @@ impl WorktreeOptions {
     pub fn new(settings: &Settings, cancel: &Cancel) -> Self {
         let words = |key: &str| settings.words(key).unwrap_or_default().to_vec();
         let count = |key: &str, default| settings.count(key).unwrap_or(default);
+        let number =
+            |key: &str| settings.count(key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let all = || vec!["*".to_owned()];
         let fetches = settings.switch("worktree.lfs").unwrap_or(true);
         Self {
             base: settings.text("worktree.base").map(str::to_owned),
-            configured_max: settings
-                .count("worktree.max")
-                .map(|max| usize::try_from(max).unwrap_or(usize::MAX)),
+            configured_max: number("worktree.max"),
             wanted_lanes: 0,
             min_free: count("worktree.min-free", FREE).saturating_mul(1_000_000),
-            warn_worktrees: usize::try_from(count("cleanup.warn-worktrees", CROWD)).unwrap_or(usize::MAX),
+            configured_warning: number("cleanup.warn-worktrees"),
             warn_free: count("cleanup.warn-free", SCARCE).saturating_mul(1_000_000),
             setup: words("worktree.setup"),
             setup_time: Duration::from_secs(count("timeouts.setup", SET_UP)),
@@ -117,6 +117,11 @@ impl WorktreeOptions {
     /// How many worktrees there may be. Whoever asks for many jobs wants as many lanes.
     pub(super) fn max(&self) -> usize {
         self.configured_max.unwrap_or(MAX.max(self.wanted_lanes))
+    }
+
+    /// From how many worktrees on a run warns of them; 0 for never. The lanes of the run itself are no reason.
+    pub(super) fn warn_worktrees(&self) -> usize {
+        self.configured_warning.unwrap_or(CROWD.max(self.wanted_lanes.saturating_add(1)))
     }
 
     /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
