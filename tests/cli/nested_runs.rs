@@ -5,7 +5,7 @@ use std::{
     path::Path,
     process::Stdio,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arborist_testkit::{TestRepo, WORKER};
@@ -160,6 +160,12 @@ fi ;; esac\n{WORKER}"
     };
     let mut first = start(&[]).spawn().unwrap();
     await_file(&repo.root().join("working"));
+    // The second one begins in a later second than the first.
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let from = seconds();
+    while seconds() == from {
+        thread::sleep(Duration::from_millis(20));
+    }
     assert!(start(&["--new-run"]).status().unwrap().success());
     fs::write(repo.root().join("go"), "").unwrap();
     assert!(first.wait().unwrap().success());
