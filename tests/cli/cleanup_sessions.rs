@@ -12,7 +12,9 @@ fn finished() -> (CleanupRepo, String) {
     let repo = CleanupRepo::new();
     repo.write("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n");
     repo.commit("a plan\n");
-    repo.agent("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"; echo APPROVED");
+    repo.agent(
+        "case $prompt in Review*) echo APPROVED;; *) echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\";; esac",
+    );
     repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().out("2 completed");
     let sessions = repo.refs("refs/arborist/sessions");
     let session = sessions[0].rsplit('/').next().unwrap().to_owned();

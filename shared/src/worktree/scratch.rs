@@ -48,17 +48,17 @@ impl Scratch {
 }
 
 impl Pool {
-    /// The first of `{kind}-1`, `{kind}-2` and so on that nobody uses, whatever lies there. What runs there of a killed process
-    /// is ended.
+    /// The first of `{kind}-1`, `{kind}-2` and so on that nobody uses, made at `commit` if it is not there. What runs there of
+    /// a killed process is ended.
     pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
         let gate = self.gate()?;
         let worktrees = self.list_registered()?;
         let mut names = (1..=MOST).map(|number| format!("{kind}-{number}"));
         let claim = names.find_map(|name| self.claim_scratch(&name, commit, &worktrees).transpose());
-        // Others need not wait until the place is ready.
+        // Others need not wait until the place is filled.
         drop(gate);
         let occupied = || WorktreeError::Occupied(self.places.base.clone());
-        self.open_scratch(claim.ok_or_else(occupied)??)
+        self.open_scratch(claim.ok_or_else(occupied)??, commit)
     }
 
     /// The scratch worktree of this name, made at `commit` if it is not there; `None` if it cannot be had.
@@ -66,13 +66,7 @@ impl Pool {
         let gate = self.gate()?;
         let claim = self.claim_scratch(name, commit, &self.list_registered()?)?;
         drop(gate);
-        let Some(claim) = claim else { return Ok(None) };
-        let origin = claim.origin;
-        let scratch = self.open_scratch(claim)?;
-        if origin == PlaceOrigin::Made {
-            scratch.repository.check_out_commit(commit)?;
-        }
-        Ok(Some(scratch))
+        claim.map(|claim| self.open_scratch(claim, commit)).transpose()
     }
 
     /// All worktrees, without those in whose places something else stands.
@@ -110,14 +104,17 @@ impl Pool {
         Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Made, lock }))
     }
 
-    /// Ends what a killed process left running in a claimed place.
-    fn open_scratch(&self, claim: ScratchClaim) -> Result<Scratch, WorktreeError> {
-        let ScratchClaim { worktree, task, lock, .. } = claim;
+    /// Ends what a killed process left running in a claimed place, and fills one that was made.
+    fn open_scratch(&self, claim: ScratchClaim, commit: Oid) -> Result<Scratch, WorktreeError> {
+        let ScratchClaim { worktree, task, origin, lock } = claim;
         let file = OrphanLock::beside(&self.repository.worktree_lock(&worktree.path));
         let (orphan_lock, _) = OrphanLock::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;
         self.mend_link(&repository)?;
+        if origin == PlaceOrigin::Made {
+            repository.check_out_commit(commit)?;
+        }
         Ok(Scratch { repository, path: worktree.path, orphan_lock, lock })
     }
 
