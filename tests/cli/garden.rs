@@ -1,5 +1,7 @@
 //! `git arborist garden` and `gardener`: agents driven through the pipeline, in the user's own checkout.
 
+use std::{fs, process::Stdio, thread, time::Duration};
+
 use arborist_testkit::TestRepo;
 
 const TREE: &str = r#"{
@@ -175,11 +177,18 @@ fn a_run_that_was_killed_goes_on_and_loses_nothing() {
 fn a_second_run_on_the_branch_is_told_who_holds_it() {
     let repo = repo(&WORKER.replace(
         "echo \"wrote",
-        "git arborist gardener > \"$ROOT/second\" 2>&1; echo \"exit $?\" >> \"$ROOT/second\"; echo \"wrote",
+        "touch \"$ROOT/begun\"; while [ ! -e \"$ROOT/asked\" ]; do sleep 0.05; done; echo \"wrote",
     ));
-    repo.arborist(["garden"]).succeeds();
-    let second = std::fs::read_to_string(repo.root().join("second")).unwrap();
-    assert!(second.contains("another run of 'main' is going on") && second.contains("exit 3"), "{second}");
+    let mut first = repo.command("git-arborist-garden", &repo.path(""));
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !repo.root().join("begun").exists() {
+        assert_eq!(first.try_wait().unwrap(), None, "the first run is at work");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let second = repo.arborist(["gardener"]);
+    fs::write(repo.root().join("asked"), "").unwrap();
+    assert!(first.wait().unwrap().success());
+    second.exits(3).err("another run of 'main' is going on");
 }
 
 #[test]
