@@ -31,7 +31,7 @@ impl<'a> Waiting<'a> {
         let begun = Instant::now();
         let mut agent = String::new();
         while !agent.ends_with('\n') {
-            assert!(begun.elapsed() < Duration::from_secs(30), "the agent was not called");
+            assert!(begun.elapsed() < Duration::from_secs(180), "the agent was not called");
             std::thread::sleep(Duration::from_millis(10));
             agent = std::fs::read_to_string(&file).unwrap_or_default();
         }

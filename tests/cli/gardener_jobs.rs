@@ -284,7 +284,7 @@ case "$prompt" in
   *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
      mkdir -p "$ROOT/crowd"; : > "$ROOT/crowd/$task"; n=0
      while [ "$(ls "$ROOT/crowd" | wc -l)" -lt 17 ]; do
-       n=$((n + 1)); [ $n -lt 1200 ] || exit 1; sleep 0.05
+       n=$((n + 1)); [ $n -lt 6000 ] || exit 1; sleep 0.05
      done
      echo "$task" > "$task.txt" ;;
 esac
