@@ -31,7 +31,7 @@ pub struct RunAccount {
     pub left: Vec<LeftTask>,
     /// The tasks that are complete on their own branches and did not land.
     pub unlanded: Vec<UnlandedTask>,
-    /// The tasks that landed after somebody had resolved a conflict.
+    /// The tasks that landed after a conflict was resolved.
     pub resolved: Vec<ResolvedConflict>,
     /// What brings a checkout up to landings that would have touched it; null if there are none.
     pub parked: Option<String>,
@@ -119,7 +119,7 @@ pub struct LeftTask {
     pub waits_for: Vec<String>,
 }
 
-/// A task that landed after somebody had resolved a conflict.
+/// A task that landed after a conflict was resolved.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ResolvedConflict {

@@ -12,7 +12,7 @@ impl Repository {
         table.owns(name).then(|| table.values.get(name).copied())
     }
 
-    /// Where a branch is; where this process left it, if it owns it. While a child runs, that is not what the disk says.
+    /// The tip of a branch: the value that this process left, if it owns the branch, else what is on disk.
     pub fn find_own_branch(&self, branch: &BranchName) -> Result<Option<Oid>, GitError> {
         let name = branch.to_ref();
         match self.find_owned(&name) {

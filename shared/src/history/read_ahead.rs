@@ -1,5 +1,4 @@
-//! What the cache holds, read before git has told where the repository is: git takes about as long to find it as we take to
-//! hash and read the commits of a hundred tasks.
+//! Reads the cache while git is still looking for the repository: both take about as long for a run of a hundred tasks.
 
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use crate::{name::BranchName, safe_files};
 /// What begins a `HEAD` that names a branch.
 const BRANCH: &str = "ref: refs/heads/";
 
-/// The commits of a run that the cache holds, each of them proved by its id. They are of no use for any other run.
+/// The commits of one run from its cache, each of them verified by its id.
 #[derive(Debug)]
 pub struct ReadAhead {
     cache: Cache,
@@ -23,8 +22,8 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads the cache of the branch that is probably checked out in the repository that is probably the one around `dir`.
-    /// A wrong guess costs time and nothing else: only the cache that belongs to what git tells is used.
+    /// Guesses the repository around `dir` and its current branch, and reads the cache of that branch. A wrong guess only costs
+    /// time: the result is used only if git then names the same git directory and branch.
     #[must_use]
     pub fn guess(dir: &Path) -> Option<Self> {
         let common_dir = dir.ancestors().map(|dir| dir.join(".git")).find(|git_dir| git_dir.is_dir())?;

@@ -1,5 +1,5 @@
-//! Commands that a step of a run starts. An agent that runs another run, lands tasks or resets them works on the refs that
-//! its own run is at work on, with reviewers of its own choice.
+//! Commands that a step of a run starts. A command that starts a run, lands tasks or resets them changes the refs that the
+//! outer run is using, and lets the agent choose its own reviewer.
 
 use crate::{
     failure::{Exit, Failure},

@@ -114,7 +114,7 @@ impl WorktreeOptions {
         self.wanted_lanes = count;
     }
 
-    /// How many worktrees there may be. Whoever asks for many jobs wants as many lanes.
+    /// How many worktrees there may be. Without a configured limit, a run may have a lane for each of its jobs.
     pub(super) fn max(&self) -> usize {
         self.configured_max.unwrap_or(MAX.max(self.wanted_lanes))
     }
