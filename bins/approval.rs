@@ -1,4 +1,4 @@
-//! The user's word on what files of a repository want to be run. Nothing is approved that was not shown.
+//! Asks the user to approve commands that come from files of a repository. Nothing is approved that was not shown.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,21 @@ use arborist_core::{
 
 use crate::ui::Ui;
 
-/// What `--yes` says, or the environment without it.
+/// The consent given by `--yes`, or else by the environment.
 #[must_use]
 pub(crate) fn consent(yes: bool) -> Consent {
     if yes { Consent::Given } else { unasked_consent() }
 }
 
-/// What the environment says to commands that are not approved yet.
+/// The consent that the environment gives for commands that are not approved yet.
 #[must_use]
 pub fn unasked_consent() -> Consent {
     let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
     if is_trusted { Consent::Trusted } else { Consent::None }
 }
 
-/// Refuses commands that the user has not seen in this repository. Those that `--yes` approves are shown first, whatever else is kept quiet.
+/// Refuses commands that the user has not approved in this repository. Those that `--yes` approves are shown first,
+/// even with `--quiet`.
 pub(crate) fn require(
     repository: &Repository,
     commands: &BTreeSet<String>,

@@ -9,7 +9,7 @@ pub use definitions::definitions;
 pub struct Verb {
     /// What follows `git arborist`.
     pub name: &'static str,
-    /// The heading that it stands under.
+    /// The heading under which it is listed.
     pub topic: &'static str,
     /// What it does, in one line.
     pub about: &'static str,

@@ -1,4 +1,4 @@
-//! The time, and how long ago something was. Tests stop the clock the way git's own do.
+//! The current time, and ages. Tests set the clock in the same way as git's own tests.
 
 use std::{
     sync::LazyLock,
@@ -7,10 +7,10 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// The moment that all of one command's output speaks of.
+/// The time to which all output of one command refers.
 static NOW: LazyLock<i64> = LazyLock::new(now);
 
-/// Seconds since 1970, or what `GIT_TEST_DATE_NOW` says.
+/// Seconds since 1970, or the value of `GIT_TEST_DATE_NOW`.
 #[must_use]
 pub fn now() -> i64 {
     let stopped = std::env::var("GIT_TEST_DATE_NOW").ok().and_then(|value| value.parse().ok());
@@ -43,7 +43,7 @@ pub fn duration(seconds: i64) -> String {
     }
 }
 
-/// A time that goes on: `03:05`, or `2:07:09` after an hour.
+/// A running time: `03:05`, or `2:07:09` after an hour.
 #[must_use]
 pub fn stopwatch(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -55,7 +55,7 @@ pub fn stopwatch(time: Duration) -> String {
     }
 }
 
-/// The moment `seconds` from now on the user's own clock: `14:05:30`, with its day where that is another.
+/// The local time in `seconds` from now: `14:05:30`, with the day if that is another.
 #[must_use]
 pub fn time_in(seconds: u64) -> String {
     let moment =

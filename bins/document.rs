@@ -1,4 +1,4 @@
-//! What the JSON documents of several commands have in common.
+//! Parts that the JSON documents of several commands share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use arborist_core::{
     event::{statuses, steps},
     failure::Exit,
     history::Event,
-    message::{Key, Status, Trailers},
+    message::{Key, Status, Trailers, escape_json},
 };
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -104,7 +104,7 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
 /// Prints a document to standard output.
 pub fn print(ui: &mut Ui, document: &impl Serialize) -> Outcome {
     let json = serde_json::to_string_pretty(document).context("could not write JSON")?;
-    ui.line(&json);
+    ui.line(&escape_json(&json));
     Ok(Exit::Done)
 }
 
@@ -114,7 +114,7 @@ pub fn trailers(trailers: &Trailers) -> BTreeMap<String, String> {
     trailers.iter().map(|(key, value)| (key.as_str().to_owned(), value.to_owned())).collect()
 }
 
-/// A moment in RFC 3339. A time that no calendar has is the beginning of 1970.
+/// A time in RFC 3339. An invalid time becomes the start of 1970.
 #[must_use]
 pub fn rfc3339(seconds: i64) -> String {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH).to_string()

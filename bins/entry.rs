@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{remove_frozen, take_moved_aside, take_removed_locks, take_saved_files},
+    git::{remove_frozen_settings, take_moved_aside, take_removed_locks, take_saved_files},
     name::TaskId,
     process::Program,
 };
@@ -38,9 +38,9 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
     conclude(ui, outcome)
 }
 
-/// Shows a failure, writes out what is left, and gives the exit code.
+/// Prints a failure, flushes the output, and returns the exit code.
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
-    remove_frozen();
+    remove_frozen_settings();
     for lock in take_removed_locks() {
         ui.warn(&format!("removed a lock that a killed git has left: '{}'", lock.display()));
     }
@@ -60,13 +60,13 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     if ui.finish().is_err() { Exit::Fatal } else { exit }
 }
 
-/// `--help` opens the manual page, as git does, or prints the same text where there is no page.
+/// `--help` opens the manual page, as git does, or prints the same text if there is no page.
 fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
     let mut command = A::command();
     let page = command.get_name().to_owned();
     let is_there = Program::new("man").args(["-w", &page]).finish().is_ok_and(|man| man.status.success());
     if is_there {
-        let error = Program::new("man").arg(&page).become_it();
+        let error = Program::new("man").arg(&page).exec();
         ui.warn(&error.to_string());
     }
     let long = match A::command().try_get_matches_from(args) {
@@ -90,7 +90,7 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// A task without the option that it belongs to, where a command has one.
+/// A task that was given without its option, if the command has one.
 fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
     let has_option = || A::command().get_arguments().any(|argument| argument.get_long() == Some("only"));
     match error.get(ContextKind::InvalidArg) {
@@ -101,7 +101,7 @@ fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
     }
 }
 
-/// git writes `usage:` and `hint:` where clap has words of its own.
+/// Replaces clap's wording by git's `usage:` and `hint:`.
 fn in_gits_voice(text: &str) -> String {
     let text = text.replace("\n  tip: ", "\nhint: ").replace("For more information, try '--help'.\n", "");
     match text.strip_prefix("Usage: ") {

@@ -1,4 +1,4 @@
-//! A run that was named and is not there: a slip must not look like a run in which nothing happened.
+//! Errors for a run that does not exist: a mistyped name must not look like an empty run.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -6,7 +6,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope},
 };
 
-/// Says that there is neither the branch nor a run of it.
+/// The error if there is neither the branch nor a run of it.
 pub(crate) fn unknown(run: &Run) -> Failure {
     let branch = &run.scope.branch;
     let failure =
@@ -17,7 +17,7 @@ pub(crate) fn unknown(run: &Run) -> Failure {
     }
 }
 
-/// Refuses a scope whose branch is not there, unless history has a run of it: that was renamed.
+/// Refuses a missing branch, unless history has a run of it: then it was renamed.
 pub(crate) fn require(repository: &Repository, scope: &RunScope) -> Result<(), Failure> {
     if repository.find_branch(&scope.branch)?.is_some()
         || repository.head.branch.as_ref() == Some(&scope.branch)

@@ -1,5 +1,5 @@
-//! What a run has in hand at this moment. It is asked of the run's lock and of the marks of attempts, and never decides a
-//! task's state: only that nobody else should take it up.
+//! What a run is doing right now, according to the run's lock and the marks of attempts. It never decides a task's
+//! state; it only says that the task is in progress.
 
 use std::collections::HashSet;
 
@@ -12,17 +12,17 @@ use arborist_core::{
     record::{StepStatus, Unfinished},
 };
 
-/// The state that a task is in while a step of it is under way.
+/// The state of a task while a step of it is in progress.
 pub(crate) fn gerund(step: &str) -> Option<&'static str> {
     let states = [("implement", State::Implementing), ("test", State::Testing), ("review", State::Reviewing)];
     states.iter().find(|(name, _)| *name == step).map(|(_, state)| state.as_str())
 }
 
-/// Who is at work, and on what.
+/// The process at work, and its tasks.
 pub(crate) struct ActiveWork {
-    /// The run that holds the branch, if one goes on.
+    /// The process of the run that is at work on the branch.
     pub(crate) holder: Option<Holder>,
-    /// Tasks with an attempt that has begun and is not written down.
+    /// Tasks with an attempt that has started and has no recorded end.
     begun: HashSet<TaskId>,
     repository: Repository,
     run: BranchName,
@@ -35,29 +35,29 @@ impl ActiveWork {
         Self { holder, begun, repository: repository.clone(), run: branch.clone() }
     }
 
-    /// What the run that goes on does for this task.
+    /// What the run is doing for this task.
     pub(crate) fn doing(&self, standing: &NodeProgress<'_>) -> Option<StepStatus> {
         let pid = self.holder.as_ref().filter(|_| self.has(standing))?.pid;
         StepStatus::find(&self.repository, &self.run, standing.id, pid)
     }
 
-    /// The state that the run that goes on has a task in at this moment, if it is at work on it.
+    /// The state of a task that the run is working on.
     pub(crate) fn step_of(&self, task: &TaskId) -> Option<&'static str> {
         let pid = self.holder.as_ref()?.pid;
         gerund(&StepStatus::find(&self.repository, &self.run, task, pid)?.step)
     }
 
-    /// Whether a run that goes on has this task in hand.
+    /// Whether the run is working on this task.
     pub(crate) fn has(&self, standing: &NodeProgress<'_>) -> bool {
         self.holder.is_some() && (standing.state.is_under_way() || self.begun.contains(standing.id))
     }
 
-    /// Whether an attempt of this task was cut off, so that the next run begins by writing it down.
+    /// Whether an attempt of this task was interrupted, so that the next run starts by recording it.
     pub(crate) fn has_cut_off(&self, standing: &NodeProgress<'_>) -> bool {
         self.holder.is_none() && self.begun.contains(standing.id)
     }
 
-    /// What a run has in hand is not ready for anybody else.
+    /// Marks tasks that a run is working on as not ready.
     pub(crate) fn hold(&self, progress: &mut Progress<'_>) {
         for standing in &mut progress.standings {
             if self.has(standing) {

@@ -1,5 +1,5 @@
-//! The dispatcher. It knows no git and parses no options of the commands: it finds `git-arborist-<verb>`
-//! beside itself, then on `PATH`, and becomes it.
+//! The dispatcher. It knows nothing about git and parses no options of the commands: it finds `git-arborist-<verb>`
+//! next to itself, then on `PATH`, and executes it.
 
 mod overview;
 
@@ -64,11 +64,11 @@ fn help(ui: &mut Ui, verb: Option<&OsString>) -> Outcome {
 
 fn become_verb(verb: &OsStr, args: &[OsString]) -> Outcome {
     let program = find_verb(verb).ok_or_else(|| unknown_verb(verb))?;
-    let error = Program::new(program).args(args).become_it();
+    let error = Program::new(program).args(args).exec();
     Err(Failure::new(Exit::Fatal, error.to_string()))
 }
 
-/// The program of a verb: beside us first, so that a suite stays together.
+/// The program of a verb. One next to us comes first, so that all programs are of one version.
 fn find_verb(verb: &OsStr) -> Option<PathBuf> {
     let name = verb.to_str().filter(|name| !name.contains('/') && !name.is_empty())?;
     let file = format!("{PREFIX}{name}");
@@ -92,7 +92,7 @@ fn unknown_option(option: &str) -> Failure {
         .hint("usage: git arborist [--version] [-h] <command> [<args>]")
 }
 
-/// Our own verbs and those of others that are installed, sorted.
+/// Our own verbs and other installed ones, sorted.
 fn verbs_on_path() -> BTreeSet<String> {
     let mut verbs: BTreeSet<String> = VERBS.iter().map(|verb| verb.name.to_owned()).collect();
     let path = std::env::var_os("PATH").unwrap_or_default();

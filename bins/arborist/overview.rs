@@ -1,4 +1,4 @@
-//! What `git arborist` says by itself: the commands by topic, and where this repository stands.
+//! The output of `git arborist` without a verb: the commands by topic, and the state of this repository.
 
 use arborist_core::process::Program;
 
@@ -40,7 +40,7 @@ pub(super) fn usage(ui: &mut Ui) {
     ui.out(FOOTER);
 }
 
-/// Asked of `state`, so that the dispatcher itself need not know git. Outside a repository there is no answer.
+/// Runs `state`, so that the dispatcher itself need not know git. `None` outside of a repository.
 fn standing() -> Option<String> {
     let state = find_verb("state".as_ref())?;
     let asked = Program::new(state).arg("--short").finish().ok()?;

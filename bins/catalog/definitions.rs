@@ -1,5 +1,5 @@
-//! What each command takes, as manuals and completions need it. The dispatcher does not come here, so that
-//! it carries no argument parser.
+//! The arguments of each command, for manuals and completions. The dispatcher does not use this module, so that it
+//! links no argument parser.
 
 use clap::CommandFactory;
 

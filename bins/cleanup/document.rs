@@ -202,7 +202,7 @@ impl ItemDocument {
     }
 }
 
-/// What was done in all, or would be.
+/// The totals of a cleanup.
 pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
     let mut totals = TotalsDocument::default();
     for (at, item) in outcomes.plan.items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `git arborist cleanup`: deletes nothing that matters, and keeps nothing that does not.
+//! `git arborist cleanup`: deletes what is no longer needed, without losing work.
 
 pub mod document;
 mod open;

@@ -1,4 +1,4 @@
-//! What every verb begins with: the repository, the configuration, and the worktrees.
+//! Opens the repository, its settings and its worktrees, for all verbs.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn open(ui: &mut Ui) -> Result<OpenCleanup, Failure> {
     Ok(OpenCleanup { repository, settings, pool })
 }
 
-/// No run is meant, so any name does: nothing is named after it. A bare repository may have no worktrees at all.
+/// The pool of worktrees. The run does not matter here, so any branch name will do. A bare repository may have none.
 fn pool(repository: &Repository, settings: &Settings) -> Result<Option<Pool>, Failure> {
     let any: Option<BranchName> = repository.head.branch.clone().or_else(|| "main".parse().ok());
     let Some(any) = any else { return Ok(None) };

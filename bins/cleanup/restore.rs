@@ -56,7 +56,7 @@ pub(super) fn run(args: &CleanupRestoreArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Who has to choose among several is told how old each is.
+/// Adds the age of each candidate to the error for an ambiguous name.
 fn with_ages(error: CleanupError) -> Failure {
     let rows: Vec<String> = match &error {
         CleanupError::Ambiguous { found, .. } => {

@@ -1,4 +1,4 @@
-//! What is told to people: a row for each thing, and sums.
+//! The output for people: a row for each item, and totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use crate::{
     ui::{Fit, Table, Tone, Ui},
 };
 
-/// What, name, why, size and age.
+/// Kind, name, reason, size and age.
 type Row = [String; 5];
 
-/// Of so many files of one kind and for one reason each has a row; of more there is one row for all.
+/// Up to this many files of one kind and reason have their own rows; more are joined in one row.
 const FILES: usize = 3;
-/// So many ignored files are named.
+/// How many ignored files are named.
 const IGNORED: usize = 3;
-/// A name is cut before its reason is, but so much of it stays.
+/// A name is cut before its reason, down to this width.
 const FITS: [Fit; 5] = [Fit::Whole, Fit::Middle(18), Fit::End(0), Fit::Number, Fit::Number];
 
-/// A heading with its rows and, below each, what was saved.
+/// A heading with its rows, and the saved refs below each.
 struct Section<'a> {
     heading: &'a str,
     tone: Tone,
@@ -35,7 +35,7 @@ struct Entry<'a> {
     item: &'a JudgedCandidate,
     why: String,
     saved: &'a [String],
-    /// Whether it is gone, or would be.
+    /// Whether the items are deleted, or would be.
     goes: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes) {
     ui.line(&summary(outcomes));
 }
 
-/// What else can be done about what is kept, and about saved work that is gone.
+/// Prints hints about what is kept, and about deleted saved work.
 pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: bool) {
     let items = &outcomes.plan.items;
     let is_kept = |suits: &dyn Fn(What, &KeepReason) -> bool| {
@@ -93,7 +93,7 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
     }
 }
 
-/// The session that is not over though nobody is at work, or which word stands for them if there are several.
+/// The session that is not over although no process is at work, or a placeholder if there are several.
 fn resting(items: &[JudgedCandidate]) -> Option<String> {
     let resting = |item: &JudgedCandidate| match &item.verdict {
         CleanupVerdict::Keep(KeepReason::Active(Active::Session(
@@ -152,7 +152,7 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
     }
     for ((what, why), group) in groups {
         match group.len() {
-            // Whoever removes the last copy of something is told what it was.
+            // List saved work one by one: it may have been the last copy.
             count if count <= FILES || what == What::Saved => {
                 rows.extend(group.iter().map(|entry| (row(entry), lines_below(entry))));
             }
@@ -164,7 +164,7 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
     Table::bare(FITS, "  ").show_with(ui, &rows, |_, _| None, below);
 }
 
-/// What is told of something below its row: what was saved of it, and what goes with it and is nowhere else.
+/// The lines below a row: the saved refs, and ignored files that are deleted with it.
 fn lines_below(entry: &Entry<'_>) -> Vec<String> {
     let candidate = &entry.item.candidate;
     let mut lines = Vec::new();
@@ -236,7 +236,7 @@ fn summary(outcomes: &Outcomes) -> String {
     format!("{words}; {} {}.", size(totals.bytes), would.1)
 }
 
-/// Bytes for people.
+/// A size for people.
 pub(super) fn size(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {

@@ -1,4 +1,4 @@
-//! `git arborist cleanup` itself: the plan, and doing it.
+//! `git arborist cleanup` itself: makes the plan and applies it.
 
 use std::path::PathBuf;
 
@@ -50,16 +50,15 @@ fn topics() -> PossibleValuesParser {
     PossibleValuesParser::new(Topic::ALL.map(Topic::as_str))
 }
 
-/// How old things must be where nothing else is said.
+/// The default minimal age.
 const USUAL: Age = Age::days(7);
-/// How long what was saved, and records, are kept.
+/// How long saved work and records are kept by default.
 const LONG: Age = Age::days(90);
-/// What is freed where nothing else is said.
+/// The default patterns of caches.
 const CACHES: [&str; 2] = ["target/", "node_modules/"];
 
 impl SweepArgs {
     fn options(&self, repository: &Repository, settings: &Settings) -> Result<CleanupOptions, Failure> {
-        let age = |key: &str, usual| settings.age(key).unwrap_or(usual);
         let given = self.older_than.as_deref().map(parse_age).transpose()?;
         let topics: Vec<Topic> = Topic::ALL
             .into_iter()
@@ -70,9 +69,9 @@ impl SweepArgs {
         Ok(CleanupOptions {
             rules: CleanupRules {
                 now: clock::now(),
-                older_than: given.unwrap_or_else(|| age("cleanup.older-than", USUAL)),
-                keep_saved: keep_saved.unwrap_or_else(|| age("cleanup.keep-saved", LONG)),
-                keep_records: age("cleanup.keep-records", LONG),
+                older_than: given.unwrap_or_else(|| settings.age("cleanup.older-than").unwrap_or(USUAL)),
+                keep_saved: keep_saved.unwrap_or_else(|| settings.retention("cleanup.keep-saved", LONG)),
+                keep_records: settings.retention("cleanup.keep-records", LONG),
                 unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
             },
             topics,
@@ -91,10 +90,10 @@ fn parse_age(text: &str) -> Result<Age, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(format!("write it as {AGES}")))
 }
 
-/// What came of it all.
+/// The results of a cleanup.
 pub(super) struct Outcomes {
     pub(super) plan: CleanupPlan,
-    /// None if nothing was to be done.
+    /// `None` for a dry run.
     pub(super) fates: Option<Vec<CleanupOutcome>>,
     pub(super) reclaimed: Vec<Reclaimed>,
     pub(super) older_than: Age,
@@ -124,7 +123,7 @@ pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
     Ok(exit_of(&outcomes))
 }
 
-/// The worktrees that a dry run believes to be gone.
+/// The worktrees that a dry run assumes to be deleted.
 fn leaving(plan: &CleanupPlan, dry_run: bool) -> Vec<PathBuf> {
     let goes = plan.items.iter().filter(|item| dry_run && matches!(item.verdict, CleanupVerdict::Remove(..)));
     goes.filter_map(|item| item.candidate.path().cloned()).collect()

@@ -1,6 +1,6 @@
-//! The built-in agent: it writes a plausible file for a task and approves of what it reviews. It does what the words of
-//! the task ask of it, so that a demo can fail on purpose: a description with "rejects the first attempt" is rejected
-//! once, one with "the agent fails" is failed always.
+//! The built-in agent for demos. It writes a plausible file for a task, and approves what it reviews. A description can
+//! make it fail on purpose: with "rejects the first attempt" the task is rejected once, with "the agent fails" it
+//! always fails.
 
 use std::{fs, io::Read};
 

@@ -1,4 +1,4 @@
-//! `git arborist demo`: a throw-away repository, a small plan, and the built-in agent, so that a newcomer sees it all.
+//! `git arborist demo`: a throw-away repository, a small plan and the built-in agent, to try everything out.
 
 mod agent;
 
@@ -68,7 +68,7 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// As a person would type it.
+/// The command line for people.
 fn typed(step: &[&str]) -> String {
     let quoted = |arg: &&str| if arg.contains([' ', '%']) { format!("'{arg}'") } else { (*arg).to_owned() };
     step.iter().map(quoted).collect::<Vec<_>>().join(" ")

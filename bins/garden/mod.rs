@@ -1,4 +1,4 @@
-//! `git arborist garden`: one task, to its end.
+//! `git arborist garden`: runs one task to its end.
 
 use arborist_core::{
     failure::Exit,
@@ -70,7 +70,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         None => opened.plan(&run)?,
     };
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
-    // A run begins with tests of phases that failed, so what waits for these alone can be asked for.
+    // A run starts with the failed tests of phases, so a task that waits only for those can be run.
     let can_run = |task: &TaskId| {
         progress.find(task).is_some_and(|standing| standing.is_ready) || progress.waits_for_tests_only(task)
     };
@@ -96,6 +96,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let is_retried = args.retry_failed && standing.state == State::Failed;
     if !can_run(&task) && !is_retried {
         let mut waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
+        if waits.is_empty() && standing.state == State::Failed {
+            return Err(GardenerError::NoAttemptLeft(task).into());
+        }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {
                 progress.find(&leaf.id).is_none_or(|leaf| !leaf.state.is_settled() || !leaf.is_landed())

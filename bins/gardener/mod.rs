@@ -1,4 +1,4 @@
-//! `git arborist gardener`: every task that can be run, in order.
+//! `git arborist gardener`: runs all tasks that can be run, in order.
 
 use arborist_core::{
     failure::Exit,
@@ -122,7 +122,7 @@ pub struct GardenerArgs {
 }
 
 impl GardenerArgs {
-    /// What is asked for.
+    /// The options as a request.
     pub(crate) fn request(&self) -> RunRequest {
         RunRequest {
             lanes: LaneRequest { jobs: self.jobs.clone(), isolate: self.isolate, policy: self.policy },
@@ -138,7 +138,7 @@ impl GardenerArgs {
         }
     }
 
-    /// The tasks that there is something to do for: work, or a landing.
+    /// The tasks for which there is something to do: work, or a landing.
     fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Selection) -> Vec<&'a Task> {
         let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
             Some(State::Failed) => self.retry_failed,
@@ -181,7 +181,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         for task in due {
             let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
             match (is_apart, jobs) {
-                // In the checkout the run would refuse, with these words.
+                // In the checkout, the run would fail with this error.
                 (true, None) => return Err(GardenerError::apart(&run, &opened.branch, &task.id).into()),
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => foretell(ui, &opened.options, task)?,

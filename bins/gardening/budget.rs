@@ -1,4 +1,4 @@
-//! Options that say what may be spent. What was spent is counted from the commits of the run.
+//! Options for budgets. What was spent is counted from the commits of the run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What would be run, and by whom, for `--dry-run`.
+//! The output of `--dry-run`: what would be run, and by which runner.
 
 use arborist_core::{
     agent::limits::Chain,
@@ -31,7 +31,7 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
     Ok(())
 }
 
-/// Who works, and who does it instead.
+/// The runners of a step: the first one, and its fallbacks.
 fn people(chain: &Chain<StepRunner>) -> String {
     let named = |step_runner: &StepRunner| match &step_runner.model {
         Some(model) => format!("{} ({})", step_runner.name, plain_text(model)),

@@ -1,4 +1,4 @@
-//! A run on a branch that is the user's, in a worktree that was made for it: when it ends, the branch is given back.
+//! A run on the user's own branch in a worktree that was created for it. When the run ends, the branch is released.
 
 use arborist_core::{
     failure::Failure,
@@ -11,13 +11,14 @@ use arborist_core::{
 
 use crate::ui::Ui;
 
-/// Gives the branch back that is checked out where we are. What cannot be done is told; the run has ended all the same.
+/// Releases the branch that is checked out in the current worktree. A failure is reported, but the run has ended
+/// anyway.
 pub(crate) fn give_back_here(ui: &mut Ui) {
     let left = || -> Result<Option<(Repository, BranchName)>, Failure> {
         let here = Repository::discover()?;
         let main = here.list_worktrees()?.first().and_then(|main| here.linked(main));
         let (Some(main), Some(branch)) = (main, here.head.branch) else { return Ok(None) };
-        // Nobody removes a folder that somebody is in, and that counts for us too.
+        // A directory in which a process works is not removed, and that includes us.
         let moved = std::env::set_current_dir(&main.dir);
         moved.map_err(|source| WorktreeError::File { doing: "enter", path: main.dir.clone(), source })?;
         Ok(Some((main, branch)))
@@ -29,7 +30,7 @@ pub(crate) fn give_back_here(ui: &mut Ui) {
     }
 }
 
-/// Gives a branch back that a worktree of a session has, which is not the one that we are in.
+/// Releases a branch that is checked out in a session's worktree other than the current one.
 pub(crate) fn give_back(repository: &Repository, branch: &BranchName, ui: &mut Ui) {
     let give = || -> Result<Option<GivenBack>, Failure> {
         let settings = Settings::load(repository, &Config::load(repository)?)?;

@@ -1,4 +1,4 @@
-//! What `garden` and `gardener` have in common: their options, opening a run in this checkout, and telling what happens.
+//! What `garden` and `gardener` share: their options, opening a run in this checkout, and reporting.
 
 mod budget;
 mod forecast;
@@ -89,7 +89,7 @@ pub(crate) struct GardeningArgs {
 }
 
 impl GardeningArgs {
-    /// What is asked for, as far as all commands can say it.
+    /// The options that both commands have, as a request.
     pub(crate) fn request(&self) -> RunRequest {
         RunRequest {
             tree: self.tree.clone(),
@@ -121,7 +121,7 @@ impl GardeningArgs {
     }
 }
 
-/// Opens a run in the repository that we are in.
+/// Opens a run in the current repository.
 pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
@@ -130,13 +130,13 @@ pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure>
     OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
 }
 
-/// Asks for the user's approval of what files of the repository would run.
+/// Asks the user to approve the commands that come from files of the repository.
 pub(crate) fn approve(opened: &OpenRun, commands: &BTreeSet<String>, ui: &mut Ui) -> Result<(), Failure> {
     approval::require(&opened.repository, commands, opened.request.consent, ui)?;
     opened.remember_test()
 }
 
-/// The wish to stop: the first signal asks for it, the second ends this process.
+/// A token that the first signal cancels. The second signal ends this process.
 pub(crate) fn watch_signals() -> Cancel {
     interrupt::watch(|signal| {
         ui::leave();

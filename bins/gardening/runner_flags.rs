@@ -1,4 +1,4 @@
-//! Options that say who does a step. They win over the plan, and the plan over the configuration.
+//! Options that choose the runner of a step. They take precedence over the plan, and the plan over the configuration.
 
 use arborist_core::{
     agent::limits::Choice,

@@ -1,4 +1,4 @@
-//! Hooks of an interactive agent: entries in its own settings, beside whatever stands there, that record its turns.
+//! Hooks of an interactive agent: entries in its own settings file, next to existing ones, that record its turns.
 
 use std::{io, path::Path};
 
@@ -15,16 +15,16 @@ use super::{
     status::{AgentStatus, HookState},
 };
 
-/// The settings of Claude Code that are one user's own in one repository.
+/// The personal settings of Claude Code in one repository.
 pub(super) const SETTINGS: &str = ".claude/settings.local.json";
-/// By this an entry of ours is known again. A program that is gone is no error of the agent's.
+/// The text by which our entries are recognised. A missing program must not be an error for the agent.
 const CALL: &str = " hook claude 2>/dev/null || :";
-/// What our entries run.
+/// The program that our entries run.
 pub(super) const BINARY: &str = "git-arborist-session";
-/// Seconds after which Claude Code goes on without us.
+/// Seconds after which Claude Code continues without us.
 const PATIENCE: u32 = 30;
 
-/// When we want to be called, and for which tools.
+/// The events on which we are called, and for which tools.
 const EVENTS: [(&str, Option<&str>); 4] = [
     ("UserPromptSubmit", None),
     ("PostToolUse", Some("Edit|MultiEdit|Write|NotebookEdit|Bash")),
@@ -32,14 +32,14 @@ const EVENTS: [(&str, Option<&str>); 4] = [
     ("SessionEnd", None),
 ];
 
-/// What is to be done to the settings.
+/// What to do to the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SettingsRequest {
     Install,
     Uninstall,
 }
 
-/// Whether the settings here call us, where there is a checkout that could have some.
+/// Whether the settings call us; `None` without a checkout.
 pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
     let path = repository.worktree.as_ref().map(|_| repository.top().join(SETTINGS))?;
     let (state, note) = match load(&path) {
@@ -71,7 +71,7 @@ fn load(path: &Path) -> Result<Value, Failure> {
     }
 }
 
-/// The step that brings the settings to where they should be; `None` if they are there.
+/// The change that installs or removes our entries; `None` if there is nothing to do.
 pub(super) fn plan(
     repository: &Repository,
     wish: SettingsRequest,
@@ -99,8 +99,8 @@ pub(super) fn plan(
     Ok(Some(HookChange::Edit { path, bytes }))
 }
 
-/// A link that is tracked comes with the repository, from whoever wrote it: it must not decide which file of the user's is
-/// written to.
+/// Refuses a tracked link that leads outside of the repository: whoever committed it must not choose which file of the
+/// user is written.
 fn require_inside(top: &Path, path: &Path) -> Result<(), Failure> {
     if safe_files::resolved(path).starts_with(safe_files::resolved(top)) {
         return Ok(());
@@ -129,7 +129,7 @@ fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'st
     Ok(())
 }
 
-/// Takes away what is ours, and what is empty without it.
+/// Removes our entries, and containers that are empty without them.
 fn take_out(settings: &mut Map<String, Value>) {
     let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) else {
         return;
@@ -151,7 +151,7 @@ fn take_out(settings: &mut Map<String, Value>) {
     }
 }
 
-/// Whether all that an entry does is to call us.
+/// Whether an entry does nothing but call us.
 fn is_ours(entry: &Value) -> bool {
     let calls = entry["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_call = |call: &Value| {

@@ -1,4 +1,4 @@
-//! Carrying out a plan. At no moment is a hook of others without a name, or half written.
+//! Applies a plan. At no moment is a hook of others missing, or half written.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ pub(super) fn apply(step: &HookChange, repository: &Repository) -> Result<(), Fa
     Ok(done.with_context(|| format!("could not change '{}'", path.display()))?)
 }
 
-/// The folder of hooks may well be linked: the user chose it. What is in it is not reached through links.
+/// The hooks directory may be a link, because the user chose it. Links inside of it are not followed.
 fn within(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => safe_files::resolved(folder).join(name),
@@ -32,8 +32,8 @@ fn within(path: &Path) -> PathBuf {
     }
 }
 
-/// A second name for the hook, until ours takes the first. It never replaces a file: of two installations at
-/// once, the later would otherwise put our script in the place of the hook that was kept.
+/// Gives a hook a second name, until ours takes the first one. It never replaces a file: of two concurrent
+/// installations, the later one would otherwise replace the kept hook by our script.
 fn set_aside(from: &Path, to: &Path) -> io::Result<()> {
     match safe_files::hard_link(from, to) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => match to.symlink_metadata() {
@@ -45,12 +45,12 @@ fn set_aside(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Whatever stands there is replaced in one step; if it was a link, the link is.
+/// Replaces the file atomically. If it is a link, the link itself is replaced.
 fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     safe_files::write_with_mode(path, bytes, 0o755)
 }
 
-/// The file keeps its permissions, and a link is followed: it is the user who asks for this, and it is theirs.
+/// Edits the file. It keeps its permissions, and a link is followed: the user asked for this, and the file is theirs.
 fn edit(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match path.canonicalize() {
         Ok(target) => safe_files::write(&target, bytes),

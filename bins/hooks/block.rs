@@ -1,10 +1,9 @@
-//! Our lines in a hook file of somebody else: put in below its first line, and taken out so that every byte
-//! is as it was.
+//! Our lines in a hook file of others: inserted below its first line, and removed so that every byte is as before.
 
-/// The file with our block in it. `None` is a file that does not exist yet.
+/// Inserts our block. `None` is a file that does not exist yet.
 ///
-/// Where the file does not end in a line end, neither does the block: that is how it is told apart from a
-/// file that is all ours.
+/// If the file does not end in a newline, neither does the block: so it can be distinguished from a file that is
+/// entirely ours.
 pub(super) fn insert(file: Option<&[u8]>, block: &str) -> Vec<u8> {
     let block = block.as_bytes();
     let unended = block.strip_suffix(b"\n").unwrap_or(block);
@@ -22,7 +21,7 @@ pub(super) fn insert(file: Option<&[u8]>, block: &str) -> Vec<u8> {
     }
 }
 
-/// The file without our block, `None` if it was all ours.
+/// Removes our block. Returns `None` if the file was entirely ours.
 pub(super) fn remove(file: &[u8], block: &str) -> Option<Vec<u8>> {
     let block = block.strip_suffix('\n').unwrap_or(block).as_bytes();
     let Some(at) = file.windows(block.len()).position(|window| window == block) else {
@@ -36,7 +35,7 @@ pub(super) fn remove(file: &[u8], block: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The block as it stands in the file, from the line that opens it to the line that closes it.
+/// The block in the file, from its first to its last line.
 pub(super) fn find(file: &str) -> Option<&str> {
     let start = file.find("# >>> git-arborist")?;
     let close = "# <<< git-arborist <<<";

@@ -1,4 +1,4 @@
-//! `hooks install` and `hooks uninstall`: everything is planned first, then shown or done.
+//! `hooks install` and `hooks uninstall`: plan everything first, then show or apply the plan.
 
 use std::path::PathBuf;
 
@@ -22,21 +22,21 @@ use crate::{entry::Outcome, ui::Ui};
 
 const BINARY: &str = "git-arborist-hooks";
 
-/// What becomes of a plan.
+/// What to do with a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Apply,
     Show,
 }
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Normal,
     Quiet,
 }
 
-/// What was meant.
+/// The options.
 #[derive(Debug)]
 pub(super) struct HookOptions {
     names: Vec<HookEvent>,
@@ -84,7 +84,7 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     }
 }
 
-/// Brings the settings of an interactive agent to where they should be.
+/// Installs or removes the hooks of an interactive agent.
 pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let binary = Quoted::path(&own_path(agent::BINARY)?);
@@ -92,7 +92,7 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
         if wish == SettingsRequest::Install {
-            // One user's own settings are nobody's work, and must not stand in the way of a run.
+            // These personal settings are not part of the project, and must not make the checkout dirty.
             repository.exclude(&format!("/{}", agent::SETTINGS))?;
         }
     }
@@ -137,7 +137,8 @@ fn carry_out(
     Ok(())
 }
 
-/// Where a program of ours is, beside this one: as `PATH` names it if that is the same file, since such a name survives updates.
+/// The path of one of our programs, next to this one. If `PATH` has the same file, that name is used, because it
+/// survives updates.
 fn own_path(binary: &str) -> Result<PathBuf, Failure> {
     let here = std::env::current_exe().context("could not find the program itself")?.with_file_name(binary);
     let on_path = find_program(binary, &std::env::var_os("PATH").unwrap_or_default());

@@ -1,5 +1,5 @@
-//! `hooks run commit-msg`: refuses a message that claims to be ours and is not sound. Every other message
-//! passes untouched, and most of them without asking git anything.
+//! `hooks run commit-msg`: refuses a message that claims to be ours and is malformed. Every other message passes
+//! untouched, and most of them without a git command.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use arborist_core::{
 use super::fault::{FaultPlace, refusal};
 use crate::entry::Outcome;
 
-/// What of git's configuration decides what becomes of a message file.
+/// The git settings that decide how a message file is cleaned up.
 struct Settings {
     cleanup: Option<String>,
     comment: Option<String>,
@@ -46,8 +46,8 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         .hint(format!("your words are kept; mend them with: git commit -e -F '{}'", file.display()))
 }
 
-/// Cleaning up takes away white space, comments and what follows scissors. A sound message whose lines all
-/// begin with a letter, `>` or `(` has none of these: it stays what it is, and git need not be asked how it
+/// Whether cleaning up cannot change a well-formed message. It removes white space, comments and everything below
+/// scissors. If all lines start with a letter, `>` or `(`, there is none of these, and git need not be asked how it
 /// will clean up.
 fn is_sound_whatever_git_does(file: &[u8]) -> bool {
     let plain =
@@ -70,14 +70,14 @@ impl Settings {
     }
 }
 
-/// The bytes that git will record, and where they stand in the file.
+/// The bytes that git will record, and their position in the file.
 struct RecordedBytes {
     message: Vec<u8>,
     lines: Recorded,
 }
 
-/// What git may record of the file. `--cleanup` is not told to hooks, so where it decides whether the message
-/// claims to be ours, there is more than one.
+/// What git may record of the file. Hooks are not told about `--cleanup`, so if it decides whether the message claims
+/// to be ours, there are several possibilities.
 fn readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let Ok(text) = std::str::from_utf8(file) else {
         return odd_readings(file, settings, editor);
@@ -86,7 +86,7 @@ fn readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<Recor
     readings.map(|lines| RecordedBytes { message: lines.text.clone().into_bytes(), lines }).collect()
 }
 
-/// What is not UTF-8 is cleaned up byte by byte: each byte stands for one character.
+/// Text that is not UTF-8 is cleaned up byte by byte: each byte becomes one character.
 fn odd_readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let widen = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
     let narrow = |text: &str| text.chars().filter_map(|c| u8::try_from(c).ok()).collect();
@@ -101,7 +101,7 @@ fn text_readings(file: &str, settings: &Settings, editor: Option<&str>) -> Vec<R
     let editing = Editing::of_file(file, editor, &comment);
     let configured = Cleanup::from_config(settings.cleanup.as_deref(), editing);
     let mut modes = vec![configured];
-    // An editor showed which lines are comments, and that they go.
+    // An editor showed which lines are comments that will be removed.
     let is_settled = configured == Cleanup::Strip && editing == Editing::Editor;
     if !is_settled && comment.hides_a_subject(file) {
         let others = [Cleanup::Strip, Cleanup::Whitespace, Cleanup::Verbatim].into_iter();

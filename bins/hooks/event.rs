@@ -16,7 +16,7 @@ pub enum HookEvent {
     Update,
 }
 
-/// The first lines of everything that we write, by which it is known again.
+/// The first lines of everything that we write, by which it is recognised.
 const MARKS: [&str; 2] = ["'git arborist hooks install'", "# >>> git-arborist"];
 const BINARY_LINE: &str = "arborist=";
 
@@ -39,8 +39,8 @@ impl HookEvent {
         format!("hook.arborist-{}", self.as_str())
     }
 
-    /// The lines that find the binary and become it. They are also a command for git's configuration: git
-    /// appends `"$@"`, which stands behind the last `exit`.
+    /// The lines that find the binary and execute it. They are also a command for git's configuration: git appends
+    /// `"$@"`, which ends up after the last `exit`.
     pub(super) fn check(self, binary: &Quoted) -> String {
         let text = match self {
             Self::CommitMsg => include_str!("../../hooks/commit-msg.sh"),
@@ -59,7 +59,7 @@ impl HookEvent {
         frame.replace("@CHECK@\n", &self.check(binary))
     }
 
-    /// Lines for a hook file of somebody else.
+    /// Lines for a hook file of others.
     pub(super) fn block(self, binary: &Quoted) -> String {
         let frame = match self {
             Self::PrePush => include_str!("../../hooks/block-stdin.sh"),
@@ -74,7 +74,7 @@ impl HookEvent {
 pub(super) struct Quoted(String);
 
 impl Quoted {
-    /// What is written into files that are shared with others.
+    /// For files that are shared with others: no path.
     pub(super) fn none() -> Self {
         Self("''".into())
     }
@@ -87,7 +87,7 @@ impl Quoted {
         }
     }
 
-    /// The word that `text`, which we may have written, names the binary with.
+    /// The word with which `text`, which we may have written, names the binary.
     pub(super) fn find_in(text: &str) -> Option<Self> {
         text.lines().find_map(|line| line.strip_prefix(BINARY_LINE)).map(|word| Self(word.to_owned()))
     }

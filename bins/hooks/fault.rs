@@ -10,15 +10,15 @@ use arborist_core::{
 const MOST: usize = 5;
 const LONGEST: usize = 100;
 
-/// Where a fault stands.
+/// The position of a fault.
 pub(super) struct FaultPlace<'a> {
     /// The line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The text of the line.
     pub text: &'a str,
 }
 
-/// A refusal that shows the first faults with their places; the hints say what would be right.
+/// An error that shows the first faults with their positions. The hints say what would be right.
 pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> FaultPlace<'a>) -> Failure {
     let mut failure = Failure::new(Exit::No, what);
     for fault in faults.iter().take(MOST) {
@@ -32,13 +32,13 @@ pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) ->
     failure
 }
 
-/// What is said of the faults that are not told, if there are any. The reader stops at some number.
+/// A sentence about the faults that are not shown, if there are any. The reader stops at some number.
 pub(crate) fn more_than(told: usize, faults: &[Fault]) -> Option<String> {
     let rest = faults.len().checked_sub(told).filter(|rest| *rest > 0)?;
     Some(if faults.len() < Fault::MOST { format!("{rest} more") } else { "many more".into() })
 }
 
-/// A line of somebody's text, harmless on a terminal.
+/// A line of foreign text, without control characters.
 pub(super) fn shown(line: &str) -> String {
     let plain = plain_text(line).replace('\n', " ");
     match plain.char_indices().nth(LONGEST) {

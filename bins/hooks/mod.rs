@@ -1,4 +1,4 @@
-//! `git arborist hooks`: installs the hooks that keep recorded state sound, and is what they run.
+//! `git arborist hooks`: installs the hooks that keep recorded state well-formed, and is what they run.
 
 mod agent;
 mod apply;
@@ -29,7 +29,7 @@ use self::{
     agent::SettingsRequest,
     change::HookOptions,
     probe::Fired,
-    push::{RefUpdate, RefValue},
+    push::{PushedValue, RefUpdate},
     site::HookSite,
 };
 pub use self::{
@@ -133,9 +133,9 @@ enum Call {
         /// The ref
         name: OsString,
         /// What it holds
-        old: RefValue,
+        old: PushedValue,
         /// What it shall hold
-        new: RefValue,
+        new: PushedValue,
     },
 }
 
@@ -213,7 +213,7 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, (hooks, agents)))
 }
 
-/// The hooks that make sense here, unless some were named; each once.
+/// The named hooks, or those that make sense here; each once.
 fn chosen(names: &[HookEvent], repository: &Repository, config: &Config) -> Vec<HookEvent> {
     let is_bare = repository.worktree.is_none() && config.find_text("core.bare") == Some("true");
     match names {

@@ -1,5 +1,5 @@
-//! `hooks test`: proves that a hook fires by firing it through git with something that it must refuse. The
-//! refusal is known to be ours by a number that only the firing and our own process know.
+//! `hooks test`: proves that a hook fires by running it through git with something that it must refuse. The refusal is
+//! recognised by a number that only this test and our own process know.
 
 use std::{
     ffi::OsString,
@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Firing, GitVersion, Repository},
+    git::{GitVersion, HookRun, Repository},
     name::ObjectFormat,
     safe_files,
 };
@@ -19,28 +19,28 @@ use super::event::HookEvent;
 use crate::{entry::Outcome, ui::Ui};
 
 const VARIABLE: &str = "GIT_ARBORIST_PROBE";
-/// It reads like a message that other hooks have nothing against.
+/// A message that other hooks should accept.
 const SAMPLE: &str = "chore: see whether the hook of git arborist fires\n\nArborist-Probe: refuse me\n";
 
-/// What came of a firing.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fired {
-    /// Ours was run and refused.
+    /// Our hook ran and refused.
     Ours,
     /// Nothing refused.
     Nothing,
-    /// Something refused before ours was asked; what it said.
+    /// Something else refused before ours ran, with this output.
     Other(String),
 }
 
-/// Called by a hook that has refused: signs the refusal, if it was a firing of ours.
+/// Called by a hook that has refused: signs the refusal if it was our test.
 pub(super) fn sign(ui: &mut Ui) {
     if let Ok(nonce) = std::env::var(VARIABLE) {
         ui.err(&format!("{}\n", signature(&nonce)));
     }
 }
 
-/// What `pre-push` answers when there is nothing to push. Before git 2.40 a firing cannot have input.
+/// What `pre-push` does if there is nothing to push. Before git 2.40, a test cannot have input.
 pub(super) fn answer_empty() -> Outcome {
     match std::env::var_os(VARIABLE) {
         Some(_) => Err(Failure::new(Exit::No, "fired without input")),
@@ -57,7 +57,7 @@ pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, F
     let nonce = format!("{:016x}", std::hash::RandomState::new().build_hasher().finish());
     let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
     let takes_input = event == HookEvent::PrePush && repository.version >= GitVersion::HOOK_STDIN;
-    let fired = repository.fire_hook(&Firing {
+    let fired = repository.run_hook(&HookRun {
         event: event.as_str(),
         arguments: &arguments(event, &scratch, repository.format),
         stdin: takes_input.then_some(scratch.0.as_path()),

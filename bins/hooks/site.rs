@@ -1,4 +1,4 @@
-//! What stands where a hook of ours could stand. Looking runs nothing.
+//! What exists where our hook could be. Looking runs nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use super::{
     spot::{HookContent, HookFile},
 };
 
-/// The suffix that the hook of before gets.
+/// The suffix of a hook that we set aside.
 pub(super) const KEPT: &str = ".pre-arborist";
-/// The suffixes that pre-commit and lefthook give to what they find.
+/// The suffixes that pre-commit and lefthook give to hooks that they set aside.
 const MOVED: [&str; 2] = [".legacy", ".old"];
 
 /// Everything that decides about one hook.
@@ -26,19 +26,19 @@ pub(super) struct HookSite {
     pub dir: HooksDir,
     /// Our command in the repository's own configuration.
     pub config: HookContent,
-    /// False if configuration switches our command off.
+    /// False if the configuration disables our command.
     pub is_enabled: bool,
     /// The hook file that git would run.
     pub script: HookFile,
-    /// Who wrote that file, or the one that we moved aside for ours.
+    /// The manager that wrote that file, or the one that we set aside.
     pub manager: Option<Manager>,
-    /// The hook that we moved aside.
+    /// The hook that we set aside.
     pub kept: HookFile,
-    /// Ours, moved aside by somebody else.
+    /// Our hook, set aside by another program.
     pub moved: Option<HookFile>,
-    /// The file of the user's that husky runs.
+    /// The user's file that husky runs.
     pub husky: Option<HookFile>,
-    /// Ours in the default directory and what we moved aside there, while `core.hooksPath` points elsewhere.
+    /// Ours in the default directory and the hook that we set aside there, if `core.hooksPath` points elsewhere.
     pub elsewhere: Option<(HookFile, HookFile)>,
 }
 
@@ -103,7 +103,7 @@ fn find_pair(file: &Path, event: HookEvent) -> Result<Option<(HookFile, HookFile
     found.map(|script| Ok((script, HookFile::script(with_suffix(file, KEPT), event)?))).transpose()
 }
 
-/// Where husky expects the user's own hook: beside its folder `_`, or in it for husky before 9.
+/// Where husky expects the user's hook: next to its directory `_`, or in it before husky 9.
 fn husky_file(dir: &Path, event: HookEvent) -> Option<PathBuf> {
     let generated = dir.ends_with("_") && (dir.ends_with(".husky/_") || dir.join("h").is_file());
     let home = if generated { dir.parent()? } else { dir };

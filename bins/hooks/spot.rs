@@ -1,4 +1,4 @@
-//! A place that could hold our hook, and whose the text in it is.
+//! A file or setting that could have our hook, and who wrote its text.
 
 use std::{
     io,
@@ -16,16 +16,16 @@ use super::{
     event::{HookEvent, Quoted, is_marked},
 };
 
-/// Whose a text is.
+/// Who wrote a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HookContent {
     /// There is none.
     Absent,
     /// Exactly what we write, with this path of the binary.
     Ours(Quoted),
-    /// Ours, changed by somebody.
+    /// Ours, but edited by hand.
     Edited,
-    /// Somebody else's.
+    /// Of another program.
     Foreign,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Binary {
     pub is_there: bool,
 }
 
-/// A file that could hold our hook.
+/// A file that could have our hook.
 #[derive(Debug, Clone)]
 pub(super) struct HookFile {
     pub path: PathBuf,
@@ -88,7 +88,7 @@ impl HookFile {
         Ok(Self { is_executable: is_executable(&path), path, bytes, content })
     }
 
-    /// Whether it is somebody else's, with a line of theirs that runs our check.
+    /// Whether it is a file of others with a line that runs our check.
     pub(super) fn calls_ours(&self, event: HookEvent) -> bool {
         let call = format!("git-arborist-hooks run {}", event.as_str());
         let text = String::from_utf8_lossy(self.bytes.as_deref().unwrap_or_default());
@@ -111,7 +111,7 @@ impl HookFile {
     }
 }
 
-/// Below `/dev/null` there is nothing either.
+/// Whether an error means that the file does not exist. That includes paths below `/dev/null`.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

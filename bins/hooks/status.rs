@@ -1,4 +1,4 @@
-//! Where each hook stands, and what keeps it from being run.
+//! The state of each hook, and why it does not run.
 
 use arborist_core::git::{DirPlace, GitVersion, HooksDir};
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ pub enum HookState {
     Missing,
     /// It is there, but git does not come to it.
     Shadowed,
-    /// It is there, but somebody changed it.
+    /// It is there, but was changed by hand.
     Edited,
 }
 
@@ -92,7 +92,7 @@ impl HooksStatus {
 }
 
 impl HookStatus {
-    /// Decides it from what is there.
+    /// Determines it from what exists.
     pub(super) fn of(site: &HookSite) -> Self {
         let found = if let Some(place) = firing_place(site) {
             (HookState::Installed, Some(place), None)
@@ -116,7 +116,7 @@ impl HookStatus {
     }
 }
 
-/// Whether git comes to ours.
+/// Whether git runs ours.
 pub(super) fn is_firing(site: &HookSite) -> bool {
     firing_place(site).is_some()
 }
@@ -136,7 +136,7 @@ fn firing_place(site: &HookSite) -> Option<String> {
 
 type Found = (HookState, Option<String>, Option<String>);
 
-/// Ours, in a place that git does not come to or with a text that we did not write.
+/// Ours, in a place that git does not use or with a text that was edited.
 fn find_shadowed(site: &HookSite) -> Option<Found> {
     let found = |state, place: String, note: String| Some((state, Some(place), Some(note)));
     let command = format!("{}.command", site.event.config_section());

@@ -1,4 +1,4 @@
-//! What `git arborist hooks` says.
+//! The output of `git arborist hooks`.
 
 use arborist_core::message::visible;
 

@@ -1,4 +1,4 @@
-//! `git arborist init`: a commented configuration with what was found here.
+//! `git arborist init`: writes a commented configuration with what was detected.
 
 mod template;
 mod worktree;
@@ -47,7 +47,7 @@ pub struct InitArgs {
     no_hooks: bool,
 }
 
-/// What is to become of the hooks.
+/// What to do about the hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hooks {
     Install,
@@ -88,7 +88,7 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     offer_hooks(args.hooks(), &repository, ui)
 }
 
-/// Hooks are the user's: they are installed only if the user says so, and nobody is asked who cannot answer.
+/// Installs hooks only if the user agrees. Without a terminal, the question is not asked.
 fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
     const QUESTION: &str = "install the hooks that refuse malformed task commits and lost history?";
     if wish == Hooks::Install {
@@ -106,7 +106,7 @@ fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
     }
 }
 
-/// The agent programs that are on `PATH`, in the order in which they are known.
+/// The agent programs on `PATH`, in the order in which we know them.
 fn installed() -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |preset: &&Preset| find_program(preset.program(), &path).is_some();

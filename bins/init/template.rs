@@ -1,4 +1,4 @@
-//! The configuration that is written: every key with what it does. What was found out stands, all else is commented.
+//! The configuration file: every key with its description. Detected values are set, everything else is commented out.
 
 use arborist_core::settings::{SETTINGS, Setting, ValueKind};
 
@@ -36,7 +36,7 @@ pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &WorktreePro
     text
 }
 
-/// The keys below one heading, all of them commented but for what was found.
+/// The keys of one section, commented out except detected ones.
 fn section(name: &str, needs: &WorktreeProposal) -> String {
     let found = |key: &str| match key {
         "worktree.setup" => Some(&needs.setup).filter(|words| !words.is_empty()),
@@ -62,7 +62,7 @@ fn section(name: &str, needs: &WorktreeProposal) -> String {
     text
 }
 
-/// Where a key stands in the file, and what is left of it there. A `*` is given a name that reads well.
+/// The section and the rest of a key. A `*` is replaced by an example name.
 fn heading(key: &str) -> (String, String) {
     let mut parts: Vec<&str> = Vec::new();
     for part in key.split('.') {
@@ -96,7 +96,7 @@ fn comment(setting: &Setting) -> String {
     text + "\n"
 }
 
-/// What could stand there: what holds anyway, where that is a value.
+/// An example value: the default, if that is a value.
 fn sample(setting: &Setting) -> String {
     let Setting { kind, default, .. } = setting;
     let is_number = default.parse::<f64>().is_ok();
@@ -116,7 +116,7 @@ fn sample(setting: &Setting) -> String {
     }
 }
 
-/// Some keys say in words what holds without them, or name the key that holds then.
+/// Whether a default is a value. Some keys describe their default in words, or name another key.
 fn is_value(default: &str) -> bool {
     let is_word = ["nothing", "none", "always"].contains(&default);
     !is_word && !default.contains(' ') && SETTINGS.iter().all(|setting| setting.key != default)

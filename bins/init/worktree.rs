@@ -1,10 +1,11 @@
-//! What a worktree needs beside the files that are committed: dependencies that are installed, and local files.
+//! Detects what a worktree needs besides committed files: installed dependencies, and local files.
 
 use std::path::Path;
 
 use arborist_core::{failure::Failure, git::Repository};
 
-/// Lock files, the file that has to be beside them, and what installs exactly what they name. The first of a kind counts.
+/// Lock files, the file that must be next to them, and the command that installs exactly what they name. The first of a
+/// kind counts.
 const INSTALLERS: [(&str, &[(&str, &str)]); 5] = [
     (
         "package.json",
@@ -25,7 +26,7 @@ const INSTALLERS: [(&str, &[(&str, &str)]); 5] = [
     ("composer.json", &[("composer.lock", "composer install")]),
 ];
 
-/// A virtual environment that is here, and not in a worktree.
+/// For a virtual environment that exists here and would be missing in a worktree.
 const VENV: &str = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt";
 
 /// What is proposed for `worktree.setup` and `worktree.copy`.
@@ -36,7 +37,7 @@ pub(super) struct WorktreeProposal {
 }
 
 impl WorktreeProposal {
-    /// From what lies at the top of the checkout.
+    /// Detects it from the files at the top of the checkout.
     pub(super) fn find(repository: &Repository, top: &Path) -> Result<Self, Failure> {
         let has = |name: &str| top.join(name).is_file();
         let of_kind = |(project, locks): &(&str, &[(&str, &str)])| {
@@ -58,7 +59,7 @@ impl WorktreeProposal {
     }
 }
 
-/// `.env` and its kin, without the samples that are there to be read.
+/// `.env` and similar files, without samples.
 fn local_files(top: &Path) -> Vec<String> {
     let is_local = |name: &String| {
         let is_sample = ["example", "sample", "template", "dist"].iter().any(|word| name.contains(word));

@@ -1,4 +1,5 @@
-//! After installing: would `man` and zsh find it? If not, which line in the shell's profile helps.
+//! After installing: checks whether `man` and zsh find the files, and otherwise suggests a line for the shell's
+//! profile.
 
 use std::{
     env, fs,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::ui::Ui;
 
-/// Says what is still missing. A packager's prefix is not searched by anything yet, so it is not judged.
+/// Prints what is missing. A packager's prefix is not on any search path yet, so it is not checked.
 pub(super) fn give(ui: &mut Ui, layout: &Layout, steps: &[InstallStep]) {
     let Layout::User(user) = layout else { return };
     if let Some(page) = first_on(AssetFolder::Man1, steps) {
@@ -51,7 +52,7 @@ fn about_manuals(ui: &mut Ui, page: &Path) {
     }
 }
 
-/// The profile is read, not run: an interactive shell may do anything.
+/// Reads the profile without running it: an interactive shell may do anything.
 fn about_zsh(ui: &mut Ui, user: &Surroundings, dir: &Path) {
     if !is_installed("zsh") || default_fpath().iter().any(|known| known == dir) {
         return;

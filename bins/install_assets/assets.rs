@@ -1,4 +1,4 @@
-//! What there is to install, carried in the program itself.
+//! The files to install, which are embedded in the program.
 
 /// What a user may ask for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -13,7 +13,7 @@ pub(super) enum AssetKind {
     Fish,
 }
 
-/// The folder that a file belongs into.
+/// The kind of directory that a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AssetFolder {
     /// Manual pages of commands.
@@ -49,11 +49,11 @@ pub(super) struct Asset {
     pub(super) text: &'static str,
 }
 
-/// Stands near the top of every file that we make, so that any later version knows it for ours.
+/// A text near the top of every file that we create, by which later versions recognise it.
 const MARKER: &[u8] = b"git-arborist asset: ";
 const NEAR: usize = 1024;
 
-/// Whether a version of ours made this file.
+/// Whether any version of ours created this file.
 pub(super) fn is_ours(content: &[u8]) -> bool {
     let top = &content[..content.len().min(NEAR)];
     top.windows(MARKER.len()).any(|window| window == MARKER)

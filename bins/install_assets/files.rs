@@ -1,4 +1,4 @@
-//! What is at a file's place, what that means for us, and doing it.
+//! Decides what to do with a file, from what exists at its path, and does it.
 
 use std::{
     fs, io,
@@ -12,26 +12,26 @@ use super::{
     places::InstallFolder,
 };
 
-/// What is where a file of ours belongs.
+/// What exists at the path of a file of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InstalledFile {
     Nothing,
-    /// Our file, as this version carries it.
+    /// Our file, of this version.
     Same,
-    /// Our file, of another version or changed by hand.
+    /// Our file, of another version or edited.
     Other,
-    /// Something that is not ours, and why.
+    /// Another file, with the reason.
     Foreign(&'static str),
 }
 
-/// Whether what is not ours may be touched.
+/// Whether files of others may be overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overwrite {
     OursOnly,
     Forced,
 }
 
-/// What is to be done with one file.
+/// What to do with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileChange {
     Write,
@@ -69,7 +69,7 @@ impl InstalledFile {
         }
     }
 
-    /// Looks without following a symbolic link at the file itself, or one that leads out of its root.
+    /// Examines the file without following a symbolic link at its path, or one that leads out of its root.
     pub(super) fn look(place: &InstallFolder, asset: &Asset) -> Result<Self, Failure> {
         let file = place.dir.join(asset.name);
         if leads_out(place) {
@@ -106,14 +106,14 @@ impl InstallStep {
     }
 }
 
-/// Whether the folder, as far as it exists, lies outside the root that it was named in.
+/// Whether the existing part of the directory is outside of its root.
 fn leads_out(place: &InstallFolder) -> bool {
     let Ok(root) = place.root.canonicalize() else { return false };
     let there = place.dir.ancestors().find_map(|dir| dir.canonicalize().ok());
     there.is_some_and(|dir| !dir.starts_with(root))
 }
 
-/// Writes beside the file and renames, so that no reader sees half of it and a link is replaced, not followed.
+/// Writes a temporary file and renames it, so that no reader sees half of it and a link is replaced, not followed.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

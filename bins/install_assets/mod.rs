@@ -79,7 +79,7 @@ enum Task {
     Uninstall,
 }
 
-/// What was meant.
+/// The options.
 #[derive(Debug)]
 struct Options {
     task: Task,
@@ -115,7 +115,7 @@ impl Options {
         self.only.is_empty() || self.only.contains(&kind)
     }
 
-    /// Every file that is concerned, with what is to be done.
+    /// All files, with what to do.
     fn plan(&self) -> Result<Vec<InstallStep>, Failure> {
         let mut steps = Vec::new();
         for asset in self.assets() {
@@ -173,7 +173,7 @@ fn tell(ui: &mut Ui, options: &Options, step: &InstallStep) {
     }
 }
 
-/// Nothing is written when a part of it would have to be left out.
+/// The error for files that are in the way. Nothing is written if a part would have to be left out.
 fn in_the_way(refused: &[&InstallStep]) -> Failure {
     let lines = refused.iter().filter_map(|step| match step.change {
         FileChange::Refuse(why) => Some(format!("\n  '{}': {why}", step.file.display())),

@@ -1,4 +1,4 @@
-//! Where `man` and the shells look.
+//! The directories in which `man` and the shells search.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use arborist_core::failure::{Exit, Failure};
 
 use super::assets::AssetFolder;
 
-/// A folder for files, and the one above it that no symbolic link may lead out of.
+/// A directory for files, and its root, which no symbolic link may lead out of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InstallFolder {
     pub(super) root: PathBuf,
@@ -22,18 +22,18 @@ pub(super) struct InstallFolder {
 pub(super) enum Layout {
     /// Below one prefix, as distributions do it.
     Distribution(PathBuf),
-    /// Where the tools of this user look.
+    /// In the directories of this user.
     User(Surroundings),
 }
 
-/// What the environment says about the user's folders.
+/// The user's directories according to the environment.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     home: Option<PathBuf>,
     data: Option<PathBuf>,
     config: Option<PathBuf>,
     bash: Option<PathBuf>,
-    /// `<prefix>` if our own program is `<prefix>/bin/…` and that folder is on `PATH`.
+    /// `<prefix>` if our own program is `<prefix>/bin/…` and that directory is on `PATH`.
     prefix: Option<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ impl Surroundings {
         self.below(self.config.as_deref(), ".config", below)
     }
 
-    /// `below` in a folder that was named, or in its usual place at home.
+    /// `below` in a configured directory, or in its default at home.
     fn below(&self, named: Option<&Path>, usual: &str, below: &str) -> Result<InstallFolder, Failure> {
         if let Some(root) = named {
             return Ok(InstallFolder { root: root.to_owned(), dir: root.join(below) });
@@ -86,7 +86,7 @@ impl Surroundings {
         }
     }
 
-    /// Both places that a manual page may be in; the one to write to first.
+    /// Both directories for manual pages; the one to write to first.
     fn manuals(&self, section: &str) -> Result<Vec<InstallFolder>, Failure> {
         let own = self.data(&format!("man/{section}"));
         let beside = self.prefix.as_ref().map(|prefix| distribution(prefix, &format!("man/{section}")));
@@ -99,7 +99,7 @@ impl Surroundings {
 }
 
 impl Layout {
-    /// Where files of this shelf may be, the place to write to first.
+    /// The directories for files of this kind; the one to write to first.
     pub(super) fn places(&self, asset_folder: AssetFolder) -> Result<Vec<InstallFolder>, Failure> {
         let user = match self {
             Self::Distribution(prefix) => return Ok(vec![distribution(prefix, shared_folder(asset_folder))]),
@@ -132,8 +132,8 @@ fn shared_folder(asset_folder: AssetFolder) -> &'static str {
     }
 }
 
-/// A folder from the environment. The standard says of relative ones that they are to be ignored; of a list,
-/// the first is the user's own.
+/// A directory from the environment. According to the standard, relative ones are ignored; of a list, the first is the
+/// user's own.
 fn absolute(name: &str) -> Option<PathBuf> {
     let value = env::var_os(name)?;
     env::split_paths(&value).next().filter(|path| path.is_absolute())
@@ -145,7 +145,7 @@ fn prefix_of(exe: &Path, path: &OsString) -> Option<PathBuf> {
     env::split_paths(path).any(same).then(|| bin.parent().map(Path::to_owned))?
 }
 
-/// Whether we may write to `dir`, or make it.
+/// Whether we may write to `dir`, or create it.
 fn is_writable(dir: &Path) -> bool {
     let nearest = dir.ancestors().find(|dir| dir.exists());
     nearest.is_some_and(|dir| rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok())

@@ -1,4 +1,4 @@
-//! Queueing: a finished task's branch becomes a ticket.
+//! Queues a finished task's branch as a ticket.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ pub(crate) struct QueueAddArgs {
     pub(super) force: bool,
 }
 
-/// What became of the wish to queue a task.
+/// The result of queueing a task.
 pub(super) enum Added {
     /// It is queued now.
     Queued(Box<Ticket>),
@@ -58,7 +58,7 @@ pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> O
     Ok(Exit::Done)
 }
 
-/// What is said of it.
+/// A sentence about the result.
 pub(super) fn sentence(added: &Added) -> String {
     match added {
         Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
@@ -96,13 +96,13 @@ pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>
     Ok(added)
 }
 
-/// Whoever names a task twice means it once.
+/// Removes duplicates.
 pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
     let mut seen = HashSet::new();
     tasks.iter().filter(|task| seen.insert(*task)).collect()
 }
 
-/// Makes tickets.
+/// Creates tickets.
 struct TicketMaker<'a> {
     site: &'a OpenQueue,
     args: &'a QueueAddArgs,
@@ -160,7 +160,7 @@ impl TicketMaker<'_> {
         }
     }
 
-    /// What the plan lets it wait for and is not there to build on yet.
+    /// The dependencies of a task that have not landed yet.
     fn needs(&self, task: &TaskId) -> Vec<TaskId> {
         let Some(plan) = self.plan else {
             return Vec::new();

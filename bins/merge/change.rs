@@ -1,4 +1,4 @@
-//! Taking tickets out of the queue, and letting them be tried again.
+//! Removes tickets from the queue, and lets them be tried again.
 
 use arborist_core::{
     failure::{Exit, Failure},

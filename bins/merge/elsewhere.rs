@@ -1,4 +1,4 @@
-//! Tickets that ask for another target than the run's own branch. Only the command line that lands them can name it.
+//! Tickets with another target than the run's own branch. Only the command line that lands them can name that target.
 
 use arborist_core::{
     failure::Failure,
@@ -9,7 +9,7 @@ use arborist_core::{
 use super::open::OpenQueue;
 use crate::ui::Ui;
 
-/// Withholds these tickets, and names what lands them if the user wants that.
+/// Withholds these tickets, and names the command that would land them.
 pub(super) fn withhold(
     site: &OpenQueue,
     tickets: &[StoredTicket],

@@ -1,4 +1,4 @@
-//! What every verb of `merge` begins with: the repository, the run that is meant, and the settings that hold for it.
+//! Opens the repository, the selected run and its settings, for all verbs of `merge`.
 
 use std::path::Path;
 
@@ -18,17 +18,17 @@ use arborist_core::{
 use super::QueueScopeArgs;
 use crate::{clock, scope, ui::Ui};
 
-/// A repository, and the run in it that is meant.
+/// A repository, and the selected run in it.
 pub(super) struct OpenQueue {
     pub(super) repository: Repository,
     pub(super) scope: RunScope,
-    /// True if we were started in a worktree that a person resolves a conflict in, which may be gone afterwards.
+    /// Whether we were started in the worktree of a conflict, which may be removed afterwards.
     pub(super) is_in_conflict: bool,
     config: Config,
 }
 
 impl OpenQueue {
-    /// Finds both. In the worktree of a conflict its run is meant, and all is done from the main worktree.
+    /// Finds both. In the worktree of a conflict, its run is selected, and we work from the main worktree.
     pub(super) fn open(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let config = Config::start(Path::new("."))?;
         let repository = Repository::discover()?;
@@ -48,12 +48,12 @@ impl OpenQueue {
         Ok(Self { repository, scope, is_in_conflict: true, config })
     }
 
-    /// The same for one who lands something: what a shallow history lacks for that is fetched, and said so.
+    /// The same for landing: history that a shallow clone lacks is fetched, which is reported.
     pub(super) fn open_to_land(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let site = Self::open(args, ui)?;
         let is_readable = || match site.try_scan(CommitSource::Fresh)? {
             Err(HistoryError::Shallow { .. }) => Ok(false),
-            // Whatever else is wrong is said by whoever asks for it.
+            // Any other error is reported when the history is needed.
             _ => Ok::<_, Failure>(true),
         };
         if site.repository.is_shallow && !is_readable()? {
@@ -65,7 +65,7 @@ impl OpenQueue {
         Ok(site)
     }
 
-    /// A command of `merge` to go on with, which means the same run where we were started.
+    /// A command of `merge` for a hint, which selects the same run from the current directory.
     pub(super) fn command(&self, verb: &str) -> String {
         let branch = &self.scope.branch;
         let is_usual = RunScope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
@@ -73,13 +73,13 @@ impl OpenQueue {
         format!("git arborist merge {verb}{scope}")
     }
 
-    /// What brings tasks back that were taken out of the queue.
+    /// The command that queues removed tasks again.
     pub(super) fn queued_again(&self, tasks: &[&TaskId]) -> String {
         let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
         format!("back into the queue with: {}", self.command(&format!("add {}", names.join(" "))))
     }
 
-    /// The task is not queued for this run. Where it is for others, they are named.
+    /// The error for a task that is not queued for this run. Names other runs for which it is.
     pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
         let failure = Failure::from(QueueError::NotQueued { task: task.clone() });
         let all = self.store().load(None).unwrap_or_default().into_iter();
@@ -95,17 +95,17 @@ impl OpenQueue {
         Store::new(&self.repository)
     }
 
-    /// Who is landing now.
+    /// The processes that are landing now.
     pub(super) fn claims(&self) -> Result<Vec<QueueClaim>, Failure> {
         Ok(QueueClaim::list(&self.repository, clock::now())?)
     }
 
-    /// What history says, with what is parked for the run's branch.
+    /// The state of the run, including a parked landing.
     pub(super) fn scan(&self, reading: CommitSource) -> Result<Run, Failure> {
         Ok(self.scan_with_unrecorded(reading)?.0)
     }
 
-    /// The same, and the tasks whose work on their own branches no record knows.
+    /// The same, and the tasks with work on their own branches that no record mentions.
     pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
         let mut run = self.try_scan(reading)??;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
@@ -119,7 +119,7 @@ impl OpenQueue {
         Ok(Run::scan(&self.repository, RunScope { branch, tip }, reading))
     }
 
-    /// Gates that somebody has just changed in the checkout would not be those that are asked: better to say so.
+    /// Refuses uncommitted changes to the settings, because their gates would not be the ones that run.
     pub(super) fn refuse_changed_settings(&self, run: &Run) -> Result<(), Failure> {
         if self.repository.worktree.is_none()
             || self.repository.head.branch.as_ref() != Some(&self.scope.branch)
@@ -132,8 +132,8 @@ impl OpenQueue {
         })
     }
 
-    /// The settings of a run: what the repository brings along is read from the commit that the run accepted, never
-    /// from a file that agents edit.
+    /// The settings of a run. Those of the repository are read from the commit that the run accepted, never from a file
+    /// that agents can edit.
     pub(super) fn settings(&self, run: &Run) -> Result<Settings, Failure> {
         Ok(match &run.start {
             Some(start) => Settings::load_at(&self.repository, &self.config, start.accepted)?,

@@ -1,7 +1,7 @@
-//! Resolving a conflict by hand: a worktree with the conflict in it, then the landing of what was made of it there.
+//! Lets a person resolve a conflict: opens a worktree with the conflict in it, then lands the result.
 //!
-//! The landing belongs to the same command. A queue entry is a ref that any process of the user can write, so a later command
-//! could not tell a person's resolution from a forged one, and would have it reviewed.
+//! Both are one command. A ticket is a ref that any process of the user can write, so a later command could not
+//! distinguish a person's resolution from a forged one, and would have it reviewed.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -39,7 +39,7 @@ pub struct ResolveDocument {
     pub landing: Option<RunDocument>,
 }
 
-/// Opens the conflict of a task, or takes back what was made of it and lands it.
+/// Opens the conflict of a task, or takes the resolution back and lands it.
 pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let (task, landing) = (&args.task, &args.landing);
     let site = OpenQueue::open_to_land(&landing.scope, ui)?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
     let mut options = options((&site, &cancel), landing, ui)?;
     options.only = vec![task.clone()];
-    // A run that is at work lands it itself. It cannot know whose resolution it is, so it must be able to ask a reviewer.
+    // A run that is at work lands it itself. It cannot know who made the resolution, so it needs a reviewer.
     let run_lock = match lock_run(&site) {
         Err(failure) if options.resolver.is_none() => return Err(failure),
         taken => taken.ok(),
@@ -60,7 +60,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
             words::tell(ui, &site, &event);
         }
     };
-    // A run that is at work takes only files in conflict.
+    // A run that is at work accepts only changes to conflicting files.
     let other_files =
         if landing.yes && run_lock.is_some() { OtherFiles::Approved } else { OtherFiles::Listed };
     let handover = queue.hand_over((task, other_files), &options, &mut reporter)?;
@@ -87,7 +87,8 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     Ok(exit_after(&report, &cancel))
 }
 
-/// Only the command line can name another target than the run's own branch: whoever can write a ref can write a ticket.
+/// Refuses another target than the run's own branch, unless the command line names it: anyone who can write a ref can
+/// write a ticket.
 fn require_target(site: &OpenQueue, args: &ResolveArgs, ticket: &Ticket) -> Result<(), Failure> {
     let Ticket { task, into, .. } = ticket;
     if args.into.as_ref().unwrap_or(&site.scope.branch) == into {
@@ -145,7 +146,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
             ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
             ui.hint("resolve them and 'git add' or 'git rm' them there, then run the same command again");
         }
-        // Told before, with what to do about it.
+        // Reported before, with a hint.
         Handover::OtherFiles(..) => {}
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
@@ -155,7 +156,8 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
     }
 }
 
-/// A person may have had to change a neighbouring file, or another program wrote it: only they know.
+/// Reports changed files that do not conflict. The person may have had to change them, or another program did: only
+/// they know.
 fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), others: &[String], ui: &mut Ui) {
     let words = format!("changed, but not in conflict: {}", others.join(", "));
     ui.warn(&plain_text(&words).replace('\n', " "));
@@ -165,7 +167,7 @@ fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), othe
     ui.hint(&format!("put them back, or, {when}, land them too with: {command}"));
 }
 
-/// The worktree of the conflict is removed once its result was taken. Whoever stands in it has to go elsewhere.
+/// Reports that the worktree of the conflict was removed, if the user's shell is in it.
 fn tell_of_folder(site: &OpenQueue, ui: &mut Ui) {
     if site.is_in_conflict {
         let main = visible(&site.repository.dir.to_string_lossy());

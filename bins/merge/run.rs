@@ -1,4 +1,4 @@
-//! Landing: what is queued is drained, now and then again if asked to.
+//! Drains the queue, once or repeatedly.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -16,7 +16,7 @@ use arborist_core::{
     queue::{
         FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, TicketOutcome as Became,
     },
-    run::{require_given, test_wish},
+    run::{require_given, test_approval},
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -65,13 +65,13 @@ pub(super) struct QueueRunArgs {
     landing: LandingArgs,
 }
 
-/// What is to be landed.
+/// What to land.
 struct Wish<'a> {
-    /// Only these, if any are named.
+    /// Only these tasks, if any are named.
     tasks: &'a [TaskId],
-    /// On this branch; on the run's own if none is named.
+    /// The target; the run's own branch if none is named.
     into: Option<&'a BranchName>,
-    /// These although they are not complete.
+    /// Tasks that may land although they are not complete.
     forced: &'a [TaskId],
 }
 
@@ -118,7 +118,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     conclude((&site, &cancel), &report, args, ui)
 }
 
-/// A word that no task has may be a verb that was mistyped.
+/// Adds a suggestion if the name of an unknown task may be a mistyped verb.
 fn with_verb(failure: Failure, word: &TaskId) -> Failure {
     let verbs = MergeArgs::command();
     let names: Vec<&str> = verbs.get_subcommands().map(clap::Command::get_name).collect();
@@ -129,8 +129,9 @@ fn with_verb(failure: Failure, word: &TaskId) -> Failure {
     }
 }
 
-/// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose it,
-/// for whoever can write a ref can write a ticket. A run that works in the checkout of its branch must not be disturbed.
+/// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose
+/// it, because anyone who can write a ref can write a ticket. A run in the checkout of its branch must not be
+/// disturbed.
 fn drain(
     site: &OpenQueue,
     wish: &Wish<'_>,
@@ -168,12 +169,12 @@ fn drain(
     Ok(all)
 }
 
-/// Names refs of the user's that were deleted or moved while gates and resolvers ran, and what keeps them.
+/// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.
 pub(super) fn tell_moved_refs(ui: &mut Ui) {
     take_moved_refs().iter().for_each(|words| ui.warn(&plain_text(words)));
 }
 
-/// Takes the lock of the run, so that no run works in the checkout of its branch meanwhile.
+/// Takes the run's lock, so that no run works in the checkout of its branch meanwhile.
 pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
     let branch = &site.scope.branch;
     let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
@@ -184,13 +185,13 @@ pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
     Ok(lock)
 }
 
-/// Ends the session if its last task has landed now.
+/// Ends the session if its last task has just landed.
 pub(super) fn end_session_after(site: &OpenQueue, report: &QueueReport) -> Result<(), Failure> {
     let has_landed = report.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }));
     if report.parking.is_none() && has_landed { end_session(site) } else { Ok(()) }
 }
 
-/// A run that rests because its tasks waited for their landing is over when the last of them has landed.
+/// Ends a paused session whose tasks have all landed.
 fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     let run = site.scan(CommitSource::Fresh)?;
     let (Some(start), Some(plan)) = (&run.start, site.plan(&run)?) else { return Ok(()) };
@@ -216,7 +217,7 @@ fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What holds for this run, with the user's consent to all that would be run.
+/// The options of this run, after the user has approved all commands.
 pub(super) fn options(
     (site, cancel): (&OpenQueue, &Cancel),
     args: &LandingArgs,
@@ -231,17 +232,17 @@ pub(super) fn options(
     let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
     let asked = asked_before(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
-        options = options.tested_by(Some(command), Origin::User);
+        options = options.with_test_command(Some(command), Origin::User);
     }
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);
     if let Some(plan) = site.plan(&run)? {
-        options = options.briefed(&plan).spread(&workspace.sections, &plan);
+        options = options.with_plan(&plan).with_sections(&workspace.sections, &plan);
     }
     unrecorded.into_iter().for_each(|task| options.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
-    // Tickets are read again when they land. What they name by then and is not asked about here is not run.
+    // Tickets are read again when they land. Phases that they name only then were not approved, and are not run.
     let named = phases_of(&options, &tickets, &run);
     options.phases.retain(|phase, _| named.contains(phase));
     let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
@@ -250,19 +251,19 @@ pub(super) fn options(
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
-    if !options.abroad.is_empty() {
-        commands.extend(workspace.foreign_wishes());
+    if !options.task_repos.is_empty() {
+        commands.extend(workspace.required_approvals());
     }
     if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
-        commands.extend(workspace.foreign_wishes());
+        commands.extend(workspace.required_approvals());
         commands.extend(workspace.foreign_tools());
     }
     approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
     Ok(options)
 }
 
-/// The phases whose tests may gate what is queued: those that tickets name, and those that are complete once all of it has
-/// landed.
+/// The phases whose tests may gate queued tickets: those that tickets name, and those that are complete once all of
+/// them have landed.
 fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> HashSet<TaskId> {
     let has_landed = |task: &TaskId| {
         let history = run.find(task).filter(|history| history.is_landed);
@@ -273,23 +274,22 @@ fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> Has
     tickets.iter().flat_map(|stored| [stored.ticket.phases.clone(), completed(stored)].concat()).collect()
 }
 
-/// What the run was asked for when it began, or went on.
+/// The recorded options of the run.
 fn asked_before(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
     let session_reader = SessionReader::new(&site.repository);
     let newest = run.start.as_ref().map(|start| session_reader.newest(&start.session)).transpose()?.flatten();
     Ok(newest.map(|newest| session_reader.asked_of(&newest)).transpose()?.unwrap_or_default())
 }
 
-/// The test command that the run was given as an option, if the user gave it in this repository: anybody can write the record
-/// of a session.
+/// The recorded test command, if the user gave it in this repository: any process can write the record of a session.
 fn given_before<'a>(site: &OpenQueue, asked: &'a Asked) -> Option<&'a String> {
     let is_given = |command: &&String| {
-        require_given(&site.repository, Some(&test_wish(&site.repository, command))).is_ok()
+        require_given(&site.repository, Some(&test_approval(&site.repository, command))).is_ok()
     };
     asked.options.get(TEST_COMMAND).filter(is_given)
 }
 
-/// Nothing lands untested without a word on it.
+/// Warns about landings without a gate.
 fn tell_of_untested(
     (site, asked): (&OpenQueue, &Asked),
     (options, tickets): (&QueueOptions, &[StoredTicket]),
@@ -314,7 +314,7 @@ fn tell_of_untested(
     Ok(())
 }
 
-/// The same for one who meant all: what nobody has queued is told as well.
+/// The same if all tickets were selected: finished tasks that are not queued are reported as well.
 fn conclude_run(
     (site, cancel): (&OpenQueue, &Cancel),
     report: &QueueReport,

@@ -1,4 +1,4 @@
-//! Showing the queue: in order, with what each waits for.
+//! Shows the queue: in order, with what each ticket waits for.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -24,19 +24,19 @@ use crate::{
     ui::{Fit, Table, Tone, Ui},
 };
 
-/// A ticket in its place.
+/// A ticket in its position.
 pub(super) struct Listed {
     pub(super) ticket: Ticket,
-    /// For what it waits besides its turn.
+    /// What it waits for, apart from its turn.
     pub(super) reason: Option<String>,
 }
 
-/// How long a ticket may wait, in seconds, where nothing else is said.
+/// The default limit for waiting, in seconds.
 const USUAL_LIMIT: u64 = 3600;
 /// More than any log has.
 pub(super) const ALL: usize = 1 << 30;
 
-/// All tickets of a run in their order; those that stand aside come last.
+/// All tickets of a run in their order; those that are set aside come last.
 pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let mut stored = Vec::new();
     for one in site.store().load(Some(&site.scope.branch))? {
@@ -47,8 +47,8 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     listed(stored, &|| Ok(landed(&site.scan(CommitSource::Cached)?)))
 }
 
-/// Whether what was parked is on its branch now: somebody has brought the checkout up, and only the next `run` will close
-/// the ticket.
+/// Whether a parked landing is on its branch now: the user has updated the checkout, and the next `run` will close the
+/// ticket.
 fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
     let TicketState::Parked { commit } = ticket.standing else {
         return Ok(false);
@@ -64,7 +64,7 @@ fn landed(run: &Run) -> HashSet<TaskId> {
     run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
 }
 
-/// History is read only where something waits for a task.
+/// Lists tickets. History is read only if one of them waits for a task.
 fn listed(
     stored: Vec<StoredTicket>,
     landed: &dyn Fn() -> Result<HashSet<TaskId>, Failure>,
@@ -127,7 +127,7 @@ fn drain_line(claim: &QueueClaim) -> String {
     plain_text(&format!("{into} is landed on by {holder}, begun {}", clock::ago(*since)))
 }
 
-/// How much is told of each ticket.
+/// How much is shown of each ticket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     None,
@@ -188,7 +188,7 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     })
 }
 
-/// Whether nothing goes on without a person.
+/// Whether a person is needed.
 fn needs_person(listed: &Listed) -> bool {
     matches!(
         listed.ticket.standing,
@@ -259,7 +259,7 @@ fn details(listed: &Listed) -> Vec<String> {
     lines
 }
 
-/// What is not in the queue may have been.
+/// Shows the outcome of a task that is no longer in the queue.
 fn settled(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = match site.store().find(&site.scope.branch, task)? {
         Some(StoredTicket {
@@ -292,7 +292,7 @@ fn limit(site: &OpenQueue, listed: &[Listed]) -> Result<i64, Failure> {
     Ok(i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
-/// What became of tickets of this run, newest first.
+/// The log of this run's tickets, newest first.
 pub(super) fn entries(site: &OpenQueue, most: usize) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = site.store().load_logs(&site.scope.branch, most)?;
     entries.truncate(most);

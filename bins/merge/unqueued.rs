@@ -1,4 +1,5 @@
-//! Finished tasks that have neither landed nor wait: their run was stopped before it queued them, or somebody took them out.
+//! Finished tasks that have neither landed nor are queued: their run was stopped before it queued them, or they were
+//! removed.
 
 use std::collections::HashSet;
 
@@ -14,10 +15,10 @@ use super::{
 };
 use crate::ui::Ui;
 
-/// What became of a ticket that leaves nothing to be done.
+/// Outcomes after which nothing is left to do.
 const SETTLED: [&str; 3] = ["landed", "no-change", "not-chosen"];
 
-/// Says how many there are, and what lands them. Where history cannot be read, whoever needs it says so.
+/// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read.
 pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
     let tasks: Vec<String> = find(site).unwrap_or_default().iter().map(ToString::to_string).collect();
     let (words, them) = match tasks.len() {

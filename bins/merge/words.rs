@@ -1,4 +1,4 @@
-//! The words for what becomes of tickets.
+//! The texts for outcomes of tickets.
 
 use arborist_core::{
     git::MergeConflict,
@@ -27,7 +27,7 @@ pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
     }
 }
 
-/// The commit that it speaks of.
+/// The commit that it is about.
 pub(super) fn commit(outcome: &TicketOutcome) -> Option<Oid> {
     match outcome {
         TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => Some(*commit),
@@ -90,7 +90,7 @@ pub(super) fn conflicts_in_short(conflicts: &[MergeConflict]) -> String {
     conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Tells each thing in a line on standard error, as it happens.
+/// Prints a line to standard error for each event.
 pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
@@ -121,7 +121,7 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
     ui.err(&format!("{line}\n"));
 }
 
-/// What stands in the way, and the commands to go on by hand.
+/// The conflicts, and the commands with which to continue by hand.
 fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> String {
     let said =
         conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
@@ -133,7 +133,7 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     said.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
-/// What a drain came to, in one line.
+/// The result of a drain, in one line.
 pub(super) fn summary(report: &QueueReport) -> String {
     let words = [
         "landed",
@@ -161,7 +161,7 @@ pub(super) fn summary(report: &QueueReport) -> String {
         }
     }
     if parts.is_empty() {
-        return "nothing is queued".into();
+        return "nothing to land".into();
     }
     let runs = match report.gate_runs {
         0 => String::new(),

@@ -61,7 +61,7 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let step_runner = RunnerTable::new(&args.flags(), &settings).planner()?;
     require_runner(&step_runner)?;
-    let brought = step_runner.foreign_lines(&settings).into_iter().collect();
+    let brought = step_runner.lines_from_repository(&settings).into_iter().collect();
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.
@@ -100,9 +100,9 @@ fn ask(
             cancel: &watch_signals(),
             orphan_lock: None,
             on_event: &mut |kind| reporter.tell(RunEvent::of_run(kind)),
-            follower: None,
+            observer: None,
             expense: Expense::default(),
-            retold: None,
+            prior_usage: None,
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     message::visible,
     plan::{Plan, PlanError, Problem, Task, Why},
-    workspace::{Misplaced, Workspace},
+    workspace::{NamingMistake, Workspace},
 };
 
 use super::{Strictness, sources::PlanSources, text};
@@ -28,7 +28,7 @@ pub(super) fn findings(plan: &Plan, workspace: Option<&Workspace>) -> Vec<Proble
 
 fn misplaced(plan: &Plan, workspace: &Workspace) -> Vec<Problem> {
     let problem = |task: &Task| {
-        let Misplaced { what, fix } = workspace.find_misplaced(task)?;
+        let NamingMistake { what, fix } = workspace.find_naming_mistake(task)?;
         let (file, line) = match &task.source {
             Some(source) => (source.file.clone(), source.line),
             None => (plan.spec_files.first().cloned().unwrap_or_else(|| "the plan".into()), 1),

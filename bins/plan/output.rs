@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
+    message::escape_json,
     plan::{Changes, Plan, PlanError, TestProposal, TreeDocument},
     safe_files,
 };
@@ -78,7 +79,7 @@ fn rendered(
             }
             let json =
                 serde_json::to_string_pretty(&TreeDocument::from(&*plan)).context("could not write JSON")?;
-            Ok(json + "\n")
+            Ok(escape_json(&json) + "\n")
         }
     }
 }

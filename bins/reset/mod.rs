@@ -1,4 +1,4 @@
-//! `git arborist reset`: a task begins anew. What it did stays in history.
+//! `git arborist reset`: resets a task, so that it is done again. Its work stays in history.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
     let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
     recover_from_crash(&repository, &scope.branch)?;
-    // A run may have ended, or a turn may have been finished, since the branch was looked at.
+    // A run may have ended, or a turn may have been finished, since the branch was read.
     let unborn = || GardenerError::Unborn(scope.branch.clone());
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
     let scope = RunScope { tip: Some(head), ..scope };
@@ -105,7 +105,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The worktree that has a branch checked out, if one has: its files must follow the branch.
+/// The worktree that has a branch checked out: its files must follow the branch.
 fn find_checkout(repository: &Repository, branch: &BranchName) -> Result<Option<Repository>, Failure> {
     if repository.worktree.is_some() && repository.head.branch.as_ref() == Some(branch) {
         return Ok(Some(repository.clone()));
@@ -119,7 +119,7 @@ fn is_reset(history: &TaskHistory) -> bool {
     history.forks.is_empty() && history.last().is_some_and(|last| last.status() == Status::Reset)
 }
 
-/// A task that history does not know needs no reset, or is another one than was meant.
+/// The error for a task without history: it needs no reset, or the name is wrong.
 fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
     let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::export::ExportedTurn;
 use crate::document::rfc3339;
 
-/// The schema of the specification 0.1.0 takes two parts only.
+/// The schema of the specification 0.1.0 accepts two components only.
 const VERSION: &str = "0.1";
 const LONGEST_MODEL: usize = 250;
 
@@ -55,7 +55,7 @@ fn model_of(provider: &str, model: &str) -> String {
     name.chars().take(LONGEST_MODEL).collect()
 }
 
-/// The same turn has the same id whenever it is told: a UUID of version 8, made of a digest.
+/// A stable id for a turn: a UUID of version 8, made from a digest.
 fn uuid_of(written: &ExportedTurn<'_>) -> String {
     let hash = digest(format!("{} {} {}", written.session, written.turn.number, written.commit).as_bytes());
     format!("{}-{}-8{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32])

@@ -1,4 +1,5 @@
-//! What a session that goes on may run and others have written: shown as a whole, and approved, before any of it is.
+//! Approval of everything that a continued session may run and that others have written. It is shown as a whole before
+//! anything runs.
 
 use std::collections::BTreeSet;
 
@@ -23,15 +24,15 @@ use super::{
 };
 use crate::{approval, ui::Ui};
 
-/// Refuses to ask a remote that the user has not seen. What else is known by then is shown with it, so that nobody has to
-/// approve in parts; but what the session itself brings along is only known when it was fetched.
+/// Refuses to contact a remote that the user has not approved. Everything else that is known at this point is shown
+/// with it, so that few approvals are needed; what the session itself contains is known only after fetching.
 pub(super) fn require_remote(
     opened: &OpenSessions,
     (workspace, main): (&Workspace, &RepoSection),
     onward: &Onward,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
-    let mut wishes: BTreeSet<String> = main.foreign_wish().into_iter().collect();
+    let mut wishes: BTreeSet<String> = main.required_approval().into_iter().collect();
     let consent = onward.consent();
     if consent == Consent::None && !consent::unseen(&opened.repository.common_dir, &wishes).is_empty() {
         wishes.extend(in_checkout(opened, workspace, onward));
@@ -39,14 +40,14 @@ pub(super) fn require_remote(
     Ok(approval::require(&opened.repository, &wishes, consent, ui)?)
 }
 
-/// What the files of the checkout bring along. One that cannot be read is in the way later, if at all.
+/// Commands from files of the checkout. Files that cannot be read are reported later, if they matter.
 fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) -> BTreeSet<String> {
-    let mut commands = workspace.foreign_wishes();
+    let mut commands = workspace.required_approvals();
     commands.extend(workspace.foreign_tools());
     let repository = &opened.repository;
     let more = || -> Option<BTreeSet<String>> {
         let settings = Settings::load(repository, &opened.config).ok()?;
-        // Whether the session has lanes is not known yet.
+        // It is not known yet whether the session has lanes.
         let mut wishes = onward.alone();
         wishes.switch("isolate");
         let request = wishes.read().ok()?;
@@ -58,8 +59,8 @@ fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) ->
     commands
 }
 
-/// Refuses what the user has not seen of all that a session may run: of the configuration and the plan that stand in
-/// `commit`, of its records, and of the checkout for a worktree that has to be made for its branch.
+/// Refuses everything unapproved that a session may run: from the configuration and the plan in `commit`, from its
+/// records, and from the checkout if a worktree has to be created for its branch.
 pub(super) fn require(
     opened: &OpenSessions,
     wishes: &ResumeOptions<'_>,
@@ -74,7 +75,7 @@ pub(super) fn require(
     let mut commands = BTreeSet::new();
     match frozen(repository, plan)? {
         Some(plan) => commands.extend(wishes.read()?.foreign_commands(&settings, &workspace, &plan)?),
-        None => commands.extend(workspace.foreign_wishes()),
+        None => commands.extend(workspace.required_approvals()),
     }
     let is_housed = match branch {
         Some(branch) => {

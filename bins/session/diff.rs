@@ -69,7 +69,7 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What differs in other repositories, as a document and in a few words.
+/// The differences in other repositories, as a document and in words.
 fn differing(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -104,7 +104,7 @@ fn differing(
     Ok(found)
 }
 
-/// The code as it stood when a turn ended: its own commit, or the last before it if it wrote nothing.
+/// The code at the end of a turn: its own commit, or the last one before it if it changed nothing.
 pub(super) fn commit_at(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Oid, Failure> {
     let session_reader = opened.session_reader();
     let stored =

@@ -1,4 +1,4 @@
-//! What turns did in other repositories of the workspace: found by their names, and said where one is not here.
+//! The commits of turns in other repositories of the workspace. Missing repositories are reported.
 
 use std::cell::OnceCell;
 
@@ -16,10 +16,10 @@ use arborist_core::{
 use super::{document::OtherPatchDocument, open::OpenSessions, show::patch_of};
 use crate::ui::Ui;
 
-/// A repository and what it is called.
+/// A repository and its name.
 type Place = (String, Repository);
 
-/// The other repositories of the workspace, once somebody asks for one.
+/// The other repositories of the workspace, opened when needed.
 pub(super) struct Elsewhere<'a> {
     opened: &'a OpenSessions,
     found: OnceCell<Vec<Place>>,
@@ -30,7 +30,7 @@ impl<'a> Elsewhere<'a> {
         Self { opened, found: OnceCell::new() }
     }
 
-    /// Those that are here, by their names.
+    /// Those that exist here, by name.
     pub(super) fn all(&self) -> Result<&[Place], Failure> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -45,7 +45,7 @@ impl<'a> Elsewhere<'a> {
         Ok(self.found.get_or_init(|| found))
     }
 
-    /// The repository that has the commit of a turn, or a word that it is not here.
+    /// The repository that has the commit of a turn. A missing one is reported.
     pub(super) fn find(&self, other: &OtherCommit, ui: &mut Ui) -> Result<Option<&Repository>, Failure> {
         let named = self.all()?.iter().find(|(name, _)| *name == other.repository);
         let (name, commit) = (visible(&other.repository), other.commit.short());
@@ -59,7 +59,7 @@ impl<'a> Elsewhere<'a> {
         Ok(None)
     }
 
-    /// What a turn changed in them.
+    /// The changes of a turn in them.
     pub(super) fn patches(&self, turn: &Turn, ui: &mut Ui) -> Result<Vec<OtherPatchDocument>, Failure> {
         let mut patches = Vec::new();
         for other in &turn.others {
@@ -71,7 +71,7 @@ impl<'a> Elsewhere<'a> {
         Ok(patches)
     }
 
-    /// A commit of any of them, by its name.
+    /// Finds a commit in any of them.
     pub(super) fn find_commit(&self, revision: &str) -> Result<Option<(&Place, Oid)>, Failure> {
         for place in self.all()? {
             if let Some(commit) = place.1.find_commit(revision)? {

@@ -1,4 +1,4 @@
-//! `git arborist session export`: a whole session, for other tools.
+//! `git arborist session export`: exports a whole session for other tools.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -46,10 +46,10 @@ pub(super) struct ExportArgs {
     write: bool,
 }
 
-/// A turn that wrote something, and what.
+/// A turn that changed something, with its changes.
 pub(super) struct ExportedTurn<'a> {
     pub(super) session: &'a str,
-    /// What the repository is called, if it is another one of the workspace.
+    /// The name of the repository, if it is not the plan's.
     pub(super) repository: Option<&'a str>,
     pub(super) turn: &'a Turn,
     pub(super) commit: Oid,
@@ -87,11 +87,11 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Tells commits in the format of another tool.
+/// Writes commits in the format of another tool.
 struct Telling<'a> {
     args: &'a ExportArgs,
     ui: &'a mut Ui,
-    /// What has a note already, in each repository.
+    /// The commits that have a note already, by repository.
     noted: HashMap<PathBuf, HashSet<Oid>>,
 }
 
@@ -138,7 +138,7 @@ impl Telling<'_> {
     }
 }
 
-/// What a commit brought, compared with its first parent.
+/// The lines that a commit added, compared with its first parent.
 fn lines_of(repository: &Repository, commit: Oid) -> Result<Vec<AddedLines>, Failure> {
     let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
     let before = match parent {

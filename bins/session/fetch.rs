@@ -1,4 +1,4 @@
-//! Sessions that a remote has: fetched before one is resumed, so that a fresh clone can go on.
+//! Fetches sessions from a remote before one is resumed, so that a fresh clone can continue it.
 
 use arborist_core::{
     failure::Failure,
@@ -6,14 +6,14 @@ use arborist_core::{
     message::visible,
     session::SessionReader,
     settings::Settings,
-    workspace::{FetchScope, RepoSection, Supply, Workspace},
+    workspace::{FetchScope, RepoSection, SyncOutcome, Workspace},
 };
 
 use super::{brought::require_remote, onward::Onward, open::OpenSessions};
 use crate::{gardening::watch_signals, ui::Ui};
 
-/// Takes over what the remote of this repository has of sessions: the one that is configured; else, for a session that is
-/// not known here, the one that it was cloned from. One that cannot be reached is a warning.
+/// Fetches sessions from the configured remote of this repository; or, for a session that is not known here, from the
+/// remote that it was cloned from. An unreachable remote causes a warning.
 pub(super) fn fetch(
     opened: &mut OpenSessions,
     (is_known, onward): (bool, &Onward),
@@ -34,7 +34,7 @@ pub(super) fn fetch(
     Ok(())
 }
 
-/// The remote that a clone has by itself.
+/// The remote that a clone has by default.
 fn origin(opened: &OpenSessions) -> Result<Option<String>, Failure> {
     let remotes = opened.repository.list_remotes()?;
     Ok(match remotes.as_slice() {
@@ -50,17 +50,17 @@ fn take_over(
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     match workspace.refresh(repository, main, &FetchScope::Everything)? {
-        Supply::Offline { why, trouble } => {
+        SyncOutcome::Offline { why, trouble } => {
             ui.warn(&format!("offline: what the remote has of sessions is not known ({})", visible(&why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
-        Supply::Fetched { remote } | Supply::Cloned { remote } => {
+        SyncOutcome::Fetched { remote } | SyncOutcome::Cloned { remote } => {
             let taken = workspace.adopt(repository, main)?;
             if !taken.is_empty() {
                 ui.note(&format!("took over {} refs of sessions from {}", taken.len(), shown_url(&remote)));
             }
         }
-        Supply::Local => {}
+        SyncOutcome::Local => {}
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! The branch of a session that goes on, and where the records have it. That is found out without moving anything, because
-//! records may come from anywhere; the branch follows them only when all that they bring along is approved.
+//! The branch of a continued session, and its position according to the records. The position is determined without
+//! moving anything, because records may come from anywhere; the branch is moved only after everything in them was
+//! approved.
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{RefMove, Repository, Taken},
+    git::{FastForward, RefMove, Repository},
     history::{CommitSource, Run, RunScope},
     name::Oid,
     session::Record,
@@ -13,7 +14,7 @@ use arborist_core::{
 use super::resume::lock;
 use crate::ui::Ui;
 
-/// The way of a branch to where the records have it.
+/// The move of a branch to its position in the records.
 pub(super) struct Follow<'a> {
     repository: &'a Repository,
     record: &'a Record,
@@ -22,7 +23,7 @@ pub(super) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Finds out where the branch goes: it may be missing, behind the records, or beyond them, where it stays.
+    /// Determines the position: the branch may be missing, behind the records, or ahead of them; then it stays.
     pub(super) fn find(repository: &'a Repository, record: &'a Record) -> Result<Self, Failure> {
         let (branch, tip) = (&record.context.branch, record.context.tip);
         let here = repository.find_commits(&[tip])?;
@@ -46,14 +47,14 @@ impl<'a> Follow<'a> {
         Ok(Self { repository, record, from, to })
     }
 
-    /// What history says there.
+    /// The state of the run at that position.
     pub(super) fn history(&self) -> Result<Run, Failure> {
         let scope = RunScope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
-        // Whoever drives the run reads it afresh.
+        // The run itself reads it again without the cache.
         Ok(Run::scan(self.repository, scope, CommitSource::Cached)?)
     }
 
-    /// Goes there. A checkout follows only where it was made for a session; one that is the user's own is left alone.
+    /// Moves the branch. A checkout is updated only if it was created for a session; one of the user is left alone.
     pub(super) fn go(&self, ui: &mut Ui) -> Result<(), Failure> {
         let (repository, branch) = (self.repository, &self.record.context.branch);
         match self.from {
@@ -61,9 +62,9 @@ impl<'a> Follow<'a> {
             Some(from) => {
                 let _lock = lock(repository, branch)?;
                 match repository.bring_forward(branch, (from, self.to), SESSION_REASON)? {
-                    Taken::Done => {}
-                    Taken::Refused(why) => return Err(self.cannot(&why)),
-                    Taken::Overtaken => return Err(self.cannot("somebody moves it")),
+                    FastForward::Done => {}
+                    FastForward::Refused(why) => return Err(self.cannot(&why)),
+                    FastForward::Overtaken => return Err(self.cannot("another process moves it")),
                 }
             }
             None => {
@@ -76,7 +77,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// The checkout is the user's, or what is not committed there is in the way.
+    /// The error if the checkout is the user's, or uncommitted files are in the way.
     fn cannot(&self, why: &str) -> Failure {
         let (session, branch) = (&self.record.session, &self.record.context.branch);
         let words =

@@ -1,11 +1,11 @@
-//! The notes of git-ai, as its standard 3.0.0 has them: which lines of a commit a session wrote, then JSON about it.
+//! The notes of git-ai, according to its standard 3.0.0: the lines of a commit that a session wrote, then JSON.
 
 use arborist_core::name::digest;
 use serde_json::json;
 
 use super::export::ExportedTurn;
 
-/// The notes stand under `refs/notes/ai`.
+/// The name of the notes ref, `refs/notes/ai`.
 pub(super) const NOTES: &str = "ai";
 
 /// The note of a turn's commit.
@@ -41,7 +41,7 @@ fn range_of((first, last): (u64, u64)) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Names with white space stand in quotes.
+/// Names with white space are quoted.
 fn path_of(path: &str) -> String {
     if path.contains([' ', '\t', '\n']) { format!("\"{path}\"") } else { path.to_owned() }
 }

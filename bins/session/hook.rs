@@ -1,5 +1,5 @@
-//! `git arborist session hook`: an interactive agent records its turns. Whatever goes wrong is written to a log and never
-//! told: the agent goes on as if there were no hook.
+//! `git arborist session hook`: records the turns of an interactive agent. Errors are only logged, so that the agent
+//! continues as if there were no hook.
 
 use std::{
     collections::BTreeMap,
@@ -31,13 +31,13 @@ use super::{
 };
 use crate::{clock, document::rfc3339, entry::Outcome};
 
-/// Most of what is read: of what an agent tells on standard input, and of the end of its own transcript.
+/// How many bytes are read from standard input, and from the end of the agent's own transcript.
 const MOST_INPUT: u64 = 8 << 20;
 const MOST_TRANSCRIPT: u64 = 256 << 10;
-/// How large the log may become.
+/// The maximal size of the log.
 const MOST_LOG: u64 = 64 << 10;
 
-/// What an agent that a run drives finds in its environment. The run records its turns already.
+/// A variable that agents of a run have in their environment. The run records their turns already.
 const DRIVEN: &str = "ARBORIST_TASK";
 
 /// An agent program that is used interactively.
@@ -54,7 +54,7 @@ pub(super) struct HookArgs {
     agent: Agent,
 }
 
-/// What Claude Code tells its hooks, as far as we need it.
+/// The input that Claude Code gives to its hooks, as far as we need it.
 #[derive(Debug, Deserialize)]
 struct Event {
     session_id: String,
@@ -93,13 +93,13 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     let session: SessionId = digest(seed.as_bytes())[..8].parse().context("no id for the session")?;
     let mark = SessionMark::new(&branch, &session);
     match event.hook_event_name.as_str() {
-        // What lies there when the user gives the word is the user's.
+        // Changes that exist when the user submits a prompt are the user's.
         "UserPromptSubmit" => {
             session_writer(repository, &session, (branch, head))?;
             mark.set(repository, (repository.snapshot()?, head))
         }
         "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
-            // An agent may call tools side by side, and then its hooks are too.
+            // An agent may call tools in parallel, and then its hooks run in parallel too.
             let _lock = lock(repository)?;
             take_turn(&Repository::discover_from(repository.top())?, event, &session)
         }
@@ -115,7 +115,8 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     }
 }
 
-/// Keeps what the agent has done since the last turn. A tool that wrote nothing is none, nor is an end without a word.
+/// Records what the agent has done since the last turn. A tool call without changes is not a turn, nor is an end
+/// without a message.
 fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let is_stop = event.hook_event_name == "Stop";
@@ -130,7 +131,7 @@ fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Res
     keep(repository, &session_writer, &told, (&TurnScope::Since, Amid::Recorded))
 }
 
-/// The writer of the session, which is begun if there is none yet.
+/// The writer of the session, which is started if it does not exist.
 fn session_writer(
     repository: &Repository,
     session: &SessionId,
@@ -167,7 +168,7 @@ fn told(event: &Event, is_stop: bool) -> ReportedTurn {
         model: model.unwrap_or_default(),
         provider: None,
         runner: Some("claude".into()),
-        // Its words are a story, not a subject: that is made from the change.
+        // The agent's message is not a subject line. The subject is made from the change.
         message: words.map(|words| format!("\n{words}")),
         tokens_in: None,
         tokens_out: None,
@@ -180,7 +181,7 @@ fn interactive() -> arborist_core::name::TaskId {
     "interactive".parse().unwrap_or_else(|_| unreachable!("letters are a task id"))
 }
 
-/// The model and the last words of the agent, from the end of its own transcript.
+/// The model and the last message of the agent, from the end of its own transcript.
 fn read_end(path: &Path) -> (Option<String>, Option<String>) {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = safe_files::open(&safe_files::resolved(path))?;
@@ -209,7 +210,7 @@ fn read_end(path: &Path) -> (Option<String>, Option<String>) {
     (model, said)
 }
 
-/// One line for those who wonder why nothing is recorded.
+/// Logs why nothing was recorded.
 fn log(repository: &Repository, event: &str, failure: &Failure) {
     let file = repository.common_dir.join("arborist/session-hook.log");
     if fs::metadata(&file).is_ok_and(|found| found.len() > MOST_LOG) {

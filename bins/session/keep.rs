@@ -1,11 +1,12 @@
-//! Commits what belongs to a turn, and records it; never what the user had changed before, nor amid a merge.
+//! Commits and records a turn. Changes that the user had made before are left out, and nothing is committed during a
+//! merge.
 
 use std::{path::PathBuf, time::Duration};
 
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::{GoingOn, Repository, Stock, TreeChange},
+    git::{OperationInProgress, Repository, TreeChange, WorktreeSnapshot},
     message::visible,
     name::Oid,
     process::{Cancel, FileLock},
@@ -21,34 +22,34 @@ use super::{
 };
 use crate::clock;
 
-/// How long another turn of the branch is waited for.
+/// How long to wait for another turn on the branch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What of a worktree belongs to a turn.
+/// Which changes belong to a turn.
 pub(super) enum TurnScope {
-    /// What is at these paths or below them.
+    /// Changes at these paths or below them.
     Paths(Vec<PathBuf>),
-    /// What has changed since the last turn, and was not changed before that already.
+    /// Changes since the last turn, except in files that had been changed before.
     Since,
 }
 
-/// What becomes of a turn while the user is in the middle of a merge or the like.
+/// What to do with a turn while a merge or the like is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amid {
-    /// It is refused.
+    /// Refuse it.
     Refused,
-    /// It is recorded without a commit.
+    /// Record it without a commit.
     Recorded,
 }
 
-/// What of the worktree is committed, and what the turn wrote that is not.
+/// The changes to commit, and those of the turn that are not committed.
 struct Choice {
     changes: Vec<TreeChange>,
     is_all: bool,
     left_out: Vec<String>,
 }
 
-/// Waits until no other turn of the branch is written, and lets none begin. What was read before may be old.
+/// Locks the branch against other turns. What was read before may be outdated.
 pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
     let path = repository.run_lock(&branch);
@@ -58,7 +59,7 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     Ok(lock)
 }
 
-/// Commits what belongs to a turn, and records it. The branch must be locked.
+/// Commits and records a turn. The branch must be locked.
 pub(super) fn keep(
     repository: &Repository,
     session_writer: &SessionWriter,
@@ -82,7 +83,7 @@ pub(super) fn keep(
     }
     settle(repository, &branch, head)?;
     let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
-    let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
+    let WorktreeSnapshot { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
         _ if changes.is_empty() => recorder.tree(),
@@ -102,7 +103,7 @@ pub(super) fn keep(
     mark.set(repository, (snapshot, recorder.head()))
 }
 
-/// What of `snapshot` is to be committed on top of `branch`.
+/// The changes in `snapshot` to commit on top of `branch`.
 fn choose(
     repository: &Repository,
     mark: &SessionMark,
@@ -110,7 +111,7 @@ fn choose(
     (branch, snapshot): (Oid, Oid),
 ) -> Result<Choice, Failure> {
     let all = repository.changes(branch, snapshot)?;
-    repository.require_proven(branch, snapshot)?;
+    repository.require_verified(branch, snapshot)?;
     let count = all.len();
     let mut left_out = Vec::new();
     let chosen: Vec<TreeChange> = match meant {
@@ -146,13 +147,13 @@ fn already_changed(paths: &[String]) -> Option<String> {
     }
 }
 
-/// What the user is in the middle of, which a commit would destroy.
+/// An operation of the user in progress that a commit would destroy.
 fn find_unsettled(repository: &Repository, staged: &[Vec<u8>]) -> Result<Option<Failure>, Failure> {
-    if let Some(going_on) = GoingOn::find_operation(&repository.git_dir) {
+    if let Some(going_on) = OperationInProgress::find_operation(&repository.git_dir) {
         let words = format!("a {} is going on here", going_on.what);
         return Ok(Some(Failure::new(Exit::Person, words).hint("finish it first, or give it up")));
     }
-    // What is in conflict is not as it was either.
+    // Conflicting files are not unchanged either.
     let unmerged = if staged.is_empty() { Vec::new() } else { repository.unmerged()? };
     Ok(unmerged.first().map(|path| {
         Failure::new(Exit::Person, format!("'{}' is in conflict", visible(path)))

@@ -19,7 +19,7 @@ pub(super) struct SessionListArgs {
     json: JsonArgs,
 }
 
-/// So many sessions of one second are compared.
+/// How many sessions of the same second are compared.
 const NEIGHBOURS: usize = 8;
 const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "age", "branch", "plan"];
 
@@ -56,8 +56,8 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The last one first. Of those that were last heard of in the same second, the one that stands on the commits of another
-/// on the same branch came later.
+/// Newest first. Of sessions on the same branch that were written in the same second, the one that contains the commits
+/// of the other is newer.
 fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
     let mut found: Vec<&StoredRecord> = Vec::new();
     for stored in &opened.session_list.sessions {
@@ -78,7 +78,7 @@ fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
     Ok(found)
 }
 
-/// A clone has no sessions before they are asked for.
+/// A fresh clone has no sessions until they are fetched.
 fn hint(remotes: &[String]) -> String {
     let own = "every run of git arborist gardener is one";
     let Some(remote) = remotes.iter().find(|name| *name == "origin").or(remotes.first()) else {

@@ -1,4 +1,5 @@
-//! What lay in the worktree when a turn began: a ref keeps it, so that the turn's work can be told from the user's.
+//! The state of the worktree when a turn started. A ref keeps it, so that the turn's changes can be distinguished from
+//! the user's.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use arborist_core::{
 /// The ref of one session on its branch.
 pub(super) struct SessionMark(String);
 
-/// What lay in the worktree, and what the branch held.
+/// The files of the worktree, and the tree of the branch.
 pub(super) struct TurnStart {
     pub(super) tree: Oid,
     committed: Oid,
@@ -20,7 +21,7 @@ pub(super) struct TurnStart {
 
 impl SessionMark {
     pub(super) fn new(branch: &BranchName, session: &SessionId) -> Self {
-        // No task can be called so: marks of attempts stand beside it.
+        // No task can have this name, so it does not collide with marks of attempts.
         Self(format!("{}{}/@session/{session}", Unfinished::REFS, branch.component()))
     }
 
@@ -34,7 +35,7 @@ impl SessionMark {
         Ok(Some(TurnStart { tree, committed: committed.unwrap_or(tree) }))
     }
 
-    /// Keeps what lies in the worktree, with the branch at `head`.
+    /// Saves the files of the worktree, with the branch at `head`.
     pub(super) fn set(&self, repository: &Repository, (tree, head): (Oid, Oid)) -> Result<(), Failure> {
         let old = repository.find_ref(&self.0)?;
         let commit = NewCommit { tree, parent: head, message: "worktree before a turn\n", author: None };
@@ -52,7 +53,7 @@ impl SessionMark {
 }
 
 impl TurnStart {
-    /// The paths that were changed already and are not committed in `branch` as they were then.
+    /// The paths that had been changed before and are not committed in `branch` in that state.
     pub(super) fn changed(&self, repository: &Repository, branch: Oid) -> Result<HashSet<Vec<u8>>, Failure> {
         let then = paths_between(repository, self.committed, self.tree)?;
         let now = paths_between(repository, branch, self.tree)?;

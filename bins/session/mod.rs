@@ -1,4 +1,4 @@
-//! `git arborist session`: what agents did, turn by turn.
+//! `git arborist session`: shows and continues what agents did, turn by turn.
 
 mod agent_trace;
 mod brought;

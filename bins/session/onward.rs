@@ -1,4 +1,4 @@
-//! How a run goes on: with what it was asked for before, as far as the user says nothing else now.
+//! The options of a continued run: the recorded ones, unless the user gives others.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use arborist_core::{
     consent::Consent,
     failure::{Exit, Failure},
     message::plain_text,
-    run::{OptionKind, RunRequest, TEST, find_recorded, test_wish},
+    run::{OptionKind, RunRequest, TEST, find_recorded, test_approval},
     safe_files::InnerPath,
     session::{Asked, OF_RUNNER, StoredRecord},
 };
@@ -41,8 +41,8 @@ impl Onward {
         self.options.iter().any(|given| given.to_str().is_some_and(is_it))
     }
 
-    /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
-    /// command in it is run only if the user has given it here.
+    /// The recorded options, unless the user gives others. A record may come from anywhere, so a command in it is used
+    /// only if the user has given it in this repository.
     pub(super) fn recorded(
         &self,
         opened: &OpenSessions,
@@ -67,19 +67,19 @@ impl Onward {
             }
         }
         let test = asked.options.get(TEST).filter(|_| !is_replaced(TEST));
-        wishes.test = test.map(|command| test_wish(&opened.repository, command));
-        // Nothing is written before the run is known to understand them.
+        wishes.test = test.map(|command| test_approval(&opened.repository, command));
+        // Parse them before anything is written.
         wishes.read()?;
         Ok(wishes)
     }
 
-    /// What the user says now, without anything of a run before.
+    /// Only the options that the user gives now.
     pub(super) fn alone(&self) -> ResumeOptions<'_> {
         ResumeOptions { onward: self, options: Vec::new(), test: None }
     }
 }
 
-/// The value of an option that begins with a dash would be an option of the program that gets it.
+/// Refuses a value that starts with a dash: the program that gets it would take it for an option.
 fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
     let is_option = name != TEST && value.split(',').any(|part| part.starts_with('-'));
     if !is_option {
@@ -90,7 +90,7 @@ fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
         .hint(format!("give one, at the end of the command: -- --{name}=<value>")))
 }
 
-/// What nobody wrote down cannot be taken up.
+/// The error for an option that was not recorded.
 fn withheld(name: &str, newest: &StoredRecord) -> Failure {
     let session = &newest.record.session;
     let words =
@@ -99,16 +99,16 @@ fn withheld(name: &str, newest: &StoredRecord) -> Failure {
         .hint(format!("give it again, at the end of the command: -- --{name}=<value>"))
 }
 
-/// Whether a folder that a record names is one of the repository's own.
+/// Whether a recorded directory is inside of the repository.
 fn is_inner(folder: &str) -> bool {
     folder.trim_end_matches('/').parse::<InnerPath>().is_ok()
 }
 
-/// Options of a run that is to go on.
+/// The options of a continued run.
 pub(super) struct ResumeOptions<'a> {
     onward: &'a Onward,
     options: Vec<OsString>,
-    /// The test command of the record, as it is approved.
+    /// The recorded test command, in the form that is approved.
     pub(super) test: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl ResumeOptions<'_> {
         self.onward.consent()
     }
 
-    /// An option without a value, which may stand only once.
+    /// Adds an option without a value, at most once.
     pub(super) fn switch(&mut self, name: &str) {
         let option = OsString::from(format!("--{name}"));
         if !self.onward.gives(name) && !self.options.contains(&option) {
@@ -125,7 +125,7 @@ impl ResumeOptions<'_> {
         }
     }
 
-    /// Agents are not called, and nothing is spent.
+    /// Replays without calling agents.
     pub(super) fn without_agents(&mut self) {
         let is_kept = |option: &str| {
             ["test-command", "jobs", "max-retries", "isolate", "keep-going"]
@@ -146,7 +146,7 @@ impl ResumeOptions<'_> {
         self.options
     }
 
-    /// What the session is asked for from now on, if that is something else than before.
+    /// The options to record, if they differ from those before.
     pub(super) fn asked(
         &self,
         opened: &OpenSessions,
@@ -156,7 +156,7 @@ impl ResumeOptions<'_> {
         Ok(Some(now).filter(|now| opened.session_reader().asked_of(newest).ok().as_ref() != Some(now)))
     }
 
-    /// As the run understands them.
+    /// Parses them as the run will.
     pub(super) fn read(&self) -> Result<RunRequest, Failure> {
         let name = OsString::from("git-arborist-gardener");
         let all = [&name].into_iter().chain(&self.options).chain(&self.onward.options);

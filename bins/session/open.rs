@@ -1,4 +1,4 @@
-//! What every verb begins with: the repository and its sessions.
+//! Opens the repository and its sessions, for all verbs.
 
 use std::path::Path;
 

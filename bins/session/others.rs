@@ -1,5 +1,5 @@
-//! The other repositories that a session works in: where they stood right after one of its turns, and how that is brought
-//! back. There is no moment that several repositories share; what tells is which turns and steps had been written down.
+//! The other repositories of a session: their state right after one of its turns, and how it is restored. Repositories
+//! share no clock, so the recorded turns and steps tell which commits existed then.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use super::{
     show::start_in,
 };
 
-/// Another repository, and where the session's branch stood there.
+/// Another repository, and the position of the session's branch there.
 pub(super) struct Other {
     section: RepoSection,
     pub(super) repository: Repository,
@@ -30,12 +30,12 @@ pub(super) struct Other {
     pub(super) point: Oid,
 }
 
-/// What stands before the number of the last turn, where a commit brings back an earlier one.
+/// The text before the number of the last turn in a commit that restores an earlier one.
 const LAST_TURN: &str = "; the last was turn ";
 
-/// What had happened in the repository that has the plan.
+/// What had happened in the plan's repository.
 struct Known {
-    /// Since an earlier turn was last brought back.
+    /// Since an earlier turn was last restored.
     current: HashSet<Key>,
     /// All of it.
     all: HashSet<Key>,
@@ -43,25 +43,25 @@ struct Known {
 
 type Key = (TaskId, Status, Option<Attempt>);
 
-/// What is said where a turn of a session, at `head`, is brought back.
+/// The message of a commit that restores a turn of a session, at `head`.
 pub(super) fn words_on(newest: &StoredRecord, turn: u32, head: Oid) -> String {
     let (session, last) = (&newest.record.session, newest.record.totals.turns);
     format!("turn {turn} of session {session}, {head}{LAST_TURN}{last}")
 }
 
-/// Whether a commit brings back a turn; a task can also be begun anew by its user.
+/// Whether a commit restores a turn. The user can also reset a task.
 fn brings_back(event: &Event) -> bool {
     let is_it = || event.body().sections.iter().any(|section| section.heading == BROUGHT_BACK);
     event.status() == Status::Reset && is_it()
 }
 
-/// The last turn when an earlier one was brought back.
+/// The last turn before an earlier one was restored.
 fn last_turn(event: &Event) -> Option<u32> {
     let sections = event.body().sections.into_iter();
     sections.filter_map(|section| section.text.trim().rsplit_once(LAST_TURN)?.1.parse().ok()).next()
 }
 
-/// Those that the session of `newest` works in, as they stood when it was at `point`, right after a turn.
+/// The repositories of the session of `newest`, in the state when it was at `point`, right after a turn.
 pub(super) fn at(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -73,7 +73,7 @@ pub(super) fn at(
     }
 }
 
-/// The same with the names of those that are not here.
+/// The same, with the names of missing repositories.
 pub(super) fn seen_at(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -106,7 +106,7 @@ pub(super) fn seen_at(
     Ok((others, missing))
 }
 
-/// Whether what the session did in other repositories is all here, so that it can be played again.
+/// Checks that everything that the session did in other repositories is here, so that it can be replayed.
 pub(super) fn require_all(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -159,9 +159,9 @@ fn key_of(event: &Event) -> Option<Key> {
     Some((event.task()?.clone(), event.status(), event.attempt()))
 }
 
-/// The last commit of a session's branch that was there right after a turn: what came before the first that was not. Where an
-/// earlier turn had been brought back by then, all before that was there, whatever has happened again since.
-/// `None` if the session has not begun there.
+/// The last commit of a session's branch that existed right after a turn: the one before the first that did not. If an
+/// earlier turn had been restored by then, everything before that existed, whatever has been repeated since. `None` if
+/// the session had not started there.
 fn stood_at(trail: &Trail, turn: u32, known: &Known) -> Option<Oid> {
     let is_in = |keys: &HashSet<Key>, event: &Event| key_of(event).is_some_and(|key| keys.contains(&key));
     let was_brought_back = |event: &Event| {
@@ -181,12 +181,12 @@ fn stood_at(trail: &Trail, turn: u32, known: &Known) -> Option<Oid> {
 }
 
 impl Other {
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(&self) -> &RepoName {
         &self.section.name
     }
 
-    /// Begins the branch of another session there.
+    /// Creates the branch of another session there.
     pub(super) fn fork(
         &self,
         pipeline: &PipelineName,
@@ -198,7 +198,7 @@ impl Other {
         Ok(RepositoryStart { name: self.section.name.to_string(), branch, base: self.point })
     }
 
-    /// Brings the tree back there, by a commit on the session's branch.
+    /// Restores the tree there, with a commit on the session's branch.
     pub(super) fn restore(&self, session: &SessionId, task: &TaskId, words: &str) -> Result<(), Failure> {
         let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
         let session_worktree =

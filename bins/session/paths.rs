@@ -1,4 +1,4 @@
-//! Paths as a driver names them, and as the repository has them.
+//! Converts paths that a driver names to paths of the repository.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use arborist_core::{
     name::Oid,
 };
 
-/// The paths that a list names, from the top of the repository.
+/// Reads a list of paths, relative to the top of the repository.
 pub(super) fn named_paths(repository: &Repository, file: &Path) -> Result<Vec<PathBuf>, Failure> {
     let could_not_read = || format!("could not read '{}'", file.display());
     let mut bytes = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn named_paths(repository: &Repository, file: &Path) -> Result<Vec<Pa
     names.map(|name| inside(repository, name)).collect()
 }
 
-/// A path as the repository has it. It need not exist: it may have been deleted.
+/// Converts a path. It need not exist: it may have been deleted.
 fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
     let path = Path::new(OsStr::from_bytes(name));
     let mut whole = PathBuf::new();
@@ -48,13 +48,13 @@ fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
         .map_err(|_| Failure::new(Exit::No, format!("'{}' is outside of the repository", path.display())))
 }
 
-/// Whether a changed path is one of those that are named, or below one.
+/// Whether a changed path is one of these, or below one.
 pub(super) fn is_below(change: &TreeChange, paths: &[PathBuf]) -> bool {
     let path = Path::new(OsStr::from_bytes(&change.path));
     paths.iter().any(|named| path.starts_with(named))
 }
 
-/// Refuses a path that could never be committed: neither the commit `before` nor the worktree, as git sees it, has it.
+/// Refuses a path that cannot be committed: neither the commit `before` nor the worktree has it.
 pub(super) fn require_committable(
     repository: &Repository,
     paths: &[PathBuf],

@@ -1,4 +1,4 @@
-//! `git arborist session start`, `checkpoint` and `end`: for other drivers that record what they do.
+//! `git arborist session start`, `checkpoint` and `end`: for other drivers that record their work.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub(super) struct CheckpointArgs {
     json: JsonArgs,
 }
 
-/// What a driver's steps may be called, and how they may end: as in the trailers of task commits.
+/// The valid names of steps, as in the trailers of task commits.
 const STEPS: [&str; 6] = ["plan", "implement", "test", "review", "complete", "merge"];
 const STATUSES: [&str; 4] = ["pass", "fail", "approved", "rejected"];
 
@@ -103,7 +103,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         offline: false,
     };
     let session_writer = SessionWriter::begin(repository, session.clone(), start, clock::now())?;
-    // What lies there now is the user's, and goes into no turn.
+    // Changes that exist now are the user's, and belong to no turn.
     if repository.worktree.is_some() {
         mark.set(repository, (repository.snapshot()?, base))?;
     }
@@ -113,7 +113,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     tell(&session_writer, &args.json, ui)
 }
 
-/// The newest record, where that was asked for.
+/// Prints the newest record, if requested.
 fn tell(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
     if !args.json {
         return Ok(Exit::Done);
@@ -122,20 +122,20 @@ fn tell(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome
     document::print(ui, &RecordedDocument { commit: commit.to_string(), record })
 }
 
-/// The branch that is checked out, and where it is.
+/// The checked out branch, and its commit.
 pub(super) fn place(repository: &Repository) -> Result<(BranchName, Oid), Failure> {
     let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
     let base = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
     Ok((branch, base))
 }
 
-/// What the repository is called: like its folder.
+/// The name of the repository: that of its directory.
 pub(super) fn name_of(repository: &Repository) -> String {
     let folder = repository.top().file_name().map(|name| name.to_string_lossy().into_owned());
     folder.unwrap_or_else(|| "repository".into())
 }
 
-/// The writer of a session that another driver has begun, whose branch is checked out here.
+/// The writer of a session that another driver has started, whose branch is checked out here.
 pub(super) fn session_writer(opened: &OpenSessions, args: &SessionArg) -> Result<SessionWriter, Failure> {
     let newest = opened.session_list.require(&args.session)?;
     let record = &newest.record;
@@ -196,7 +196,7 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     tell(&session_writer, &args.json, ui)
 }
 
-/// Ends a run that rests or was killed, so that nothing waits for it any more. Its branch and its records stay.
+/// Ends a paused or killed run, so that nothing waits for it. Its branch and its records stay.
 fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mut Ui) -> Outcome {
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
     let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
@@ -229,7 +229,7 @@ fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {
     }
 }
 
-/// Records what happened to the branch at `head`.
+/// Records something about the branch at `head`.
 pub(super) fn append(session_writer: &SessionWriter, kind: &RecordKind, head: Oid) -> Outcome {
     let draft = |_| Ok::<_, SessionError>(DraftRecord::at(head, kind.clone()));
     session_writer.append(clock::now(), draft)?;

@@ -1,5 +1,5 @@
-//! `git arborist session replay`: a new session begins at a turn of another, on a branch of its own. Nothing of the other
-//! is touched.
+//! `git arborist session replay`: starts a new session at a turn of another one, on its own branch. The other session
+//! is not touched.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -91,7 +91,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     go_on(&session_worktree, &branch, wishes)
 }
 
-/// Whether all that would be played is here, before anything is begun.
+/// Checks that everything to replay is here, before anything is started.
 fn require_recording(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -107,7 +107,7 @@ fn require_recording(
     Ok(())
 }
 
-/// The branch and the first record.
+/// Creates the branch and the first record.
 fn begin(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -133,7 +133,7 @@ fn begin(
     Ok((session, branch))
 }
 
-/// Writes the start of the new run on its branch. All tasks stand there as they stood right after the turn.
+/// Writes the start of the new run on its branch, and the states of all tasks right after the turn.
 fn announce(
     opened: &OpenSessions,
     session_worktree: &SessionWorktree,
@@ -143,7 +143,7 @@ fn announce(
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     let _lock = lock(repository, branch)?;
-    // The plan that held at that turn, not the file: agents may have edited it by then.
+    // The plan that was frozen at that turn, not the file: agents may have edited the file by then.
     let frozen = then::frozen_plan(opened, newest, moment)?;
     let mut recorder =
         RunRecorder::new(&session_worktree.repository, branch.clone(), session.clone(), moment.commit)?;

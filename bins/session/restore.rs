@@ -1,4 +1,4 @@
-//! Going back to a turn: a commit brings back its tree, and all tasks stand as they stood then.
+//! Goes back to a turn: a commit restores its tree and the states of all tasks.
 
 use std::{
     collections::HashSet,
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::ui::Ui;
 
-/// Brings back the tree of a turn on the session's branch, and gives the commit that does.
+/// Restores the tree of a turn on the session's branch, and returns the commit.
 pub(super) fn turn(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -45,9 +45,9 @@ pub(super) fn turn(
     let (commit, head) = (moment.commit, moment.point.head);
     let words = others::words_on(newest, number, head);
     let node = stored.record.turn().map(|turn| &turn.node);
-    // What counts is the commit of the repository that has the plan, so it comes last.
+    // The commit in the plan's repository counts, so it comes last.
     for other in others::at(opened, newest, (number, commit))? {
-        // Each repository names its own commit: the base of a task's work there is found by it.
+        // Each repository names its own commit, because the base of a task's work there is found by it.
         let words = others::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
@@ -71,8 +71,8 @@ pub(super) fn turn(
     Ok(recorder.head())
 }
 
-/// Makes the worktree of a session's branch what it was at `commit`, and gives who writes that down, with what changes. What
-/// is not committed there is not overwritten.
+/// Restores the worktree of a session's branch to `commit`. Returns the recorder and the changes. Uncommitted changes
+/// are not overwritten.
 pub(super) fn put_back<'h>(
     session_worktree: &'h SessionWorktree,
     (branch, session): (&BranchName, &SessionId),
@@ -91,12 +91,12 @@ pub(super) fn put_back<'h>(
     if !is_there {
         refuse_to_overwrite(repository.top(), &changes)?;
     }
-    // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
+    // Files come first: after a kill, the next call finds them in their final state and continues.
     repository.put_back(tree, &changes)?;
     Ok((RunRecorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
 }
 
-/// What a crashed run left running is ended before anything is looked at: it would go on to write into what comes back.
+/// Ends processes that a crashed run left, before anything is read: they would write into the restored files.
 fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
     let (orphan_lock, EndedProcesses(ended)) =
         OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
@@ -107,21 +107,21 @@ fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
     Ok(orphan_lock)
 }
 
-/// What is brought back.
+/// What is restored.
 pub(super) struct Past {
     pub(super) then: Vec<Then>,
     pub(super) words: String,
 }
 
-/// Begins tasks anew, the first with the changes of the tree, and writes down again what had happened to them then. Gives
-/// how they stand.
+/// Resets tasks, the first together with the changes of the tree, and records again what had happened to them at that
+/// time. Returns their states.
 pub(super) fn bring_back(
     recorder: &mut RunRecorder<'_>,
     tasks: &[(TaskId, String)],
     (tree, changes): (Oid, &[TreeChange]),
     past: &Past,
 ) -> Result<Vec<String>, Failure> {
-    // What a killed run had not finished is taken back too.
+    // Work that a killed run had not finished is undone too.
     let unfinished = Unfinished::find_all(recorder.repository(), recorder.branch())?;
     let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::ended).collect();
     let mut changes = changes;
@@ -143,7 +143,7 @@ pub(super) fn bring_back(
     Ok(standing)
 }
 
-/// Files that git ignores lie where nobody asks for them: none of them is overwritten, nor lost with its folder.
+/// Refuses to overwrite or delete ignored files, which no commit has.
 fn refuse_to_overwrite(top: &Path, changes: &[TreeChange]) -> Result<(), Failure> {
     let tracked: HashSet<&Path> =
         changes.iter().filter(|change| change.before.is_some()).map(path_of).collect();
@@ -161,7 +161,7 @@ fn refuse_to_overwrite(top: &Path, changes: &[TreeChange]) -> Result<(), Failure
     Ok(())
 }
 
-/// Something at this path or below it that is not tracked.
+/// An untracked file at this path or below it.
 fn find_untracked(top: &Path, path: &Path, tracked: &HashSet<&Path>) -> Option<PathBuf> {
     let whole = top.join(path);
     if !whole.symlink_metadata().ok()?.is_dir() {
@@ -177,7 +177,7 @@ fn path_of(change: &TreeChange) -> &Path {
     Path::new(OsStr::from_bytes(&change.path))
 }
 
-/// The tasks of which something was written down after `commit`, with one that was under way then, and their names.
+/// The tasks with events after `commit`, and the one that was in progress then, with their names.
 fn later_tasks(
     repository: &Repository,
     history: &Run,

@@ -1,4 +1,4 @@
-//! `git arborist session resume`: a session goes on, on its own branch, wherever that is checked out.
+//! `git arborist session resume`: continues a session on its own branch, wherever that is checked out.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::FileLock,
-    run::{bring_file, only_played},
+    run::{bring_file, replay_only_error},
     safe_files,
     session::{
         Driver, Record, RecordKind, Resumed, SessionEnd, SessionState, SessionVerdict, SessionWriter,
@@ -48,7 +48,7 @@ pub(super) struct ResumeArgs {
     onward: Onward,
 }
 
-/// How long a session that rests nowhere is taken to be at work elsewhere.
+/// How long a session without a recorded pause is assumed to be at work in another clone.
 const BUSY: Duration = Duration::from_secs(30 * 60);
 
 pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
@@ -85,7 +85,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     stopped
 }
 
-/// Becomes the run that goes on where the branch is checked out, unless something is in the way.
+/// Executes the run where the branch is checked out, unless something is in the way.
 fn enter(
     opened: &OpenSessions,
     args: &ResumeArgs,
@@ -111,7 +111,7 @@ fn enter(
         None => opened.repository.require_commit(&branch.to_ref())?,
     };
     if let Some(changed) = &has_changed {
-        // The run commits it with the word that it is accepted.
+        // The run commits it as an accepted change.
         bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
     }
     let asked = wishes.asked(opened, newest)?;
@@ -130,7 +130,7 @@ fn enter(
     go_on(session_worktree, branch, wishes)
 }
 
-/// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
+/// The selected session. Without a name, the only unfinished one; others may have just been fetched.
 fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Result<&'a StoredRecord, Failure> {
     if let Some(id) = &args.id {
         return Ok(opened.session_list.require(id)?);
@@ -153,7 +153,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
     }
 }
 
-/// Runs that are not complete. A replay goes on only by its own name.
+/// Unfinished runs. Replays are continued only by name.
 fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
     let is_left = |stored: &&StoredRecord| {
         let context = &stored.record.context;
@@ -163,7 +163,7 @@ fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
     opened.session_list.sessions.iter().filter(is_left).collect()
 }
 
-/// A session whose newest record was not written here, but a moment ago, may be at work somewhere else.
+/// Refuses a session whose newest record is recent and was not written here: it may be at work in another clone.
 fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> Result<(), Failure> {
     let record = &stored.record;
     let is_at_rest = matches!(record.kind, RecordKind::Pause(_) | RecordKind::End(_));
@@ -182,7 +182,7 @@ fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> R
         .hint(format!("if it is not, name it: git arborist session resume {session}")))
 }
 
-/// Whether a session has failed, also where it was resumed since and came to nothing.
+/// Whether a session has failed, even if it was resumed since without a result.
 fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Failure> {
     for stored in opened.session_reader().walk(newest)? {
         match stored?.record.kind {
@@ -194,7 +194,7 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
     Ok(false)
 }
 
-/// What cannot be gone on with, and why.
+/// Refuses sessions that cannot be continued.
 fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> Result<(), Failure> {
     let session = &newest.record.session;
     if newest.record.context.driver == Driver::Other {
@@ -204,7 +204,7 @@ fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> R
             .hint(format!("see how far it came: git arborist session turns {session}")));
     }
     if newest.record.context.offline {
-        return Err(only_played(&newest.record));
+        return Err(replay_only_error(&newest.record));
     }
     match standing {
         SessionState::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
@@ -219,7 +219,7 @@ fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> R
     }
 }
 
-/// A branch has one run at a time.
+/// Refuses if the branch has another run: it can have only one at a time.
 fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
     let (session, branch) = (&record.session, &record.context.branch);
     match &history.start {
@@ -238,15 +238,15 @@ fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
     }
 }
 
-/// A plan that is not the frozen one any more.
+/// A plan that differs from the frozen one.
 struct ChangedPlan {
-    /// What differs, a line each.
+    /// The differences, one line each.
     words: String,
     path: String,
     bytes: Vec<u8>,
 }
 
-/// The plan's file, where the session works or in the user's checkout, if it is not as it was frozen.
+/// The plan file, in the session's worktree or the user's checkout, if it differs from the frozen one.
 fn plan_has_changed(
     here: &Repository,
     session_worktree: &SessionWorktree,
@@ -272,7 +272,7 @@ fn plan_has_changed(
     Ok(None)
 }
 
-/// The lock of a branch's run, so that nobody begins one while we write on the branch.
+/// Takes the lock of a branch's run, so that none starts while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
     let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
     recover_from_crash(repository, branch)?;

@@ -1,4 +1,4 @@
-//! Where a session goes on: the worktree that has its branch, and the run that we become there.
+//! Where a session continues: the worktree with its branch, and the run that is executed there.
 
 use anyhow::Context;
 use arborist_core::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{approval, entry::Outcome, ui::Ui};
 
-/// Where the branch is checked out; if it is nowhere, in a worktree that is made for it.
+/// The worktree that has the branch checked out, or a new one.
 pub(super) fn session_worktree(
     opened: &OpenSessions,
     branch: &BranchName,
@@ -30,7 +30,7 @@ pub(super) fn session_worktree(
     let options = WorktreeOptions::new(&settings, &Cancel::new());
     let commands = options.foreign_commands();
     let pool = Pool::open(&opened.repository, branch, options)?;
-    if let Some(session_worktree) = pool.find_house()? {
+    if let Some(session_worktree) = pool.find_session_worktree()? {
         return Ok(session_worktree);
     }
     approval::require(&opened.repository, &commands, onward.consent(), ui)?;
@@ -39,15 +39,15 @@ pub(super) fn session_worktree(
     Ok(session_worktree)
 }
 
-/// Whether a branch was made for its session. Any other is the user's, who may want it back.
+/// Whether a branch was created for its session. Otherwise it is the user's, who may want it back.
 pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bool, Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
     Ok(workspace.main().is_session_branch(&record.context.branch, &record.session))
 }
 
-/// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
-/// killed, tasks are worked on in worktrees of their own.
+/// Executes the run that continues. If the checkout has uncommitted changes that are not from a killed run, tasks work
+/// in their own worktrees.
 pub(super) fn go_on(
     session_worktree: &SessionWorktree,
     branch: &BranchName,
@@ -64,6 +64,6 @@ pub(super) fn go_on(
     let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
     // The session has its branch, whatever is configured for new ones.
     let program = program.env("ARBORIST_SESSION_BRANCH", "false");
-    let error = local.iter().fold(program, Program::env_remove).become_it();
+    let error = local.iter().fold(program, Program::env_remove).exec();
     Err(Failure::from(error))
 }

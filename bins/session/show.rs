@@ -69,7 +69,7 @@ pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What a session began with, from its first record.
+/// The start of a session, from its first record.
 pub(super) fn start_in(first: &StoredRecord) -> Result<&SessionStart, Failure> {
     match &first.record.kind {
         RecordKind::Start(start) => Ok(start),
@@ -126,7 +126,7 @@ fn show(
     }
 }
 
-/// Why a session stands as it does, where somebody said it.
+/// Why a session is in its state, if that was recorded.
 fn why(kind: &RecordKind) -> String {
     match kind {
         RecordKind::Pause(SessionPause { why }) => why.clone(),
@@ -188,7 +188,7 @@ pub(super) fn tell_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
     ui.out(&shown);
 }
 
-/// `here` is what the repository that has the plan is called, where the turn wrote in others.
+/// `here` is the name of the plan's repository, if the turn changed others.
 fn tell_turn(ui: &mut Ui, stored: &StoredRecord, turn: &Turn, here: Option<&str>) {
     let title = format!("turn {} of {}", turn.number, stored.record.session);
     ui.line(&ui.paint(Tone::Strong, &title));
@@ -235,12 +235,12 @@ fn tell_turn(ui: &mut Ui, stored: &StoredRecord, turn: &Turn, here: Option<&str>
     }
 }
 
-/// A value that somebody told.
+/// A value, or nothing if it is unknown.
 fn known(value: &str) -> String {
     if value == UNKNOWN { "-".to_owned() } else { value.to_owned() }
 }
 
-/// What a commit changes, from its first parent.
+/// The changes of a commit, compared with its first parent.
 pub(super) fn patch_of(repository: &Repository, commit: Oid) -> Result<String, Failure> {
     let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
     let before = match parent {

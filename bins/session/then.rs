@@ -1,4 +1,4 @@
-//! Where the tasks of a session stood right after a turn, and how that is written down again.
+//! The states of a session's tasks right after a turn, and how they are recorded again.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,12 +14,12 @@ use arborist_core::{
 
 use super::open::OpenSessions;
 
-/// A task as it stood then.
+/// The state of a task at that time.
 pub(super) struct Then {
     pub(super) task: TaskId,
-    /// Its name, as its commits tell it.
+    /// Its name, from its commits.
     pub(super) name: String,
-    /// The events that its attempts were counted from.
+    /// The events from which its attempts were counted.
     pub(super) events: Vec<Event>,
 }
 
@@ -28,7 +28,7 @@ impl Then {
         self.events.iter().collect()
     }
 
-    /// Writes down again the steps that its last attempt passed: a task is complete only after them.
+    /// Records again the steps that its last attempt passed: a task is complete only after them.
     pub(super) fn repeat_passed(&self, recorder: &mut RunRecorder<'_>) -> Result<(), Failure> {
         let attempt = self.state().attempt;
         let steps = [Status::ImplementPass, Status::TestPass, Status::ReviewApproved];
@@ -40,7 +40,7 @@ impl Then {
         Ok(())
     }
 
-    /// Writes down again what had happened to it, in the same words and without the costs.
+    /// Records again what had happened to it, with the same messages and without costs.
     pub(super) fn repeat(&self, recorder: &mut RunRecorder<'_>) -> Result<(), Failure> {
         for entry in self.events.iter().filter_map(TaskEvent::repeating) {
             let tree = recorder.tree();
@@ -50,15 +50,15 @@ impl Then {
     }
 }
 
-/// A session as it stood right after a turn.
+/// The state of a session right after a turn.
 pub(super) struct Moment {
-    /// A commit that has all of it: that of the turn, with what had landed by then.
+    /// A commit that has everything: that of the turn, joined with what had landed by then.
     pub(super) commit: Oid,
     pub(super) point: SessionPoint,
 }
 
 impl Moment {
-    /// What a task in a lane did and what had landed beside it are joined.
+    /// Joins the work of a task in a lane with what had landed next to it.
     pub(super) fn of(opened: &OpenSessions, newest: &StoredRecord, turn: u32) -> Result<Self, Failure> {
         let point = opened.session_reader().point(newest, turn)?;
         let SessionPoint { head, tip, .. } = point;
@@ -80,12 +80,13 @@ impl Moment {
             }
         };
         let message = format!("Join turn {turn} of session {session} with what had landed by then\n");
-        let commit = repository.write_joint(tree, &[tip, head], &message, repository.signing()?)?;
+        let commit =
+            repository.write_commit_with_parents(tree, &[tip, head], &message, repository.signing()?)?;
         Ok(Self { commit, point })
     }
 }
 
-/// The plan that the session had frozen by then, if its run had begun.
+/// The plan that the session had frozen by then, if its run had started.
 pub(super) fn frozen_plan(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -97,7 +98,7 @@ pub(super) fn frozen_plan(
     Ok(start.and_then(|start| start.plan))
 }
 
-/// The tasks of which something had happened by then. A failed attempt that the turn is of is to be tried again.
+/// The tasks with events by then. If the turn belongs to a failed attempt, that attempt is to be tried again.
 pub(super) fn at(
     opened: &OpenSessions,
     newest: &StoredRecord,
@@ -109,7 +110,7 @@ pub(super) fn at(
     point.failed.map(|failed| before.remove(&failed));
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
-    // What stands on a task's own branch may have been written later.
+    // Events on a task's own branch may be newer.
     let events = |events: &[Event]| {
         events.iter().filter(|event| before.contains(&event.commit)).cloned().collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! `git arborist session turn`: another driver commits what an agent did in a turn, and records it.
+//! `git arborist session turn`: another driver commits and records an agent's turn.
 
 use std::path::PathBuf;
 
@@ -120,7 +120,7 @@ pub(super) fn commit_of<'a>(told: &'a ReportedTurn, pipeline: &'a str, changes: 
     Worded { told, pipeline, subject, rest, provider: provider(told) }
 }
 
-/// A commit's words, held while the commit is made of them.
+/// The texts of a commit, owned while the commit is made from them.
 pub(super) struct Worded<'a> {
     told: &'a ReportedTurn,
     pipeline: &'a str,

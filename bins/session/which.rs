@@ -6,7 +6,7 @@ use arborist_core::{
     message::visible,
     name::Oid,
     session::{CommitOrigin, SessionReader},
-    workspace::find_plans,
+    workspace::list_plan_repositories,
 };
 use clap::Args;
 
@@ -26,7 +26,7 @@ pub(super) struct WhichArgs {
     json: JsonArgs,
 }
 
-/// Where a commit comes from, and the name of the repository that has it, if that is another one.
+/// Where a commit comes from, and the name of its repository if it is another one.
 type Found = (CommitOrigin, Option<String>);
 
 pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
@@ -70,13 +70,13 @@ fn tell(ui: &mut Ui, document: WhichDocument) {
     words.into_iter().flatten().for_each(|line| ui.line(&line));
 }
 
-/// Where a commit of this repository comes from. The records may be where the session's plan is.
+/// Where a commit of this repository comes from. The records may be in the plan's repository.
 fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrigin>, Failure> {
     let Some(origin) = SessionReader::new(repository).origin(repository, commit)? else {
         return Ok(None);
     };
     if !origin.is_known {
-        for main in find_plans(repository) {
+        for main in list_plan_repositories(repository) {
             match SessionReader::new(&main).origin(repository, commit) {
                 Ok(Some(told)) if told.is_known => return Ok(Some(told)),
                 _ => {}
@@ -86,7 +86,7 @@ fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrig
     Ok(Some(origin))
 }
 
-/// The same for one of another repository of the workspace, with the name of that.
+/// The same for a commit of another repository of the workspace, with its name.
 fn origin_elsewhere(
     opened: &OpenSessions,
     elsewhere: &Elsewhere<'_>,

@@ -1,4 +1,4 @@
-//! Words for sessions and turns.
+//! Texts for sessions and turns.
 
 use arborist_core::{
     message::visible,
@@ -26,7 +26,7 @@ pub(super) fn cost_of(cost: Option<f64>) -> String {
     cost.map(|cost| format!("${cost:.2}")).unwrap_or_default()
 }
 
-/// Tokens in and out, where any were told.
+/// Tokens in and out, if any were reported.
 pub(super) fn tokens_of(totals: SessionTotals) -> String {
     if totals.tokens_in + totals.tokens_out == 0 {
         return String::new();
@@ -52,7 +52,7 @@ fn short(number: u64) -> String {
 /// How many columns a turn has in a list.
 pub(super) const TURN_COLUMNS: usize = 8;
 
-/// What stands above them.
+/// The headings of a list of turns.
 pub(super) const TURN_HEADINGS: [&str; TURN_COLUMNS] =
     ["turn", "task", "step", "model", "commit", "tokens", "cost", "what it did"];
 
@@ -86,7 +86,7 @@ pub(super) fn resumed_cells(turn: u32) -> [String; TURN_COLUMNS] {
     cells
 }
 
-/// What a turn did: the first line of its message, else what it said last, such as a verdict, else its tools.
+/// What a turn did: the first line of its message, or its last words, such as a verdict, or its tools.
 fn words_of_turn(turn: &Turn) -> String {
     let message = turn.message.as_deref().and_then(|message| message.lines().next());
     let message = message.or(turn.said.as_deref());

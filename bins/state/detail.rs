@@ -1,4 +1,4 @@
-//! One task in detail: where it stands, how it got there, and what went wrong on the way.
+//! One task in detail: its state, its history, and its failures.
 
 use arborist_core::{
     history::{Event, TaskHistory},
@@ -90,6 +90,8 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     }
     if standing.history.is_some_and(|history| !history.is_landed) {
         words.push_str(", not landed");
+    } else if standing.is_landed() && view.is_parked(standing) {
+        words.push_str(", not on the branch yet: the landing waits for your checkout");
     }
     words
 }
@@ -150,7 +152,7 @@ fn show_tests(ui: &mut Ui, event: &Event) {
     }
 }
 
-/// What was said when it failed. It is somebody else's text, and stays marked as such.
+/// The output of a failure. It is foreign text, and stays marked as such.
 fn show_words(ui: &mut Ui, event: &Event) {
     for section in event.body().sections {
         ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));

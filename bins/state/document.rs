@@ -223,7 +223,7 @@ impl TaskDocument {
             ready: standing.is_ready,
             running: view.work.has(standing),
             doing: view.work.doing(standing).map(DoingDocument::from),
-            landed: standing.is_landed(),
+            landed: standing.is_landed() && !view.is_parked(standing),
             unverified: standing.history.is_some_and(|history| history.is_unverified),
             planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `git arborist state`: where every task of a run stands, folded from its commits.
+//! `git arborist state`: shows the state of every task of a run, derived from its commits.
 
 mod detail;
 pub mod document;
@@ -8,12 +8,12 @@ mod source;
 mod tree;
 mod unpushed;
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Ref, Repository},
-    history::{ReadAhead, Run, RunScope, State},
+    history::{ReadAhead, Run, RunScope, State, TaskHistory},
     message::nearest,
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
@@ -76,23 +76,25 @@ pub struct StateArgs {
     list_ids: bool,
 }
 
-/// All that there is to show.
+/// Everything that is shown.
 pub(crate) struct StateView<'a> {
     run: &'a Run,
     plan: source::Shown,
     progress: Progress<'a>,
     totals: RunTotals,
     work: ActiveWork,
-    /// How many commits each repository has that its remote has not, where there are any.
+    /// The number of unpushed commits of each repository, if there are any.
     unpushed: Vec<(String, u64)>,
-    /// What has landed and waits for a checkout that is in its way.
+    /// A landing that waits because the checkout is in its way.
     parked: Option<Oid>,
-    /// Where the last call of an agent that did the one task that is asked for is written down.
+    /// The commits that are not on the branch yet because of it.
+    parked_commits: HashSet<Oid>,
+    /// The log of the last implement step of the selected task.
     log: Option<String>,
     options: StateOptions,
 }
 
-/// What was meant by the arguments.
+/// The options.
 pub(crate) struct StateOptions {
     tasks: Vec<TaskId>,
     with_history: bool,
@@ -113,13 +115,18 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
+    let tip = scope.tip;
     let (work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
+    let parked_commits = match (parked, tip) {
+        (Some(parked), Some(tip)) => repository.list_between(&[parked], &[tip])?.into_iter().collect(),
+        _ => HashSet::new(),
+    };
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
             "the branch of '{task}' holds work that no record of the session knows: it does not count"
         ));
     }
-    // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
+    // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
         return Err(crate::scope::unknown(run));
@@ -135,7 +142,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         [task] if kind == Kind::Text => last_log(&repository, &settings, task),
         _ => None,
     };
-    let view = StateView { run, plan: found.shown, progress, totals, work, unpushed, parked, log, options };
+    let plan = found.shown;
+    let view =
+        StateView { run, plan, progress, totals, work, unpushed, parked, parked_commits, log, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -148,7 +157,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
 
-/// A run, what of it is under way, and what is parked of it.
+/// Reads a run, what is in progress, and what is parked.
 fn read(
     repository: &Repository,
     mut scope: RunScope,
@@ -164,7 +173,7 @@ fn read(
     Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
 }
 
-/// The newest log of a task's implement step, which no trailer names. Its name ends with its time.
+/// The newest log of a task's implement step, which no trailer names. Its name ends with the time.
 fn last_log(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<String> {
     let folder = settings.text("log-dir").unwrap_or("spec/logs");
     let main = repository.list_worktrees().ok()?.into_iter().next()?.path;
@@ -205,7 +214,7 @@ impl StateArgs {
 }
 
 impl StateView<'_> {
-    /// What was asked for, in the order of the plan.
+    /// The selected tasks, in the order of the plan.
     fn asked(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
         let StateOptions { tasks, only_ready, .. } = &self.options;
         self.progress
@@ -215,14 +224,22 @@ impl StateView<'_> {
             .filter(move |standing| !only_ready || standing.is_ready)
     }
 
-    /// Whether all tasks that were asked for need no more work and are on the run's branch. Where nothing is known, nothing
-    /// is done; and what is parked is not there yet.
+    /// Whether all selected tasks are done and on the run's branch. If nothing is known, nothing is done; and a parked
+    /// landing is not there yet.
     fn is_settled(&self) -> bool {
         let tasks = &self.options.tasks;
         let mut asked =
             self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
-        let is_there = |standing: &NodeProgress<'_>| standing.state == State::Skipped || standing.is_landed();
-        asked.peek().is_some() && asked.all(is_there) && self.parked.is_none()
+        let is_there = |standing: &NodeProgress<'_>| {
+            standing.state == State::Skipped || (standing.is_landed() && !self.is_parked(standing))
+        };
+        asked.peek().is_some() && asked.all(is_there)
+    }
+
+    /// Whether a task has landed in a commit that waits for the checkout.
+    fn is_parked(&self, standing: &NodeProgress<'_>) -> bool {
+        let last = standing.history.and_then(TaskHistory::last);
+        last.is_some_and(|event| self.parked_commits.contains(&event.commit))
     }
 
     fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {

@@ -1,17 +1,17 @@
-//! What is said of a task beside its state: who is at work on it, what went wrong last, what it waits for.
+//! Remarks about a task besides its state: the process at work, the last failure, what it waits for.
 
 use arborist_core::{history::Event, message::Step, name::Oid, progress::NodeProgress, record::StepStatus};
 
 use super::{StateView, tree::one_line};
 use crate::clock;
 
-/// Who is at work, in which attempt, and since when.
+/// The step in progress, its attempt, and since when.
 pub(super) fn busy_words(doing: &StepStatus) -> String {
     let by = one_line(&doing.by);
     format!("attempt {}, {by}, begun {}", doing.attempt.ordinal(), clock::ago(doing.since))
 }
 
-/// What else there is to say: the attempt, how long ago, what it waits for.
+/// The remark: attempt, age, what it waits for.
 pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     let mut parts = Vec::new();
     if view.work.has_cut_off(standing) {
@@ -47,7 +47,7 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     parts.join(", ")
 }
 
-/// What went wrong last, where the state alone does not tell.
+/// The last failure, if the state alone does not tell it.
 fn failure_word(last: &Event) -> Option<String> {
     match last.status().step() {
         _ if last.is_interruption() => Some("interrupted".into()),

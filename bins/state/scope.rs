@@ -1,4 +1,4 @@
-//! Which run is shown: that of the branch that is checked out, or of the session that works apart from it.
+//! Which run is shown: that of the checked out branch, or that of the last session with its own branch.
 
 use arborist_core::{
     failure::Failure,
@@ -13,8 +13,7 @@ use arborist_core::{
     workspace::{SessionFilter, Workspace},
 };
 
-/// The run that is asked for. Where runs are to have branches of their own, the last of these, if it is of the plan that
-/// lies here.
+/// The selected run. If runs have session branches, the last one of the plan in this checkout.
 pub(super) fn find(
     repository: &Repository,
     settings: &Settings,
@@ -37,7 +36,7 @@ pub(super) fn find(
     }
 }
 
-/// The branch of the last session that works apart, for a hint: what other branches hold is never the state of this one.
+/// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
 pub(super) fn find_apart(
     repository: &Repository,
     settings: &Settings,
@@ -60,14 +59,14 @@ fn last_in(
     Ok(Some(RunScope { tip: repository.find_branch(&branch)?, branch }))
 }
 
-/// Where the plan lies in this checkout, if one does.
+/// The path of the plan in this checkout.
 fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     let top = repository.worktree.as_ref()?;
     let mut usual = usual_places(repository.head.branch.as_ref()).into_iter();
     settings.tree().map(str::to_owned).or_else(|| usual.find(|name| top.join(name).is_file()))
 }
 
-/// Whether the run of `scope` was frozen with the tasks of the plan that lies here. Where none lies, there is no other.
+/// Whether the run of `scope` was frozen with the tasks of the plan in this checkout. True if there is none.
 fn has_plan_of(repository: &Repository, settings: &Settings, scope: &RunScope) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);

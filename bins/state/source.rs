@@ -1,4 +1,4 @@
-//! Which plan is shown: the one that the run froze, unless another is named; before a run, what lies there.
+//! Which plan is shown: the frozen one, unless another is named; before a run, the one in the checkout.
 
 use std::path::Path;
 
@@ -13,23 +13,23 @@ use arborist_core::{
     settings::Settings,
 };
 
-/// Where the plan that is shown comes from.
+/// Where the plan comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// There is none: only history is shown.
     Nothing,
-    /// A file as it is now.
+    /// The current file.
     File(String),
-    /// The plan that the run was frozen with, and whether the file is still the same.
+    /// The frozen plan, and whether the file is still the same.
     Frozen(PlanRef, Freshness),
 }
 
-/// Whether the file of a frozen plan still says the same.
+/// Whether the file of a frozen plan is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// It does, or there is no such file.
+    /// It is, or there is no file.
     Same,
-    /// It does not.
+    /// It differs.
     Changed,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct FoundPlan {
     pub(super) boxes: Boxes,
 }
 
-/// Finds the plan for `run`. A file that agents can edit ticks no boxes once a run has begun.
+/// Finds the plan for `run`. Once a run has started, ticks in a file that agents can edit do not count.
 pub(super) fn find(
     repository: &Repository,
     settings: &Settings,
@@ -48,7 +48,7 @@ pub(super) fn find(
 ) -> Result<FoundPlan, Failure> {
     let boxes = if run.start.is_some() { Boxes::Ignore } else { Boxes::Count };
     if let Some(file) = tree {
-        // A file of the worktree may have been committed by anybody, so it is read as such also where the user names it.
+        // A file of the worktree may be foreign, even if the user names it, so links are not followed.
         let full = plain_path(&repository.dir.join(file));
         let bytes = safe_files::read_named(repository.worktree.as_deref(), &full);
         return load(file.display().to_string(), bytes, boxes);
@@ -82,7 +82,7 @@ fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<
     Ok(FoundPlan { plan: Some(plan), shown: Shown::File(label), boxes })
 }
 
-/// Compared as it stands in the worktree; where filters change files, git's own line ends would tell the same.
+/// Compares the file as it is in the worktree.
 fn freshness(repository: &Repository, frozen: &PlanRef, bytes: &[u8]) -> Freshness {
     let file = repository.worktree.as_ref().and_then(|top| safe_files::read_beneath(top, &frozen.path).ok());
     let is_same =

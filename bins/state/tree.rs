@@ -18,15 +18,15 @@ use crate::{
     work::gerund,
 };
 
-/// Names wider than this push what follows them to the right.
+/// Names wider than this push the following columns to the right.
 const WIDEST_NAME: usize = 56;
 const NARROWEST_NAME: usize = 16;
-/// What stands beside id and name in a line: mark, state, and a remark of usual length.
+/// The width of the other columns: mark, state, and a usual remark.
 const REST: usize = 42;
-/// The longest state.
+/// The width of the longest state.
 const STATE: usize = 13;
 const BAR: usize = 24;
-/// What stands before the words of an event: commit, age, attempt and status.
+/// The width of the columns before the text of an event: commit, age, attempt and status.
 const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
 
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
@@ -64,7 +64,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     }
 }
 
-/// How wide ids and names are, and how wide a line may be; what is longer is cut.
+/// The widths of ids and names, and of a line; longer text is cut.
 struct Columns {
     ids: usize,
     names: usize,
@@ -87,7 +87,7 @@ fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
     }
 }
 
-/// Nothing is ignored in silence.
+/// Warns about everything that is ignored.
 pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
     let run = view.run;
     let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
@@ -266,7 +266,7 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     ui.line(line.trim_end());
 }
 
-/// As much of `text` as there is room for.
+/// The part of `text` that fits.
 fn rest_of(text: &str, width: usize, used: usize) -> String {
     shortened(text, width.saturating_sub(used))
 }

@@ -1,4 +1,4 @@
-//! What of a run its remotes have not, as far as was heard. Nobody is asked, and nothing is where no remote is configured.
+//! Unpushed commits of a run, according to our tracking refs. No remote is contacted.
 
 use arborist_core::{
     git::Repository,
@@ -8,7 +8,7 @@ use arborist_core::{
     workspace::{PushSet, Transcripts, Workspace, WorkspaceError},
 };
 
-/// How many commits of the run's session each repository has that its remote has not. Those that have none are left out.
+/// The number of unpushed commits of the run's session in each repository. Repositories without any are left out.
 pub(super) fn find(
     repository: &Repository,
     settings: &Settings,
@@ -18,11 +18,11 @@ pub(super) fn find(
         return Ok(Vec::new());
     };
     let workspace = Workspace::load(repository, settings, &Cancel::new())?;
-    let cargo = PushSet { sessions: vec![start.session.clone()], transcripts: Transcripts::of(settings) };
+    let push_set = PushSet { sessions: vec![start.session.clone()], transcripts: Transcripts::of(settings) };
     let mut found = Vec::new();
     for section in workspace.sections.iter().filter(|section| section.remote.is_some()) {
         if let Some(repository) = workspace.open(section)? {
-            let (_, commits) = workspace.unpushed(&repository, section, &cargo)?;
+            let (_, commits) = workspace.unpushed(&repository, section, &push_set)?;
             found.push((section.name.to_string(), commits));
         }
     }

@@ -1,4 +1,4 @@
-//! `git arborist tools`: what it takes. What it does stands in its program alone: nobody else is to carry a server.
+//! `git arborist tools`: its arguments. The server itself is only in its own program, so that no other one links it.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -57,7 +57,7 @@ pub struct ToolsArgs {
 pub struct RootArg {
     /// The repository.
     pub name: RepoName,
-    /// The folder.
+    /// The directory.
     pub path: PathBuf,
 }
 
@@ -98,7 +98,7 @@ pub struct CommandArg {
     pub repo: RepoName,
     /// The name of the tool.
     pub tool: ToolName,
-    /// For a shell.
+    /// The command, for a shell.
     pub command: String,
 }
 

@@ -28,10 +28,10 @@ pub(super) struct CheckArgs {
     quiet: bool,
 }
 
-/// How many faults of one message are told.
+/// How many faults of one message are shown.
 const MOST: usize = 8;
 
-/// How many messages were looked at.
+/// The number of messages.
 #[derive(Default)]
 struct Tally {
     seen: usize,

@@ -1,4 +1,4 @@
-//! `git arborist trailers`: read, check and query the trailers that hold the state.
+//! `git arborist trailers`: reads, checks and queries the trailers that hold the state.
 
 mod check;
 pub mod log;

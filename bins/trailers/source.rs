@@ -1,4 +1,4 @@
-//! Where messages come from: a revision, a range, a file or standard input.
+//! The sources of messages: a revision, a range, a file or standard input.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use arborist_core::{
 /// What was named on the command line.
 #[derive(Debug)]
 pub(super) enum MessageSource {
-    /// A message by itself, and what to call it.
+    /// A single message, and its label.
     Text { label: String, message: Vec<u8> },
     /// One commit.
     Commit(RawCommit),
@@ -27,7 +27,7 @@ pub(super) enum MessageSource {
 /// A range of commits.
 #[derive(Debug)]
 pub(super) struct Range {
-    /// As it was typed.
+    /// The range as typed.
     pub named: String,
     /// As an argument of `rev-list`, by ids only.
     pub revision: String,
@@ -69,9 +69,8 @@ fn find(named: &str) -> Result<MessageSource, Failure> {
 }
 
 impl Range {
-    /// The range that `named` is, if there are dots in it: `A..B` is what B adds to A, `A...B` what either adds to
-    /// the other, and an end that is not named is `HEAD`. Both are looked up first, so that what is handed to git
-    /// can only be a range.
+    /// Parses a range: `A..B` is what B adds to A, `A...B` what either adds to the other, and a missing end is `HEAD`.
+    /// Both ends are resolved first, so that git gets only ids.
     pub(super) fn find(repository: &Repository, named: &str) -> Result<Option<Self>, Failure> {
         let Some((from, to)) = named.split_once("..") else {
             return Ok(None);
@@ -83,7 +82,7 @@ impl Range {
     }
 }
 
-/// The commit that `name` names, else what to try.
+/// The commit that `name` means, or an error with a hint.
 pub(super) fn require_commit(repository: &Repository, name: &str) -> Result<Oid, Failure> {
     if let Some(commit) = repository.find_commit(name)? {
         return Ok(commit);

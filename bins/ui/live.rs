@@ -1,4 +1,4 @@
-//! A live view: a thread that hears what happens and keeps rows at the bottom of the terminal true.
+//! A live view: a thread that receives events and keeps rows at the bottom of the terminal up to date.
 
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
@@ -13,24 +13,24 @@ use super::{
     screen::{self, Painted},
 };
 
-/// How often the view is drawn though nothing happens: clocks go on.
+/// How often the view is drawn without events, because of its clocks.
 const TICK: Duration = Duration::from_millis(250);
-/// How soon it is drawn when something happens; what happens in between is drawn with it.
+/// How soon the view is drawn after an event; events in between are drawn together.
 const CALM: Duration = Duration::from_millis(40);
 
 /// What a live view shows.
 pub(crate) trait Scene: Send + 'static {
-    /// What it hears of.
+    /// The type of its events.
     type News: Send;
 
-    /// Something has happened.
+    /// Handles an event.
     fn hear(&mut self, event: Self::News);
 
-    /// The rows to be shown on so many columns, at most `most` of them.
+    /// At most `most` rows for this width.
     fn rows(&self, columns: usize, most: usize) -> Vec<StyledRow>;
 }
 
-/// Words in tones, one behind the other.
+/// Text in several tones.
 #[derive(Debug, Default)]
 pub(crate) struct StyledRow(Vec<(Option<Tone>, String)>);
 
@@ -47,12 +47,12 @@ impl StyledRow {
         self
     }
 
-    /// How many columns it fills.
+    /// Its width in columns.
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, words)| words.width()).sum()
     }
 
-    /// Cut to so many columns.
+    /// Renders it, cut to this width.
     fn paint(&self, brush: Brush, columns: usize) -> Painted {
         let whole = self.width();
         let mark = if whole <= columns { "" } else { brush.ellipsis() };
@@ -69,7 +69,7 @@ impl StyledRow {
     }
 }
 
-/// The beginning of `text` that fits.
+/// The start of `text` that fits.
 pub(crate) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -79,7 +79,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// A view that is open. It ends with this value, and leaves nothing behind.
+/// An open view. It ends when this is dropped, and leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Live<N> {
     sender: Option<Sender<N>>,
@@ -87,7 +87,7 @@ pub(crate) struct Live<N> {
 }
 
 impl<N: Send + 'static> Live<N> {
-    /// Opens a view. Where no thread can be had, nothing is shown.
+    /// Opens a view. If no thread can be started, nothing is shown.
     pub(super) fn open(scene: impl Scene<News = N>, brush: Brush) -> Self {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("view".into());
@@ -97,7 +97,7 @@ impl<N: Send + 'static> Live<N> {
 }
 
 impl<N> Live<N> {
-    /// Tells what has happened.
+    /// Sends an event.
     pub(crate) fn tell(&self, event: N) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(event);
@@ -134,7 +134,7 @@ fn watch<S: Scene>(mut scene: S, receiver: &Receiver<S::News>, brush: Brush) {
     }
 }
 
-/// The last column stays free: what is written there makes terminals differ.
+/// Draws the rows. The last column stays free, because terminals differ in what they do after writing there.
 fn draw(scene: &impl Scene, brush: Brush) {
     let Some((columns, height)) = screen::size() else { return };
     let columns = columns.saturating_sub(1);

@@ -32,7 +32,7 @@ pub enum Tone {
     Strong,
 }
 
-/// When to colour, as `color.ui` says it.
+/// When to use colours, as in `color.ui`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// Always.
@@ -54,8 +54,8 @@ impl Colour {
         }
     }
 
-    /// Whether to colour for this viewer. `NO_COLOR` is a wish like `auto` is, and stronger; only what was asked
-    /// for by name is stronger than it.
+    /// Whether to use colours. `NO_COLOR` takes precedence over `auto`; only an explicit setting takes precedence over
+    /// it.
     fn suits(self, viewer: Viewer) -> bool {
         match self {
             Self::Always => true,
@@ -65,7 +65,7 @@ impl Colour {
     }
 }
 
-/// Who looks at what we print.
+/// Properties of the output's viewer.
 #[derive(Debug, Clone, Copy)]
 struct Viewer {
     /// `NO_COLOR` is set.
@@ -74,7 +74,7 @@ struct Viewer {
     shows_colour: bool,
 }
 
-/// How words are dressed for one of the two streams.
+/// How text is styled for one of the two streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Brush {
     is_coloured: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Brush {
 }
 
 impl Brush {
-    /// `text` in a tone, if there is colour.
+    /// `text` in a tone, if colours are used.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if !self.is_coloured || text.is_empty() {
             return text.to_owned();
@@ -97,18 +97,18 @@ impl Brush {
         format!("\x1b[{code}m{text}\x1b[m")
     }
 
-    /// What stands for words that were left out.
+    /// The mark for omitted text.
     pub(crate) fn ellipsis(self) -> &'static str {
         if self.has_unicode { "…" } else { "..." }
     }
 
-    /// Whether the locale lets us print more than ASCII.
+    /// Whether the locale supports more than ASCII.
     pub(crate) fn has_unicode(self) -> bool {
         self.has_unicode
     }
 }
 
-/// Where a command speaks: data to standard output, everything else to standard error.
+/// The output of a command: data to standard output, everything else to standard error.
 #[derive(Debug)]
 pub struct Ui {
     out: BufWriter<io::Stdout>,
@@ -118,7 +118,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Without colour, until the configuration is known.
+    /// Without colours, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
         let brush = Brush { is_coloured: false, has_unicode: is_unicode_locale() };
@@ -126,7 +126,7 @@ impl Ui {
         Self { out, brush, err_brush: brush, failed: None }
     }
 
-    /// Takes the user's wishes from git's configuration: `color.arborist`, else `color.ui`.
+    /// Reads the colour settings: `color.arborist`, or else `color.ui`.
     pub fn configure(&mut self, config: &Config) {
         let setting = config.find_text("color.arborist").or_else(|| config.find_text("color.ui"));
         self.set_colour(setting.map(Colour::parse));
@@ -148,7 +148,7 @@ impl Ui {
         io::stdout().is_terminal()
     }
 
-    /// How many columns there are, if standard output is a terminal.
+    /// The width of standard output, if it is a terminal.
     #[must_use]
     pub fn width(&self) -> Option<usize> {
         if !self.is_terminal() {
@@ -159,24 +159,24 @@ impl Ui {
             .filter(|columns| *columns > 0)
     }
 
-    /// Whether the locale lets us print more than ASCII.
+    /// Whether the locale supports more than ASCII.
     #[must_use]
     pub fn has_unicode(&self) -> bool {
         self.brush.has_unicode
     }
 
-    /// `text` in a tone, if standard output has colour.
+    /// `text` in a tone, if standard output uses colours.
     #[must_use]
     pub fn paint(&self, tone: Tone, text: &str) -> String {
         self.brush.paint(tone, text)
     }
 
-    /// How words for standard error are dressed.
+    /// The style for standard error.
     pub(crate) fn err_brush(&self) -> Brush {
         self.err_brush
     }
 
-    /// Keeps a scene at the bottom of the terminal, if standard error is one that can.
+    /// Shows a live view at the bottom of standard error, if that is a capable terminal.
     pub(crate) fn watch<S: Scene>(&self, scene: S) -> Option<Live<S::News>> {
         let can_show = io::stderr().is_terminal() && !is_dumb() && screen::size().is_some();
         can_show.then(|| Live::open(scene, self.err_brush))
@@ -195,7 +195,7 @@ impl Ui {
         self.out("\n");
     }
 
-    /// Writes one line of data to standard output, to be read at once.
+    /// Writes one line of data to standard output, and flushes it.
     pub fn line_now(&mut self, text: &str) {
         self.line(text);
         if self.failed.is_none() {
@@ -209,17 +209,17 @@ impl Ui {
         screen::write(text);
     }
 
-    /// Warns. As in all sentences, what others wrote may stand in it, and no terminal obeys it.
+    /// Prints a warning. Control characters of foreign text in it are removed.
     pub fn warn(&mut self, text: &str) {
         self.err(&format!("warning: {}\n", visible_lines(text)));
     }
 
-    /// Tells something that is worth knowing.
+    /// Prints a note.
     pub fn note(&mut self, text: &str) {
         self.err(&format!("note: {}\n", visible_lines(text)));
     }
 
-    /// Says what to try, unless advice is switched off.
+    /// Prints a hint, unless advice is switched off.
     pub fn hint(&mut self, text: &str) {
         if std::env::var("GIT_ADVICE")
             .is_ok_and(|value| matches!(value.as_str(), "0" | "false" | "no" | "off"))
@@ -231,7 +231,7 @@ impl Ui {
         }
     }
 
-    /// Asks a question that can be answered with yes; anything else is no. `None` where nobody is there to answer.
+    /// Asks a yes-no question; anything but yes is no. `None` without a terminal.
     pub fn ask(&mut self, question: &str) -> Option<bool> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
@@ -242,7 +242,7 @@ impl Ui {
         Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
-    /// Shows why a command failed.
+    /// Prints why a command failed.
     pub fn fail(&mut self, failure: &Failure) {
         self.err(&format!("error: {}\n", visible_lines(&failure.message)));
         for hint in &failure.hints {
@@ -254,7 +254,7 @@ impl Ui {
         self.err(&format!("fatal: this is a bug in git-arborist: {panic}\nhint: please report it with the command that you ran\n"));
     }
 
-    /// Writes out what is buffered. A reader that went away is no error.
+    /// Flushes the output. A closed pipe is not an error.
     pub fn finish(&mut self) -> io::Result<()> {
         let error = self.failed.take().or_else(|| self.out.flush().err());
         match error {
@@ -267,7 +267,7 @@ impl Ui {
     }
 }
 
-/// Whether the terminal can do nothing but print.
+/// Whether the terminal supports nothing but printing.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term == "dumb")
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// As it is seen from here, if that is shorter.
+/// The path relative to the current directory, if that is shorter.
 pub(crate) fn seen_from_here(path: &Path) -> PathBuf {
     let Some(here) = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok()) else {
         return path.to_owned();

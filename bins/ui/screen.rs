@@ -1,7 +1,7 @@
-//! Standard error, and the rows that stay at its bottom while a run is watched.
+//! Standard error, and the rows at its bottom while a run is watched.
 //!
-//! Places are told relative to the cursor, which rests at the beginning of the last row. So the terminal is asked for
-//! nothing, nothing is read from it, its modes stay as they are, and it is in order whenever we are killed.
+//! Rows are addressed relative to the cursor, which stays at the start of the last row. So we read nothing from the
+//! terminal and change none of its modes, and it is in order whenever we are killed.
 
 use std::{
     fmt::Write as _,
@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-/// What is at the bottom now. One process has one standard error.
+/// The rows at the bottom. A process has one standard error.
 static STRIP: Mutex<Strip> = Mutex::new(Strip { rows: Vec::new(), columns: 0 });
 
-/// A row that is ready to be written: its bytes, and how many columns they fill.
+/// A rendered row: its bytes and its width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Painted {
     pub(super) text: String,
@@ -27,13 +27,13 @@ struct Strip {
     columns: usize,
 }
 
-/// How many columns and rows the terminal has; `None` where standard error is none.
+/// The columns and rows of the terminal; `None` if standard error is not a terminal.
 pub(super) fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
     Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
-/// Writes text above the rows. What cannot be written there cannot be told anywhere.
+/// Writes text above the rows. Errors are ignored: there is no other place to report them.
 pub(super) fn write(text: &str) {
     let mut strip = lock();
     if strip.rows.is_empty() {
@@ -43,15 +43,15 @@ pub(super) fn write(text: &str) {
     }
 }
 
-/// Shows these rows at the bottom instead of those that are there.
+/// Replaces the rows at the bottom.
 pub(super) fn show(rows: Vec<Painted>) {
     let mut strip = lock();
     let bytes = strip.replace(rows, columns());
     emit(&bytes);
 }
 
-/// Takes the rows away, for good or until they are shown again. A terminal that does not take what we write is not
-/// waited for: this stands before the end of the process.
+/// Removes the rows. Does not wait for a terminal that accepts no output, because this is called before the process
+/// ends.
 pub fn leave() {
     for _ in 0..20 {
         match STRIP.try_lock() {
@@ -75,7 +75,7 @@ fn columns() -> usize {
     size().map_or(80, |(columns, _)| columns)
 }
 
-/// One call for one change, so that nothing half done is seen.
+/// Writes with one call, so that no partial change is visible.
 fn emit(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -103,7 +103,7 @@ impl Strip {
         held(&(erased + &self.draw()))
     }
 
-    /// From the first of the rows on, nothing is left. Rows that no longer fit were broken by the terminal.
+    /// Erases from the first row on. Rows that no longer fit were wrapped by the terminal.
     fn erase(&self, columns: usize) -> String {
         let Some((_, before)) = self.rows.split_last() else {
             return String::new();
@@ -117,7 +117,7 @@ impl Strip {
         unbroken(&texts.join("\r\n"))
     }
 
-    /// Writes what differs. The last row is always written, because what the user types stands there.
+    /// Writes the differences. The last row is always written, because the user's typing appears there.
     fn mend(&self, rows: &[Painted]) -> String {
         let last = rows.len().saturating_sub(1);
         let mut bytes = String::new();
@@ -137,12 +137,12 @@ fn down(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}B") }
 }
 
-/// A row that a terminal thinks wider than we do must not begin another one.
+/// Disables wrapping, in case the terminal considers a row wider than we do.
 fn unbroken(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("\x1b[?7l{text}\x1b[?7h\r") }
 }
 
-/// Terminals that can show all of it at once do.
+/// Uses synchronised output, if the terminal supports it.
 fn held(text: &str) -> String {
     format!("\x1b[?2026h{text}\x1b[?2026l")
 }

@@ -1,44 +1,43 @@
-//! Tables: rows whose columns stand below each other. On a terminal nothing is wider than it.
+//! Tables with aligned columns, no wider than the terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Tone, Ui, cut};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
-/// So much of a hash is enough where it is narrow.
+/// The length of a shortened hash.
 const SHORT: usize = 7;
 
-/// What becomes of a column where a terminal is too narrow for all of them. Hashes give way first, then the others from
-/// the left.
+/// How a column shrinks if the terminal is too narrow. Hashes shrink first, then the others from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It stays as it is.
+    /// It does not shrink.
     Whole,
-    /// The same, and what is short stands at the right.
+    /// The same, aligned to the right.
     Number,
-    /// Its first characters are enough.
+    /// It is shortened to its first characters.
     Hash,
-    /// Its end is cut, but so much stays.
+    /// Its end is cut, down to this width.
     End(usize),
     /// Its middle is cut, because names differ at their ends.
     Middle(usize),
-    /// Its beginning is cut, because ends differ.
+    /// Its start is cut, because ends differ.
     Front(usize),
-    /// It is the last, and has lines of its own, because nobody can use a part of it.
+    /// The last column, which moves to its own line, because a part of it would be useless.
     Below,
 }
 
-/// What becomes of the last column alone.
+/// How the last column shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     /// It is cut.
     Cut,
-    /// It has lines of its own.
+    /// It moves to its own line.
     Below,
 }
 
-/// How rows are shown. Columns that are empty everywhere are left out.
+/// How rows are shown. Columns without content are left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table<'a, const N: usize> {
     headings: Option<[&'a str; N]>,
@@ -46,7 +45,7 @@ pub(crate) struct Table<'a, const N: usize> {
     indent: &'a str,
 }
 
-/// Rows below their headings, of which only the last column gives way.
+/// A table with headings, in which only the last column shrinks.
 pub(crate) fn table<const N: usize>(
     ui: &mut Ui,
     headings: [&str; N],
@@ -82,7 +81,7 @@ impl<'a, const N: usize> Table<'a, N> {
         self.show_with(ui, rows, tone, |_| Vec::new());
     }
 
-    /// The same with lines below each row.
+    /// The same, with lines below each row.
     pub(crate) fn show_with(
         &self,
         ui: &mut Ui,
@@ -130,7 +129,7 @@ impl<'a, const N: usize> Table<'a, N> {
     }
 }
 
-/// How wide columns are, and which of them stand in a row.
+/// The widths of columns, and which of them are in the row.
 struct Layout<'a, const N: usize> {
     fits: [Fit; N],
     indent: &'a str,
@@ -161,7 +160,7 @@ impl<const N: usize> Layout<'_, N> {
     }
 }
 
-/// A cell in so many columns.
+/// A cell of this width.
 fn fitted(text: &str, most: usize, fit: Fit, mark: &str) -> String {
     match fit {
         _ if text.width() <= most => text.to_owned(),
@@ -176,7 +175,7 @@ fn fitted(text: &str, most: usize, fit: Fit, mark: &str) -> String {
     }
 }
 
-/// Cut to so many columns, and shown to be.
+/// Text cut to this width, with a mark.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if text.width() <= most { text.to_owned() } else { marked(text, most, "…") }
 }
@@ -188,7 +187,7 @@ fn marked(text: &str, most: usize, mark: &str) -> String {
     }
 }
 
-/// The last so many columns.
+/// The end of a text.
 fn end_of(text: &str, most: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {

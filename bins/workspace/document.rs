@@ -4,7 +4,7 @@ use arborist_core::{
     git::shown_url,
     message::visible,
     name::SessionId,
-    workspace::{Present, PushResult, Remainder, RepoSection, RepoStatus, Supply},
+    workspace::{Present, PushResult, RepoSection, RepoStatus, SyncOutcome, UnpushedCheckout},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -59,15 +59,15 @@ struct StandingDocument {
 }
 
 impl StatusDocument {
-    pub(super) fn new(session: Option<&SessionId>, standings: &[(RepoStatus<'_>, Option<String>)]) -> Self {
-        let repositories = standings.iter().map(StandingDocument::new).collect();
+    pub(super) fn new(session: Option<&SessionId>, statuses: &[(RepoStatus<'_>, Option<String>)]) -> Self {
+        let repositories = statuses.iter().map(StandingDocument::new).collect();
         Self { session: session.map(ToString::to_string), repositories }
     }
 }
 
 impl StandingDocument {
-    fn new((standing, error): &(RepoStatus<'_>, Option<String>)) -> Self {
-        let (section, present) = (standing.section, standing.present.as_ref());
+    fn new((status, error): &(RepoStatus<'_>, Option<String>)) -> Self {
+        let (section, present) = (status.section, status.present.as_ref());
         let distance = present.and_then(|present| present.distance);
         Self {
             name: section.name.to_string(),
@@ -84,7 +84,7 @@ impl StandingDocument {
             shallow: present.map(|present| present.is_shallow),
             pushed: present.and_then(Present::is_pushed),
             unpushed: present.and_then(|present| present.unpushed),
-            unpushed_checkout: present.and_then(|present| Some(present.remainder.as_ref()?.commits)),
+            unpushed_checkout: present.and_then(|present| Some(present.unpushed_checkout.as_ref()?.commits)),
             error: error.clone(),
         }
     }
@@ -129,12 +129,12 @@ pub(super) struct SyncedDocument {
 }
 
 impl SyncedDocument {
-    pub(super) fn new(section: &RepoSection, supply: &Supply, taken: Vec<String>) -> Self {
+    pub(super) fn new(section: &RepoSection, supply: &SyncOutcome, taken: Vec<String>) -> Self {
         let (done, why) = match supply {
-            Supply::Local => (SupplyDocument::Local, None),
-            Supply::Cloned { .. } => (SupplyDocument::Cloned, None),
-            Supply::Fetched { .. } => (SupplyDocument::Fetched, None),
-            Supply::Offline { why, .. } => (SupplyDocument::Offline, Some(why.clone())),
+            SyncOutcome::Local => (SupplyDocument::Local, None),
+            SyncOutcome::Cloned { .. } => (SupplyDocument::Cloned, None),
+            SyncOutcome::Fetched { .. } => (SupplyDocument::Fetched, None),
+            SyncOutcome::Offline { why, .. } => (SupplyDocument::Offline, Some(why.clone())),
         };
         Self { name: section.name.to_string(), done, why, taken }
     }
@@ -144,7 +144,7 @@ impl SyncedDocument {
         Self { name, done: SupplyDocument::Failed, why: Some(why), taken: Vec::new() }
     }
 
-    /// Whether it is as it should be now.
+    /// Whether it is up to date.
     pub(super) fn is_well(&self) -> bool {
         self.why.is_none()
     }
@@ -197,12 +197,12 @@ struct RefusedDocument {
 }
 
 impl PushedDocument {
-    pub(super) fn new(section: &RepoSection, delivery: &PushResult, left: &Remainder) -> Self {
-        let pushed = delivery.pushed.iter();
-        let refused = delivery.refused.iter();
+    pub(super) fn new(section: &RepoSection, result: &PushResult, left: &UnpushedCheckout) -> Self {
+        let pushed = result.pushed.iter();
+        let refused = result.refused.iter();
         Self {
             name: section.name.to_string(),
-            remote: delivery.remote.clone(),
+            remote: result.remote.clone(),
             pushed: pushed
                 .map(|push| PushedRefDocument { name: push.name.clone(), commit: push.target.to_string() })
                 .collect(),
@@ -211,7 +211,7 @@ impl PushedDocument {
                 .collect(),
             failed: None,
             has_session: left.has_session,
-            left: left.words(&delivery.remote),
+            left: left.words(&result.remote),
         }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use super::open::{ChoiceArgs, ConsentArgs, open};
 use crate::{entry::Outcome, ui::Ui};
 
-/// What a shell ends with that cannot start a program.
+/// The exit code of a shell that cannot start a program.
 const NOT_FOUND: i32 = 127;
 
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
             [] => return Ok(Exit::Usage),
         };
         let program = program.dir(&section.path).env("ARBORIST_REPO", section.name.as_str());
-        let code = match program.env("ARBORIST_WORKTREE", &section.path).unbound().attend() {
+        let code = match program.env("ARBORIST_WORKTREE", &section.path).without_git_variables().attend() {
             Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
             Err(error) => {
                 ui.fail(&error.into());

@@ -1,4 +1,4 @@
-//! `git arborist workspace`: the repositories that one plan is about.
+//! `git arborist workspace`: the repositories that one plan works in.
 
 pub mod document;
 mod foreach;

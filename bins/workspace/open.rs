@@ -1,4 +1,4 @@
-//! What every verb begins with: the repository that has the plan, the others, and the sessions that there are.
+//! Opens the plan's repository, the others and their sessions, for all verbs.
 
 use std::path::Path;
 
@@ -44,14 +44,14 @@ pub(super) struct ExchangeArgs {
     pub(super) consent: ConsentArgs,
 }
 
-/// A workspace, from the repository that has the plan.
+/// A workspace, seen from the plan's repository.
 pub(super) struct OpenWorkspace {
     repository: Repository,
     pub(super) workspace: Workspace,
-    /// The session that is meant where only one can be: that of the checked out run, else the newest.
+    /// The default session: that of the checked out run, or else the newest.
     pub(super) session: Option<SessionId>,
-    /// All of them.
-    pub(super) cargo: PushSet,
+    /// All sessions.
+    pub(super) push_set: PushSet,
 }
 
 pub(super) fn open(ui: &mut Ui) -> Result<OpenWorkspace, Failure> {
@@ -70,10 +70,10 @@ pub(super) fn open(ui: &mut Ui) -> Result<OpenWorkspace, Failure> {
     let mut sessions = recorded;
     sessions.extend(run.filter(|run| !sessions.contains(run)));
     let transcripts = Transcripts::of(&settings);
-    Ok(OpenWorkspace { repository, workspace, session, cargo: PushSet { sessions, transcripts } })
+    Ok(OpenWorkspace { repository, workspace, session, push_set: PushSet { sessions, transcripts } })
 }
 
-/// The session of the run that is checked out.
+/// The session of the checked out run.
 fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
     if repository.head.branch.is_none() {
         return Ok(None);
@@ -81,14 +81,14 @@ fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
     let scope = RunScope::resolve(repository, None)?;
     match Run::scan(repository, scope, CommitSource::Cached) {
         Ok(run) => Ok(run.start.map(|start| start.session)),
-        // What was cut off may have had one; those that are recorded are known all the same.
+        // Its start may be missing in a shallow clone; recorded sessions are known anyway.
         Err(HistoryError::Shallow { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 impl OpenWorkspace {
-    /// The repositories that were asked for.
+    /// The selected repositories, or all.
     pub(super) fn chosen(&self, args: &ChoiceArgs) -> Result<Vec<&RepoSection>, WorkspaceError> {
         if args.repos.is_empty() {
             return Ok(self.workspace.sections.iter().collect());
@@ -97,7 +97,7 @@ impl OpenWorkspace {
         let mut chosen: Vec<&RepoSection> = Vec::new();
         for name in &args.repos {
             let section = find(name)?;
-            // Who is named twice is asked once.
+            // A repository that is named twice is used once.
             if !chosen.iter().any(|known| known.name == section.name) {
                 chosen.push(section);
             }
@@ -105,17 +105,17 @@ impl OpenWorkspace {
         Ok(chosen)
     }
 
-    /// Whoever wants to stop is told apart from a remote that cannot be reached.
+    /// Fails if the user has asked to stop, to distinguish that from an unreachable remote.
     pub(super) fn require_unstopped(&self) -> Result<(), PipelineError> {
         let cancel = &self.workspace.network.cancel;
         if cancel.is_cancelled() { Err(PipelineError::stopped(cancel)) } else { Ok(()) }
     }
 
-    /// Refuses what the user has not seen.
+    /// Refuses what the user has not approved.
     pub(super) fn require_consent(&self, args: &ConsentArgs, ui: &mut Ui) -> Result<(), Failure> {
         Ok(approval::require(
             &self.repository,
-            &self.workspace.foreign_wishes(),
+            &self.workspace.required_approvals(),
             approval::consent(args.yes),
             ui,
         )?)

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     git::{RemoteError, shown_url},
     message::visible,
-    workspace::{PushResult, Remainder, RepoSection, WorkspaceError, abreast},
+    workspace::{PushResult, RepoSection, UnpushedCheckout, WorkspaceError, map_parallel},
 };
 
 use super::{
@@ -23,7 +23,7 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
         return Err(WorkspaceError::NowhereToPush { name: section.name.clone() }.into());
     }
     let mut told = Vec::new();
-    let answers = abreast(&with_remote, |section| deliver(&opened, section));
+    let answers = map_parallel(&with_remote, |section| push_section(&opened, section));
     for (section, answer) in with_remote.into_iter().zip(answers) {
         let document = tell(section, answer, ui);
         if !args.json {
@@ -39,13 +39,13 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     Ok(if is_whole { Exit::Done } else { Exit::No })
 }
 
-/// A repository or a remote that fails keeps nobody from the next one.
+/// Reports one push. A failure does not prevent the others.
 fn tell(
     section: &RepoSection,
-    answer: Result<(PushResult, Remainder), WorkspaceError>,
+    answer: Result<(PushResult, UnpushedCheckout), WorkspaceError>,
     ui: &mut Ui,
 ) -> PushedDocument {
-    let (delivery, left) = match answer {
+    let (result, left) = match answer {
         Ok(delivered) => delivered,
         Err(error) => {
             let why = error.to_string();
@@ -60,26 +60,30 @@ fn tell(
             return PushedDocument::failed(section, remote, why);
         }
     };
-    for row in &delivery.refused {
+    for row in &result.refused {
         ui.warn(&format!("'{}' refused {}: {}", section.name, visible(&row.name), row.reason()));
     }
-    PushedDocument::new(section, &tidy(delivery), &left)
+    PushedDocument::new(section, &tidy(result), &left)
 }
 
-/// Where there is nothing to push, the remote is asked all the same: that it has everything is said of one that is there.
-fn deliver(opened: &OpenWorkspace, section: &RepoSection) -> Result<(PushResult, Remainder), WorkspaceError> {
+/// Pushes a repository. The remote is contacted even if there is nothing to push, so that "up to date" is known to be
+/// true.
+fn push_section(
+    opened: &OpenWorkspace,
+    section: &RepoSection,
+) -> Result<(PushResult, UnpushedCheckout), WorkspaceError> {
     let workspace = &opened.workspace;
     let repository = workspace.open(section)?.ok_or_else(|| WorkspaceError::absent(section))?;
-    let delivery = workspace.deliver(&repository, section, &opened.cargo)?;
-    if delivery.pushed.is_empty() && delivery.refused.is_empty() {
-        workspace.hail(&repository, &delivery.remote)?;
+    let result = workspace.push_missing(&repository, section, &opened.push_set)?;
+    if result.pushed.is_empty() && result.refused.is_empty() {
+        workspace.check_reachable(&repository, &result.remote)?;
     }
-    let left = workspace.remainder(&repository, section, &opened.cargo)?;
-    Ok((delivery, left))
+    let left = workspace.unpushed_checkout(&repository, section, &opened.push_set)?;
+    Ok((result, left))
 }
 
-fn tidy(delivery: PushResult) -> PushResult {
-    PushResult { remote: shown_url(&delivery.remote), ..delivery }
+fn tidy(result: PushResult) -> PushResult {
+    PushResult { remote: shown_url(&result.remote), ..result }
 }
 
 fn show(document: &PushedDocument, ui: &mut Ui) {

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     git::shown_url,
     message::visible,
-    workspace::{FetchScope, RepoRequest, RepoSection, Supply, WorkspaceError, abreast},
+    workspace::{FetchScope, RepoRequest, RepoSection, SyncOutcome, WorkspaceError, map_parallel},
 };
 
 use super::{
@@ -18,7 +18,7 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     opened.require_consent(&args.consent, ui)?;
     let mut synced = Vec::new();
     let sections = opened.chosen(&args.choice)?;
-    let answers = abreast(&sections, |section| sync(&opened, section));
+    let answers = map_parallel(&sections, |section| sync(&opened, section));
     for (section, answer) in sections.into_iter().zip(answers) {
         let (supply, taken) = match answer {
             Ok(done) => done,
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
                 continue;
             }
         };
-        if let Supply::Offline { why, trouble } = &supply {
+        if let SyncOutcome::Offline { why, trouble } = &supply {
             ui.warn(&format!("'{}' is as it was: {}", section.name, visible(why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
@@ -46,21 +46,21 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     Ok(if is_well { Exit::Done } else { Exit::No })
 }
 
-fn sync(opened: &OpenWorkspace, section: &RepoSection) -> Result<(Supply, Vec<String>), WorkspaceError> {
+fn sync(opened: &OpenWorkspace, section: &RepoSection) -> Result<(SyncOutcome, Vec<String>), WorkspaceError> {
     let workspace = &opened.workspace;
     let here = workspace.locate(section)?;
     let (repository, supply) =
-        workspace.supply(&RepoRequest { section, here, wanted: FetchScope::Everything })?;
+        workspace.get(&RepoRequest { section, here, wanted: FetchScope::Everything })?;
     let taken = workspace.adopt(&repository, section)?;
     Ok((supply, taken))
 }
 
-fn words(section: &RepoSection, supply: &Supply) -> String {
+fn words(section: &RepoSection, supply: &SyncOutcome) -> String {
     let name = &section.name;
     match supply {
-        Supply::Local => format!("{name}: no remote"),
-        Supply::Cloned { remote } => format!("{name}: cloned from {}", shown_url(remote)),
-        Supply::Fetched { remote } => format!("{name}: fetched from {}", shown_url(remote)),
-        Supply::Offline { .. } => format!("{name}: offline"),
+        SyncOutcome::Local => format!("{name}: no remote"),
+        SyncOutcome::Cloned { remote } => format!("{name}: cloned from {}", shown_url(remote)),
+        SyncOutcome::Fetched { remote } => format!("{name}: fetched from {}", shown_url(remote)),
+        SyncOutcome::Offline { .. } => format!("{name}: offline"),
     }
 }

@@ -71,7 +71,8 @@ pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A name that neither the plan nor history has, and that has no branch yet, is a slip. Without a plan any name goes.
+/// Refuses a name that is neither in the plan nor in history and has no branch: it is probably mistyped. Without a
+/// plan, any name is accepted.
 fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), Failure> {
     let task = &args.task;
     let branch = opened.scope.branch.task_branch(task);
@@ -81,7 +82,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     let Some((path, plan)) = plan_here(opened).filter(|(_, plan)| plan.find(task).is_none()) else {
         return Ok(());
     };
-    // History is long: it is asked only about what would be refused.
+    // Reading history is slow, so it is read only if the name would be refused.
     let run = Run::scan(&opened.repository, opened.scope.clone(), CommitSource::Cached)?;
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
     let frozen = match frozen {
@@ -100,7 +101,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     })
 }
 
-/// The plan that lies in the checkout, if one does that can be read.
+/// The plan in the checkout, if it can be read.
 fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
     let mut plans = find_plans(top, Some(&opened.scope.branch));
@@ -110,7 +111,7 @@ fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     Some((path, plan))
 }
 
-/// Where a new branch begins. One that goes on elsewhere is not silently another one.
+/// Where a new branch starts. An existing branch with another base is an error.
 fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<Oid, Failure> {
     let tip = opened.require_tip()?;
     let branch = opened.scope.branch.task_branch(&args.task);
@@ -133,7 +134,7 @@ fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<O
     Ok(base)
 }
 
-/// Says where a task begins, if that is not simply the run's branch.
+/// Reports where a task starts, if that is not simply the run's branch.
 pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) {
     let (run, at) = (&opened.scope.branch, base.commit.short());
     match &base.reason {
@@ -151,7 +152,7 @@ pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) 
     }
 }
 
-/// What the worktree lacks because it is not committed. A checkout that cannot be looked at has nothing to tell.
+/// Uncommitted files that the worktree will lack. `None` if the checkout cannot be read.
 fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
     if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
         return None;

@@ -1,4 +1,4 @@
-//! `git arborist worktree`: a worktree and a branch for each task, beside the user's checkout.
+//! `git arborist worktree`: a worktree and a branch for each task, next to the user's checkout.
 
 mod add;
 pub mod document;

@@ -1,4 +1,4 @@
-//! What every verb begins with: the repository, the run, and its worktrees.
+//! Opens the repository, the run and its worktrees, for all verbs.
 
 use std::path::Path;
 
@@ -24,9 +24,9 @@ pub(super) struct WorktreeScopeArgs {
     scope: Option<BranchName>,
 }
 
-/// Says when worktrees or what is left of the disk call for cleaning up.
+/// Warns about too many worktrees, or too little disk space.
 pub(super) fn tell_of_crowding(opened: &OpenWorktrees, ui: &mut Ui) {
-    let words = opened.pool.find_crowding();
+    let words = opened.pool.find_warnings();
     words.iter().for_each(|words| ui.warn(words));
     if !words.is_empty() {
         ui.hint(CLEAN_UP);
@@ -43,7 +43,7 @@ pub(super) struct OpenWorktrees {
 }
 
 impl OpenWorktrees {
-    /// Where the run's branch is.
+    /// The commit of the run's branch.
     pub(super) fn require_tip(&self) -> Result<Oid, WorktreeError> {
         self.scope.tip.ok_or_else(|| WorktreeError::Unborn(self.scope.branch.clone()))
     }
@@ -53,7 +53,7 @@ pub(super) fn open(args: &WorktreeScopeArgs, ui: &mut Ui) -> Result<OpenWorktree
     open_until(args, ui, &Cancel::new())
 }
 
-/// The same with a wish to stop for what takes long.
+/// The same, with a token that cancels long operations.
 pub(super) fn open_until(
     args: &WorktreeScopeArgs,
     ui: &mut Ui,

@@ -1,4 +1,4 @@
-//! What is known of each worktree: where it stands, what history says of its task, how far its branch is.
+//! The facts about each worktree: its path, the state of its task, and the distance of its branch.
 
 use std::{collections::HashMap, fs, path::Path, thread};
 
@@ -26,29 +26,29 @@ pub(super) struct WorktreeRow {
     /// `None` for a branch without a worktree.
     pub(super) standing: Option<WorktreeStatusRow>,
     pub(super) head: Option<Oid>,
-    /// The task's state as history has it, or `free`, `session`, `missing`.
+    /// The task's state according to history, or `free`, `session`, `missing`.
     pub(super) state: &'static str,
     pub(super) distance: Option<Distance>,
     pub(super) long: Option<Long>,
 }
 
-/// What takes a look at every file.
+/// Facts that require reading every file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Long {
-    /// How many paths are not committed.
+    /// The number of uncommitted paths.
     pub(super) dirty: usize,
-    /// How many bytes everything takes.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 
-/// What is wanted beside the worktrees themselves.
+/// Which rows are wanted besides worktrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExtraRows {
     Worktrees,
     Branches,
 }
 
-/// All rows, as git lists them.
+/// All rows, in git's order.
 pub(super) fn collect(opened: &OpenWorktrees, wanted: ExtraRows) -> Result<Vec<WorktreeRow>, Failure> {
     let OpenWorktrees { repository, pool, .. } = opened;
     let (standings, known) = thread::scope(|scope| {
@@ -101,7 +101,7 @@ impl WorktreeRow {
         }
     }
 
-    /// The task, or what stands in for it.
+    /// The task, or a substitute.
     pub(super) fn title(&self) -> String {
         match (&self.task, &self.standing) {
             (Some(task), _) => task.to_string(),
@@ -124,7 +124,7 @@ impl WorktreeRow {
         self.standing.as_ref()?.holder.as_ref()
     }
 
-    /// Looks at every file. What is missing has none.
+    /// Reads every file. A missing worktree has none.
     pub(super) fn lengthen(&mut self, pool: &Pool) -> Result<(), Failure> {
         let Some(standing) = self.standing.as_ref().filter(|standing| !standing.is_missing) else {
             return Ok(());
@@ -135,7 +135,7 @@ impl WorktreeRow {
     }
 }
 
-/// What history says of runs, each read once.
+/// The states of runs, each read once.
 struct Runs<'a> {
     repository: &'a Repository,
     known: HashMap<BranchName, Known>,
@@ -148,7 +148,8 @@ struct Known {
 }
 
 impl Known {
-    /// How far branches are is asked once, beside the run's own commits. One that is not ahead has nothing to say.
+    /// Reads a run and the distances of its branches, with one git command for all. Branches that are not ahead are
+    /// left out.
     fn read(repository: &Repository, run: &BranchName, tip: Oid) -> Result<Self, Failure> {
         let mut distances = HashMap::new();
         let scope = RunScope { branch: run.clone(), tip: Some(tip) };
@@ -167,8 +168,8 @@ impl Known {
     }
 }
 
-/// Most worktrees are of the run that is checked out: it is read while they are listed. What cannot be read is asked for
-/// again when it is needed.
+/// Most worktrees belong to the checked out run, so it is read while they are listed. If that fails, it is read again
+/// when needed.
 fn read_first(opened: &OpenWorktrees) -> HashMap<BranchName, Known> {
     let OpenWorktrees { repository, scope: RunScope { branch, .. }, pool, .. } = opened;
     let tip = repository.head.commit.filter(|_| repository.head.branch.as_ref() == Some(branch));
@@ -211,12 +212,12 @@ impl Runs<'_> {
     }
 }
 
-/// A path for people: nothing in it is obeyed by a terminal.
+/// A path without control characters.
 pub(super) fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy())
 }
 
-/// The bytes below a folder. Links are not followed.
+/// The bytes below a directory. Links are not followed.
 fn size_of(folder: &Path) -> u64 {
     let mut sum = 0;
     let mut open = vec![folder.to_owned()];

@@ -35,12 +35,12 @@ pub(super) struct WorktreeRestoreArgs {
     scope: WorktreeScopeArgs,
 }
 
-/// The command runs where our own streams lead. Meanwhile what it does is saved every now and then.
+/// Runs the command with our own standard streams. Its work is saved periodically.
 pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let lease = opened.pool.hold(&args.task)?;
-    // The command can write to the configuration, and a save must not run what stands there then.
-    lease.repository.freeze_settings(SettingsChange::Anew)?;
+    // The command can change the configuration, and a save must not run programs that it names then.
+    lease.repository.freeze_settings(SettingsChange::Accepted)?;
     let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;
     let program = program(&args.command, &lease)?;
     let _signals = watch_signals();
@@ -58,7 +58,7 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     Ok(code_of(status.0?))
 }
 
-/// Saves until it is done, and once more then. What cannot be saved now may be saved later.
+/// Saves until the command ends, and once more after it. A failed save is retried later.
 fn keep_saving(
     saver: &mut Saver<'_>,
     done: &Cancel,
@@ -74,7 +74,7 @@ fn program(command: &[OsString], lease: &Lease) -> Result<Program, Failure> {
     let (name, args) = command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
     let program = Program::new(name).args(args).dir(&lease.path);
     let program = lease.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
-    Ok(program.unbound())
+    Ok(program.without_git_variables())
 }
 
 fn code_of(status: ExitStatus) -> Exit {

@@ -1,5 +1,5 @@
-//! Consent to commands that come from files of a repository: given once for a text in a repository, kept with the user. The
-//! same text in another repository can mean something else: it may name a script there.
+//! Approval of commands that come from files of a repository. It is given once for each text in each repository and
+//! stored with the user. The same text in another repository is not approved: it may run a different script there.
 
 use std::{
     collections::BTreeSet,
@@ -14,29 +14,29 @@ use crate::{
     safe_files,
 };
 
-/// What the user says to commands that are not approved yet.
+/// The user's answer about commands that are not approved yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// Yes, and remember it (`--yes`).
     Given,
     /// Yes, this once (`ARBORIST_TRUST`).
     Trusted,
-    /// Nothing.
+    /// No answer.
     None,
 }
 
 /// Why commands may not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// Nobody has approved them; they stand a line each.
+    /// They are not approved; one per line.
     #[error("these come from files of the repository and have not been approved:\n{0}")]
     Unapproved(String),
-    /// The approval could not be kept.
+    /// The approval could not be stored.
     #[error("could not keep the approval in '{path}': {source}")]
     Unkept {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -59,7 +59,7 @@ impl Explain for ConsentError {
     }
 }
 
-/// Refuses commands that the user has not seen in the repository with this git directory.
+/// Refuses commands that the user has not approved in the repository with this git directory.
 pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent) -> Result<(), ConsentError> {
     let unseen = unseen(common_dir, commands);
     match consent {
@@ -70,15 +70,15 @@ pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent)
     }
 }
 
-/// Those that nobody has approved yet in the repository with this git directory.
+/// The commands that are not approved yet in the repository with this git directory.
 #[must_use]
 pub fn unseen<'c>(common_dir: &Path, commands: &'c BTreeSet<String>) -> Vec<&'c String> {
     let is_seen = |command: &String| file_of(common_dir, command).is_some_and(|file| file.is_file());
     commands.iter().filter(|command| !is_seen(command)).collect()
 }
 
-/// Commands as they are shown: nothing in one can hide a part of it, and what follows its first line cannot be taken for
-/// another command.
+/// Commands for display: no character can hide a part of one, and later lines of a command cannot be taken for another
+/// command.
 #[must_use]
 pub fn shown(commands: &[&String]) -> String {
     let shown = |command: &&String| {
@@ -92,12 +92,12 @@ fn remember(common_dir: &Path, command: &str) -> Result<(), ConsentError> {
     let Some(file) = file_of(common_dir, command) else {
         return Ok(());
     };
-    // The name says it all. The text may hold what nobody else should read, and is not kept.
+    // The name of the file is enough. The text may contain secrets and is not stored.
     safe_files::write_with_mode(&safe_files::resolved(&file), b"", 0o600)
         .map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
 }
 
-/// One file for each text of a repository, named by the digest of both, in the user's own state.
+/// One file for each text and repository, named by the digest of both, in the user's state directory.
 fn file_of(common_dir: &Path, command: &str) -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;

@@ -1,4 +1,4 @@
-//! How a command ends when it does not simply succeed: a code, a sentence, and what to try.
+//! How a command fails: an exit code, a message, and hints.
 
 use crate::process::{LockError, ProcessError};
 
@@ -9,20 +9,20 @@ pub enum Exit {
     Done,
     /// The answer is no, or a task failed, or work remains.
     No,
-    /// A person is needed.
+    /// A person must decide or fix something.
     Person,
     /// Another run holds the lock.
     Locked,
     /// git or the machine failed.
     Fatal,
-    /// The command was typed wrongly.
+    /// The command line is wrong.
     Usage,
-    /// A child ended with this code, which is passed on.
+    /// A child exited with this code, which is passed on.
     Child(u8),
 }
 
 impl Exit {
-    /// The number that the process ends with.
+    /// The exit code as a number.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -37,9 +37,9 @@ impl Exit {
     }
 }
 
-/// What an error means for the user. Each module's error type says it beside its variants.
+/// The meaning of an error for the user. Each module implements it for its own errors.
 pub trait Explain: std::error::Error {
-    /// The code that a command ends with because of this error.
+    /// The exit code for this error.
     fn exit(&self) -> Exit {
         Exit::Fatal
     }
@@ -65,24 +65,24 @@ impl Explain for LockError {
     }
 }
 
-/// What a command returns when it fails: ready to be shown.
+/// The error of a command, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The code to end with.
+    /// The exit code.
     pub exit: Exit,
-    /// What failed, in one sentence; more lines may follow it.
+    /// What failed, in one sentence; more lines may follow.
     pub message: String,
-    /// What to try next, a line each.
+    /// What to try next, one line each.
     pub hints: Vec<String>,
 }
 
 impl Failure {
-    /// A failure with this code and sentence.
+    /// A failure with this code and message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hints: Vec::new() }
     }
 
-    /// The same failure with one more hint.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -90,7 +90,7 @@ impl Failure {
     }
 }
 
-/// Errors that have no type of ours, such as those of files: the binaries add with [`anyhow::Context`] what was tried.
+/// Errors without a type of ours, such as those of files: the binaries add what was tried with [`anyhow::Context`].
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::new(Exit::Fatal, format!("{error:#}"))

@@ -239,7 +239,7 @@ fn a_report_that_was_only_begun_is_written_again() {
     fs::write(repo.path(&report), "").unwrap();
     repo.git(["rm", "-q", "--cached", &report]).succeeds();
     let mark = format!("refs/arborist/wip/main/@staging/written-{before}");
-    repo.git(["update-ref", &mark, &before]).succeeds();
+    repo.write_note(&mark, &before);
     gardener(&repo, &[], "").succeeds();
     tidy(&repo, "the report", &repo.path(""));
     assert!(repo.read(&report).contains("\"task_id\": \"T001\""));

@@ -106,12 +106,13 @@ n=0; until [ $n = 500 ] || git ls-tree --name-only main | grep -q T001.txt; do n
 #[test]
 fn files_that_the_undoing_of_an_update_removes_are_saved_and_named() {
     let repo = repo(ONE, "");
-    let script = format!(
-        "ROOT='{}'\n{UPDATE}\ngit update-ref refs/arborist/wip/main/@checkout/$d $to",
-        repo.root().display()
-    );
+    let script =
+        format!("ROOT='{}'\n{UPDATE}\necho refs/arborist/wip/main/@checkout/$d $to", repo.root().display());
     repo.write_script("../plant.sh", &script);
-    arborist_testkit::Run::of(repo.command("sh", &repo.path("")).arg("../plant.sh"), b"").succeeds();
+    let planned =
+        arborist_testkit::Run::of(repo.command("sh", &repo.path("")).arg("../plant.sh"), b"").answer();
+    let (note, to) = planned.split_once(' ').unwrap();
+    repo.write_note(note, to);
     dead_driver(&repo, "run-main");
     let said = repo.arborist(["gardener", "--allow-dirty"]).succeeds();
     assert_eq!(users_files(&repo), ("base\n".into(), String::new()), "it is undone as after a crash");

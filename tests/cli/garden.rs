@@ -75,6 +75,28 @@ fn garden_takes_the_next_task_or_the_one_that_is_named() {
 }
 
 #[test]
+fn a_failed_task_is_tried_again_as_the_hint_says() {
+    let repo = repo(WORKER);
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(["garden", "T001", "--test-command", "false", "--max-retries", "1"]).exits(1);
+    repo.arborist(["garden", "T001"]).exits(1).shows();
+    repo.arborist(["garden", "T001", "--retry-failed", "--test-command", "true"]).succeeds();
+}
+
+#[test]
+fn a_task_whose_first_attempt_did_the_work_has_changed_files() {
+    let repo = repo(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+if [ -e \"$ROOT/once\" ]; then echo 'NOTHING TO DO: it is done'; exit; fi
+touch \"$ROOT/once\"; echo x > work.txt; exit 3",
+    );
+    let printed = repo.arborist(["garden", "T001", "--json", "--test-command", "true"]).succeeds().stdout();
+    let ended: serde_json::Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    assert_eq!(ended["summary"]["completed"], serde_json::json!(["T001"]));
+    assert_eq!(ended["summary"]["unchanged"], serde_json::json!([]));
+}
+
+#[test]
 fn a_rejected_review_is_told_to_the_next_attempt() {
     let repo = repo(&WORKER.replace(
         "\"Review\"*) echo fine; echo APPROVED ;;",

@@ -171,3 +171,34 @@ fn honest_agents_pass_at_once_where_refs_are_kept_in_tables() {
     assert!(!subjects.contains("-fail"), "{subjects}");
     assert!(repo.path(".git/refs/heads").is_file(), "it tells older versions of git to stay away");
 }
+
+/// git looks for `X` in the git directory, then for `refs/X` and `refs/tags/X`, and only then for the branch.
+#[test]
+fn a_short_name_of_the_sessions_branch_means_that_branch() {
+    for shadow in [
+        "git update-ref refs/tags/$B $C",
+        "git update-ref refs/$B $C",
+        "mkdir -p \"$G/${B%/*}\"; echo $C > \"$G/$B\"",
+    ] {
+        let repo = TestRepo::planned(
+            "tasks.md",
+            "- [ ] T001 a\n",
+            &format!(
+                "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo x > work.txt
+[ -e \"$ROOT/once\" ] && exit
+touch \"$ROOT/once\"
+G=$(git rev-parse --path-format=absolute --git-common-dir); B=$(git symbolic-ref --short HEAD)
+C=$(git commit-tree -p HEAD -m evil HEAD^{{tree}})
+{shadow}"
+            ),
+        );
+        repo.arborist(["gardener", "--session-branch", "--test-command", "true"]).succeeds();
+        let full = repo.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist"]).answer();
+        let short = full.strip_prefix("refs/heads/").unwrap();
+        let tip = repo.git(["rev-parse", &full]).answer();
+        assert_eq!(repo.git(["rev-parse", short]).answer(), tip, "{shadow}");
+        let log = repo.git(["log", "--format=%s", &full]).answer();
+        assert!(log.contains("@T001@implement-fail)"), "{shadow}: {log}");
+    }
+}

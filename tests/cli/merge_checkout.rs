@@ -38,6 +38,23 @@ fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
 }
 
 #[test]
+fn a_parked_task_has_not_landed() {
+    let repo = QueueRepo::with_finished(&["T1", "T2"]);
+    repo.merge(&["T2"]).succeeds();
+    repo.write("T1.txt", "the user's own");
+    repo.merge(&["T1"]).exits(2);
+    let scope = ["--scope", "main"];
+    for (task, has_landed) in [("T1", false), ("T2", true)] {
+        let json = repo.arborist(["state", task, "--json"].iter().chain(&scope)).succeeds().stdout();
+        let state: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let row = state["tasks"].as_array().unwrap().iter().find(|row| row["id"] == task).unwrap();
+        assert_eq!(row["landed"], has_landed, "{task}: {json}");
+        let code = i32::from(!has_landed);
+        repo.arborist(["state", task, "--exit-code"].iter().chain(&scope)).exits(code);
+    }
+}
+
+#[test]
 fn a_landing_that_the_user_overtook_is_merged_anew() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");

@@ -57,6 +57,93 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         "- [ ] Write the intro\n  - Dependencies: React, Zod\n- [ ] Ship\n",
         &[Needs("ship", "write-the-intro")],
     ),
+    (
+        "a table of tasks with ids and titles in one cell, and a list of results",
+        "## Phase 1: MVP\n### Group A\n| Feature | Status | Size |\n|---|---|---|\n| **A1: Schema** | ✅ Done | Low |\n| **A2: Login** | ❌ Needed | Low |\n### Group P\n| Feature | Status | Size |\n|---|---|---|\n| **P1: Goals** | ❌ Needed | Low |\n| **P2: Streaks** | ❌ Needed | Low |\n\n**Deliverables:**\n- ⬜ Users can log in\n- ⬜ Goals work\n",
+        &[Tasks("A1 A2 P1 P2"), Has("A1", "mark", "\"done\""), Needs("A2", "A1"), Needs("P1", "A2")],
+    ),
+    (
+        "a table with a column of ids",
+        "| ID | What | Depends on |\n|---|---|---|\n| DB-1 | table | - |\n| DB-2 | index | DB-1 |\n| API-1 | route | DB-1 |\n",
+        &[Tasks("DB-1 DB-2 API-1"), Needs("DB-2", "DB-1"), Needs("API-1", "DB-1")],
+    ),
+    (
+        "a table of requirements beside boxes is no list of tasks",
+        "- [ ] Add the table\n- [ ] Add the page\n\n| ID | What | Status |\n|---|---|---|\n| FR-001 | x | Done |\n| FR-002 | y | Done |\n| FR-003 | z | Done |\n",
+        &[Tasks("add-the-table add-the-page")],
+    ),
+    (
+        "a short table of modules beside a longer list of boxes is an overview",
+        "| ID | What | Status |\n|---|---|---|\n| M1 | x | Done |\n| M2 | y | open |\n\n- [ ] Add the table\n- [ ] Add the page\n- [ ] Ship\n",
+        &[Tasks("add-the-table add-the-page ship")],
+    ),
+    (
+        "phases told in prose, beside a list of checks",
+        "# Migration plan\n## Steps\n### Phase 0: Schema\n\n**Step 0.1 — Add the schema**\nRules:\n- `uuid` stays\n- `text` stays\n\n**Step 0.2 — Generate**\nRun it.\n\n### Phase 1: Docs\nTell it.\n\n## Verification checklist\n- [ ] It builds\n- [ ] It runs\n",
+        &[
+            Tasks("step-0-1 step-0-2 phase-1-docs"),
+            Needs("step-0-2", "step-0-1"),
+            Warns("without boxes are taken as tasks"),
+        ],
+    ),
+    (
+        "check lists that are all of a plan are its tasks",
+        "# Release\n## Phase 1: Checklist\n- [ ] Build\n- [ ] Test\n## Phase 2: Checklist\n- [ ] Ship\n- [ ] Tell\n",
+        &[Tasks("build test ship tell")],
+    ),
+    (
+        "headings of a phase with ids of their own, beside boxes",
+        "## Phase 0: Planning\n### ✅ P001: Analysis\nLook.\n### ✅ P002: Research\n**Dependencies**: P001\n## Phase 1: Setup\n- [ ] T001 a\n## Success criteria\n### SC-001: Fast\n### SC-002: Small\n",
+        &[
+            Tasks("P001 P002 T001"),
+            Has("P001", "mark", "\"done\""),
+            Needs("P002", "P001"),
+            Needs("phase-1", "phase-0"),
+        ],
+    ),
+    (
+        "steps of phases below an order of work, beside criteria with boxes",
+        "# Refactoring plan\n## 1. Implementation Order\n### Phase 1: Base\n1. Add the theme\n2. Add the tokens\n### Phase 2: Use\n1. Wrap the app\n## 2. Success Criteria\n- [ ] All colours are tokens\n- [ ] All tests pass\n",
+        &[
+            Tasks("add-the-theme add-the-tokens wrap-the-app"),
+            Needs("phase-2", "phase-1"),
+            Warns("without boxes"),
+        ],
+    ),
+    (
+        "phases with plain lists beside one with boxes",
+        "# Plan\n## Phase 1: Base\n- Add the schema\n- Add the table\n\nExit criteria:\n- It builds\n## Phase 2: Page\n- Add the page\n## Phase 3: Sign-off\n- [x] Deploy\n- [ ] Audit\n",
+        &[
+            Tasks("add-the-schema add-the-table add-the-page deploy audit"),
+            Needs("audit", "deploy"),
+            Warns("without boxes"),
+        ],
+    ),
+    (
+        "phases that are done and told in words stay out",
+        "# Plan\n## Phase 1: Base ✅\n- Added the schema\n## Phase 2: Page (completed)\n- Added the page\n## Phase 3: Ship\n- [ ] Deploy\n- [ ] Audit\n",
+        &[Tasks("deploy audit")],
+    ),
+    (
+        "headings with ids below tasks of another kind",
+        "## Tasks\n### T-001: a\n**Depends-on:** —\n### T-002: b\n**Depends-on:** T-001\n### T-003: c\n**Depends-on:** T-001\n## Validation Tasks\n### V-001: Lint\n- [ ] clean\n### V-002: Look\n- [ ] fine\n",
+        &[Tasks("T-001 T-002 T-003 V-001 V-002"), Needs("T-003", "T-001"), Needs("V-002", "V-001")],
+    ),
+    (
+        "headings that count groups with the ids of boxes",
+        "## Phase 1: Setup\n### T001: Structure\n- [ ] T001 a\n- [ ] T002 b\n### T002: Environment\n- [ ] T003 c\n## Phase 2: Types\n### T003: Types\n- [ ] T004 d\n",
+        &[
+            Tasks("T001 T002 T003 T004"),
+            Needs("T002", "T001"),
+            Needs("T003", "T002"),
+            Warns("headings and boxes have the same ids"),
+        ],
+    ),
+    (
+        "headings that tell more of the boxes with their ids",
+        "- [ ] T001 Add the table\n- [ ] T002 Add the page\n### T001: Table\n- [ ] columns\n### T002: Page\n- [ ] title\n",
+        &[Tasks("T001 T002"), Needs("T002", "T001")],
+    ),
     ("numbers are ids", "- [ ] 1.2 a\n- [ ] 1.3 b\n", &[Tasks("1.2 1.3")]),
     (
         "a box without an id is named after its text",

@@ -197,6 +197,46 @@ const SAID_OF_TASKS: &[Row] = &[
 
 const WHOLE_PLANS: &[Row] = &[
     (
+        "what is independent of both that were named before it",
+        "## Phase 1: a\n- [ ] T008 a\n- [ ] T009 b\n- [ ] T010 [P] c\n- [ ] T011 [P] d\n- [ ] T012 e\n- [ ] T013 f\n\n## Parallel Opportunities\n\n- T010/T011 (the hosts) in parallel once T008/T009 land; T012 (the delivery host) is independent of both and can run alongside them.\n",
+        &[("T010", "T008 T009"), ("T012", "T009"), ("T013", "T010 T011 T012")],
+    ),
+    (
+        "a drawing beside tasks that all name their dependencies is a summary",
+        "## T001 — a\n- **Files:** x | **Depends-on:** — | y\n## T002 — b\n- **Files:** x | **Depends-on:** T001\n## T003 — c\n- **Tests:** no | **Depends-on:** T001\n## T004 — d\n- **Files:** x | **Depends-on:** T002, T003\n### Dependency graph (summary)\n```\nT001 ─▶ T002 ─▶ T003 ─▶ T004\n```\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003")],
+    ),
+    (
+        "a test and a page of a story that run in parallel, behind a dash",
+        "## Phase 1: US1 - x\n### Tests for US1\n- [ ] T001 [P] [US1] test a\n- [ ] T002 [P] [US1] test b\n### Implementation for US1\n- [ ] T003 [P] [US1] page\n- [ ] T004 [US1] class\n## Dependencies\n### Parallel Opportunities\n- T001, T002, T003 — US1 test specs and page in parallel\n",
+        &[("T003", ""), ("T004", "T001 T002 T003")],
+    ),
+    (
+        "groups in brackets that run concurrently with each other",
+        "## Phase 1: a\n- [ ] T001 dto\n- [ ] T002 service\n- [ ] T003 route\n- [ ] T004 page\n- [ ] T005 join\n## Dependencies\n### Parallel Opportunities\n- Frontend UI work (T004) runs concurrently with Backend API logic (T002, T003).\n",
+        &[("T004", "T001"), ("T005", "T003 T004")],
+    ),
+    (
+        "a line of a batch that says that it is sequential",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n## Parallel Example\n```\n# all in parallel:\nTask T001: a.ts\nTask T002: b.ts\nTask T003: b.ts (same file as T002 — sequential)\n```\n",
+        &[("T002", ""), ("T003", "T001 T002")],
+    ),
+    (
+        "one task against a range, by its mark",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\nT001-T002 are sequential (one file); T003 [P] vs T001-T002 (another file); T004 depends on T001-T003.\n",
+        &[("T003", ""), ("T004", "T001 T002 T003")],
+    ),
+    (
+        "a phase of a story that says what it waits for, and another with the same tag",
+        "## Phase 6: Health\n- [ ] T001 a\n## Phase 7: Notes\n- [ ] T002 [US5] b\n## Phase 8: User Story 5 - x\n- [ ] T003 [US5] c\n## Dependencies\n- **Phase 7: Notes**: Depends on Phase 6\n- **Phase 8: US5 (x)**: Depends on Phase 6\n",
+        &[("phase-7", "phase-6"), ("phase-8", "phase-6")],
+    ),
+    (
+        "two phases of a story by their titles run in order",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: US5 tests\n- [ ] T002 [US5] b\n## Phase 3: US5 code\n- [ ] T003 [US5] c\n## Dependencies\n- US5 depends on Foundational\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],
+    ),
+    (
         "names with tasks in brackets that run beside each other",
         "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## Dependencies\n\n- Models (T002-T003) and pages (T004), panels (T005, T006) can be built in parallel\n",
         &[("T003", "T002"), ("T004", "T001"), ("T005", "T001"), ("T006", "T001")],
@@ -672,6 +712,26 @@ const WHOLE_PLANS: &[Row] = &[
 
 /// Whole plans whose sentences leave something open, or name parts of stories.
 const OF_STORIES: &[Row] = &[
+    (
+        "stories that come first, and those that follow them in any order",
+        "**User Story Completion Order**: US1 and US2 must be completed first as they are foundational, then US3 can be completed in any order.\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-3 phase-4")],
+    ),
+    (
+        "a phase that runs in parallel with a story, in Portuguese and against a drawing",
+        "```\nPhase 3: US1\n  ↓\nPhase 5: US3\n  ↓\nPhase 6: Isolation (paralelo com US3)\n```\n",
+        &[("phase-5", "phase-3"), ("phase-6", "phase-2 phase-3 phase-4")],
+    ),
+    (
+        "what a branch of a drawn tree says of itself in brackets",
+        "```\nPhase 2: Foundational\n    ├─→ Phase 3: US1\n    ├─→ Phase 4: US2 (depends on US1)\n    └─→ Phase 5: US3 (依賴 US1 和 US2)\n```\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-3"), ("phase-5", "phase-3 phase-4")],
+    ),
+    (
+        "the path of a single developer is no order",
+        "- US2 depends on US1\n- US3 depends on Foundational\n\n### Critical Path (single developer, sequential)\n\n```\nUS1 → US2 → US3\n```\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-2")],
+    ),
     (
         "parts of two stories",
         "- **Phase 5 (US3)**: after Phase 2; depends on US2 components (card, chip) and US1 shell\n",

@@ -229,6 +229,10 @@ ends done
     assert!(repo.git(["log", "-1", "--format=%s"]).answer().contains("@T001@turn)"));
     repo.git(["update-ref", "refs/heads/main", "main~1"]).succeeds();
     repo.git(["read-tree", "main"]).succeeds();
+    let record =
+        repo.git(["for-each-ref", "--format=%(refname) %(objectname)", "refs/arborist/sessions"]).answer();
+    let (name, target) = record.split_once(' ').unwrap();
+    repo.write_note(name, target);
     gardener(&repo, &[]).succeeds();
     repo.git(["merge-base", "--is-ancestor", &turn, "main"]).succeeds();
     repo.git(["status", "--porcelain"]).succeeds().silent();

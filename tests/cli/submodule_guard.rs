@@ -224,3 +224,30 @@ true"
     }
     assert!(repo.git(["log", "--all", "--format=%s"]).answer().contains("@T003@implement-fail"));
 }
+
+/// What an agent in a lane does to the user's checkouts, `$M` and `$ROOT/mine`.
+const IN_USERS_CHECKOUTS: [&str; 3] = [
+    "echo \"gitdir: $ROOT/evil/.git\" > \"$M/lib/.git\"",
+    "echo \"gitdir: $ROOT/evil/.git\" > \"$ROOT/mine/.git\"",
+    "mv \"$ROOT/evil\" \"$M/zzz\"; C=$(git -C \"$M/zzz\" rev-parse HEAD)
+git -C \"$M\" update-index --add --cacheinfo 160000,$C,zzz",
+];
+
+#[test]
+fn what_leads_from_the_users_checkouts_to_repositories_is_put_back() {
+    for deed in IN_USERS_CHECKOUTS {
+        let repo = repo(&format!(
+            "unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE; M=$ROOT/repo
+git clone -q \"$M\" \"$ROOT/evil\"; git -C \"$ROOT/evil\" config core.fsmonitor \"touch '$ROOT/ran'; true\"
+{deed}"
+        ));
+        let mine = repo.root().join("mine");
+        repo.git(["worktree", "add", "-q", mine.to_str().unwrap()]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--test-command", "true"]).succeeds();
+        let log = repo.git(["log", "--all", "--format=%s"]).answer();
+        assert!(log.contains("@T001@implement-fail)"), "{deed}: {log}");
+        let _ = repo.git(["status"]);
+        let _ = repo.git_in(&mine, ["status"]);
+        assert_nothing_ran(&repo, deed);
+    }
+}

@@ -6,7 +6,7 @@ use arborist_testkit::TestRepo;
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
-const CANARIES: [(&str, &str); 25] = [
+const CANARIES: [(&str, &str); 30] = [
     // Those that need a git that works come first.
     ("git clone -q --bare . \"$git/modules/new\"", ".git/modules/new"),
     ("git replace --graft HEAD", ".git/refs/replace"),
@@ -31,7 +31,12 @@ const CANARIES: [(&str, &str); 25] = [
     ("echo /tmp/x/.git > \"$git/gitdir\"", ".git/gitdir"),
     ("printf '[core]\\n\\tfsmonitor = x\\n' > \"$ROOT/repo/included\"", "included"),
     ("echo '#' > \"$ROOT/repo/.hooks/pre-push\"", ".hooks/pre-push"),
+    ("mkdir -p \"$git/remotes\"; echo URL: /tmp/x > \"$git/remotes/origin\"", ".git/remotes/origin"),
+    ("mkdir -p \"$git/branches\"; echo /tmp/x > \"$git/branches/origin\"", ".git/branches/origin"),
+    ("git rev-parse HEAD > \"$git/main\"", ".git/main"),
     ("echo '[x]' >> \"$git/modules/sub/config\"", ".git/modules/sub/config"),
+    ("echo '[x]' >> \"$git/modules/a/b/c/d/e/f/g/config\"", ".git/modules/a/b/c/d/e/f/g/config"),
+    ("echo '[x]' >> \"$git/worktrees/mine/modules/sub/config\"", ".git/worktrees/mine/modules/sub/config"),
     ("echo '#' > \"$git/modules/sub/hooks/post-checkout\"", ".git/modules/sub/hooks/post-checkout"),
 ];
 
@@ -52,7 +57,11 @@ true"
     test_repo.write_script(".hooks/pre-commit", "#!/bin/sh\nexit 0\n");
     test_repo.commit("hooks and settings\n");
     test_repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\nexit 0\n");
-    test_repo.git(["clone", "-q", "--bare", ".", ".git/modules/sub"]).succeeds();
+    let mine = test_repo.root().join("mine");
+    test_repo.git(["worktree", "add", "-q", mine.to_str().unwrap()]).succeeds();
+    for module in ["modules/sub", "modules/a/b/c/d/e/f/g", "worktrees/mine/modules/sub"] {
+        test_repo.git(["clone", "-q", "--bare", ".", &format!(".git/{module}")]).succeeds();
+    }
     test_repo.git(["config", "include.path", &format!("{repo}included")]).succeeds();
     test_repo.git(["config", "core.hooksPath", &format!("{repo}.hooks")]).succeeds();
     test_repo

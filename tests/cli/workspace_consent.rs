@@ -64,3 +64,25 @@ fn an_approval_of_one_user_of_a_url_is_not_that_of_another() {
     write("bob");
     repo.arborist(["workspace", "foreach", "true"]).exits(2).shows();
 }
+
+/// Everything of a bare repository can be tracked as plain files, its settings included.
+#[test]
+fn a_bare_repository_among_tracked_files_is_not_opened() {
+    let repo = TestRepo::init();
+    other(&repo, "e");
+    let from = repo.root().join("e/.git");
+    let ran = repo.root().join("ran");
+    for part in ["HEAD", "config", "objects", "refs", "index"] {
+        let copy = format!("mkdir -p lib/x/wt; cp -r '{}' lib/x/", from.join(part).display());
+        repo.command("sh", &repo.path("")).args(["-c", &copy]).status().unwrap();
+    }
+    repo.write("lib/x/wt/a.txt", "b\n");
+    repo.write("lib/x/wt/.gitattributes", "* filter=x\n");
+    let filter = format!("touch '{}'; cat", ran.display());
+    for (key, value) in [("core.worktree", "wt"), ("core.bare", "false"), ("filter.x.clean", &filter)] {
+        repo.git(["config", "-f", "lib/x/config", key, value]).succeeds();
+    }
+    repo.write(".arborist/config.toml", "[workspace.repos.x]\npath = \"lib/x/wt\"\n");
+    let run = repo.arborist(["workspace", "status"]);
+    assert!(run.code() != 0 && !ran.exists(), "{}", run.report());
+}

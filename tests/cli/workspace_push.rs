@@ -110,6 +110,37 @@ fn at_checkpoints_the_remote_follows_while_the_run_goes_on() {
     );
 }
 
+/// The remote is away while T001 is committed. T002 commits itself, brings the remote back and waits for the next try.
+const COMMITS_ITSELF: &str = r#"
+case "$prompt" in "Review"*) echo APPROVED; exit ;; esac
+if [ $ARBORIST_TASK = T001 ]; then mv "$ROOT/repo.git" "$ROOT/gone"; fi
+echo x > "$ARBORIST_TASK.txt"
+if [ $ARBORIST_TASK = T002 ]; then
+  git add T002.txt; git commit -qm "by the agent"; mv "$ROOT/gone" "$ROOT/repo.git"
+  for i in $(seq 600); do
+    git --git-dir="$ROOT/repo.git" for-each-ref refs/heads/arborist | grep -q . && break; sleep 0.1
+  done
+  git --git-dir="$ROOT/repo.git" log --branches --format=%s > "$ROOT/seen"
+fi
+echo done
+"#;
+
+#[test]
+fn a_commit_that_an_agent_made_itself_is_not_pushed_before_it_is_folded() {
+    let workspace = TestWorkspace::of(&[], "- [ ] T001 a\n- [ ] T002 b\n");
+    workspace.agent(COMMITS_ITSELF);
+    workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+    workspace.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
+    workspace.set("app", "remote", workspace.root().join("repo.git").to_str().unwrap());
+    workspace.set("app", "push", "on_checkpoint");
+    workspace.arborist(["gardener"]).succeeds();
+    let seen = fs::read_to_string(workspace.root().join("seen")).unwrap();
+    assert!(seen.contains("@T001@") && !seen.contains("by the agent"), "{seen}");
+    let remote = workspace.root().join("repo.git");
+    let pushed = workspace.git_in(&remote, ["log", "--branches", "--format=%s"]).answer();
+    assert!(pushed.contains("@T002@") && !pushed.contains("by the agent"), "{pushed}");
+}
+
 #[test]
 fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
     let workspace = with_remotes();

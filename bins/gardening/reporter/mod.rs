@@ -1,4 +1,4 @@
-//! What a run says, and to whom: lines for a person, a live view on a terminal, or an event a line for a program.
+//! Reports a run: as lines for a person, as a live view on a terminal, or as events for a program.
 
 mod summary;
 mod view;
@@ -23,20 +23,21 @@ use crate::{
 /// How a run is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// In lines, and live where the terminal can.
+    /// As lines, with a live view if the terminal supports it.
     Lines,
-    /// Only what went wrong.
+    /// Only problems.
     Quiet,
-    /// In events.
+    /// As JSON events.
     Events,
 }
 
-/// Everything that a run says passes here, so that nothing tears what is shown and nothing else is on standard output.
+/// All output of a run goes through this type, so that lines do not tear the live view and standard output has nothing
+/// else.
 pub(crate) struct Reporter<'u> {
     ui: &'u mut Ui,
     manner: Manner,
     live: Option<Live<RunEvent>>,
-    /// What was advised for remotes.
+    /// Hints about remotes that were printed already.
     hinted: BTreeSet<String>,
 }
 
@@ -50,12 +51,12 @@ impl<'u> Reporter<'u> {
         Self { manner, ..Self::plain(ui) }
     }
 
-    /// For what is no run: lines only.
+    /// A reporter for something other than a run: lines only.
     pub(crate) fn plain(ui: &'u mut Ui) -> Self {
         Self { ui, manner: Manner::Lines, live: None, hinted: BTreeSet::new() }
     }
 
-    /// The answer, where nothing had to be run for it.
+    /// Prints an answer for which nothing had to be run.
     pub(crate) fn answer(&mut self, words: &str) {
         match self.manner {
             Manner::Events => self.print(&RunEvent::of_run(EventKind::note(words))),
@@ -63,7 +64,7 @@ impl<'u> Reporter<'u> {
         }
     }
 
-    /// The run has ended: tells what it came to.
+    /// Reports the end of the run.
     pub(crate) fn end(mut self, ended: EndedRun) -> Outcome {
         let is_stopped_early = ended.account.stopped.is_some() && !ended.has_commits;
         match self.manner {
@@ -86,7 +87,7 @@ impl<'u> Reporter<'u> {
         }
     }
 
-    /// Says what has happened to a person. The quiet manner leaves out what went well.
+    /// Prints an event for a person. The quiet mode leaves out successes.
     fn say(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::Note { level: NoteLevel::Warning, words, .. } => self.ui.warn(words),
@@ -107,7 +108,7 @@ impl<'u> Reporter<'u> {
 
 impl RunListener for Reporter<'_> {
     fn tell(&mut self, event: RunEvent) {
-        // Several remotes may need the same.
+        // Several remotes may cause the same hint.
         if let EventKind::Note { words, once: true, .. } = &event.kind
             && !self.hinted.insert(words.clone())
         {

@@ -1,4 +1,4 @@
-//! What a run came to, in lines that can be pasted into a message.
+//! The summary of a run, as lines that can be pasted into a message.
 
 use arborist_core::{
     event::{FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
@@ -9,14 +9,14 @@ use arborist_core::{
 
 use crate::clock::duration;
 
-/// How many ids of a kind are listed in the first line.
+/// How many ids are listed in the first line.
 const MOST_IDS: usize = 10;
-/// How many tasks of a kind have a line of their own.
+/// How many tasks of a kind have their own line.
 const MOST_LINES: usize = 3;
 /// How many characters of a name or a reason are shown.
 const LONGEST: usize = 100;
 
-/// What a run came to, for a person.
+/// The summary for a person.
 pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     let mut lines = vec![headline(account)];
     let is_well = account.failed.is_empty() && account.left.is_empty() && account.unlanded.is_empty();
@@ -62,7 +62,7 @@ fn merge_lines(account: &RunAccount) -> Vec<String> {
     own.chain(account.others.iter().map(other)).collect()
 }
 
-/// What others did meanwhile, or an agent under their name.
+/// Lines about commits and refs that others changed meanwhile.
 fn lines_on_others(account: &RunAccount) -> Vec<String> {
     let words = |ForeignCommit { commit, subject }: &ForeignCommit| {
         format!("not of this run: {} {}", shortened(commit), short(subject))

@@ -1,4 +1,4 @@
-//! The live view: a row for each task that runs, and one for the whole.
+//! The live view: a row for each running task, and one for the whole run.
 
 use std::time::{Duration, Instant};
 
@@ -16,18 +16,18 @@ use crate::{
     ui::{Brush, Scene, StyledRow, Tone, cut},
 };
 
-/// A step that has ended is shown for so long, because mostly the next one begins at once.
+/// How long a step that has ended is still shown: usually the next one starts at once.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Narrower than this, only what matters is shown.
+/// Below this width, only the essentials are shown.
 const NARROW: usize = 60;
-/// How many columns a task's id and who works on it have at most.
+/// The maximal width of a task's id, and of its runner.
 const WIDEST: usize = 16;
-/// How many columns the bar has at most.
+/// The maximal width of the bar.
 const WIDEST_BAR: usize = 30;
-/// How much of an agent's words is kept; no terminal is wider.
+/// How much of an agent's text is kept; no terminal is wider.
 const LONGEST: usize = 1000;
 
-/// What the view knows.
+/// The state of the view.
 #[derive(Debug)]
 pub(super) struct LiveView {
     brush: Brush,
@@ -40,7 +40,7 @@ pub(super) struct LiveView {
     running: Vec<Running>,
 }
 
-/// A task at work.
+/// A running task.
 #[derive(Debug)]
 struct Running {
     task: TaskId,
@@ -99,7 +99,7 @@ impl LiveView {
         self.running.iter().filter(is_shown).collect()
     }
 
-    /// The bar has what the words leave.
+    /// The row for the whole run. The bar takes the width that the text leaves.
     fn whole(&self, columns: usize) -> StyledRow {
         let words = self.numbers();
         let width = columns.saturating_sub(words.width() + 2).min(WIDEST_BAR);

@@ -1,4 +1,4 @@
-//! The words for what happens in a run.
+//! The texts for events of a run.
 
 use arborist_core::{
     agent::limits::Chosen,
@@ -12,7 +12,7 @@ use crate::{
     ui::{Brush, Tone},
 };
 
-/// What has happened, in a line; nothing for what only a live view shows.
+/// The line for an event; `None` for events that only the live view shows.
 pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::StepBegins { name, attempt, step, by } => {
@@ -83,13 +83,13 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
     }
 }
 
-/// A reviewer's reason without the word that the status has said already.
+/// A reviewer's reason without the word that the status has already.
 fn unrepeated(status: Status, why: &str) -> &str {
     let rest = why.strip_prefix("REJECTED:").map(str::trim_start);
     rest.filter(|rest| status == Status::ReviewRejected && !rest.is_empty()).unwrap_or(why)
 }
 
-/// Why nothing happens for a while.
+/// Why the run waits.
 pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
     match chosen {
         Chosen::ByProvider => {

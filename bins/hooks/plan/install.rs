@@ -1,4 +1,4 @@
-//! How a hook comes beside those that are there.
+//! Plans how to install a hook next to existing ones.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -14,7 +14,7 @@ use crate::hooks::{
     status,
 };
 
-/// How to install a hook whose script shall find the binary at `binary`.
+/// How to install a hook whose script finds the binary at `binary`.
 pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result<HookPlan, Failure> {
     let plan = |steps| Ok(HookPlan::new(site.event, steps));
     if status::is_firing(site) && carried(site).is_none_or(|old| old == binary || *old == Quoted::none()) {
@@ -37,7 +37,7 @@ pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result
     }
 }
 
-/// The path of the binary in what is installed.
+/// The path of the binary in the installed hook.
 fn carried(site: &HookSite) -> Option<&Quoted> {
     let script = site.husky.as_ref().unwrap_or(&site.script);
     [&site.config, &script.content].into_iter().find_map(|content| match content {

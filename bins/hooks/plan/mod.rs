@@ -1,4 +1,4 @@
-//! What has to be done to install or remove a hook: decided from what is there, before anything is touched.
+//! The changes that install or remove a hook. They are planned from what exists before anything is touched.
 
 mod install;
 mod uninstall;
@@ -15,11 +15,11 @@ pub(super) enum HookChange {
     Set { key: String, value: String },
     /// Remove a key of the repository's configuration.
     Unset { key: String },
-    /// Keep a hook under another name, which must be free. Its own name is taken by the next step.
+    /// Keep a hook under another name, which must be free. The next change takes its own name.
     SetAside { from: PathBuf, to: PathBuf },
-    /// Give a hook that was set aside its own name again, in place of ours.
+    /// Give a hook that was set aside its own name again, replacing ours.
     Restore { from: PathBuf, to: PathBuf },
-    /// Put a hook file of ours where none of others' is needed any more.
+    /// Write a hook file of ours.
     Place { path: PathBuf, bytes: Vec<u8> },
     /// Change a hook file of others, which keeps its permissions.
     Edit { path: PathBuf, bytes: Vec<u8> },
@@ -28,7 +28,7 @@ pub(super) enum HookChange {
 }
 
 impl HookChange {
-    /// What was done, for people.
+    /// A description of the change.
     pub(super) fn done(&self) -> String {
         let words = self.to_string();
         let (verb, rest) = words.split_once(' ').unwrap_or((&words, ""));
@@ -56,7 +56,7 @@ impl fmt::Display for HookChange {
     }
 }
 
-/// The changes for one hook, and what the user should know besides.
+/// The changes for one hook, and notes for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HookPlan {
     pub event: HookEvent,

@@ -1,4 +1,4 @@
-//! How a hook goes, and everything is as it was before.
+//! Plans how to remove a hook, so that everything is as before.
 
 use arborist_core::git::DirPlace;
 
@@ -9,7 +9,7 @@ use crate::hooks::{
     spot::{HookContent, HookFile},
 };
 
-/// How to remove a hook wherever it stands. What somebody changed is left.
+/// How to remove a hook, wherever it is. Files that were edited by hand are left.
 pub(in crate::hooks) fn plan_uninstall(site: &HookSite) -> HookPlan {
     let mut plan = HookPlan::new(site.event, Vec::new());
     let section = site.event.config_section();
@@ -57,7 +57,7 @@ fn remove_script(plan: &mut HookPlan, script: &HookFile, kept: &HookFile) {
         HookContent::Ours(_) | HookContent::Absent if kept.bytes.is_some() => plan.steps.push(restore),
         HookContent::Ours(_) => plan.steps.push(HookChange::Remove { path: script.path.clone() }),
         HookContent::Edited => plan.left.push(format!("'{}' was edited", script.path.display())),
-        // A manager wrote its hook anew, so what we moved aside is only a copy of it.
+        // A manager has regenerated its hook, so the one that we set aside is only a copy.
         HookContent::Foreign if kept.bytes.is_some() && kept.bytes == script.bytes => {
             plan.steps.push(HookChange::Remove { path: kept.path.clone() });
         }

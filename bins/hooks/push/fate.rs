@@ -1,4 +1,4 @@
-//! What becomes of the commits that a ref holds, and whether that may be.
+//! What a push does to the commits of a ref, and whether that is permitted.
 
 use std::collections::HashSet;
 
@@ -10,29 +10,29 @@ use arborist_core::{
 
 use super::{Objection, Push, RefUpdate, slice::Slice};
 
-/// What a push does to the commits that a ref holds.
+/// What a push does to the commits of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PushEffect {
     /// The receiver still has them.
     Kept,
-    /// The ref goes.
+    /// The ref is deleted.
     Deleted(Loss),
-    /// The ref turns to something that does not contain them.
+    /// The ref is moved to something that does not contain them.
     Rewound(Loss),
-    /// They are not here, so nobody can tell.
+    /// They are not in this repository, so it is not known.
     Unknown,
 }
 
-/// The commits that no other ref of the receiver holds.
+/// The commits that no other ref of the receiver has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// How many.
+    /// Their number.
     pub commits: usize,
     /// Those among them that record a task's state, newest first.
     pub sound: Vec<Oid>,
 }
 
-/// Everything that a push takes from its receiver, found in one walk.
+/// Everything that the receiver loses, found in one walk.
 #[derive(Default)]
 pub(super) struct Lost {
     slice: Slice,
@@ -56,8 +56,8 @@ impl Lost {
         Ok(lost)
     }
 
-    /// What goes with a ref that held `old`. No commit that is kept leads to one that is lost, so all of them are
-    /// found from `old` through others that are lost.
+    /// The loss with a ref that was at `old`. No kept commit leads to a lost one, so all lost ones are found from `old`
+    /// through others.
     fn with(&self, old: Oid) -> Loss {
         let commits = self.slice.below(old);
         let sound = commits.iter().copied().filter(|id| self.sound.contains(id)).collect();
@@ -66,7 +66,8 @@ impl Lost {
 }
 
 impl PushEffect {
-    /// Decides it. What is lost from other refs than ours matters only if nothing else of the receiver holds it.
+    /// Determines the effect. A loss from refs that are not ours matters only if no other ref of the receiver has the
+    /// commits.
     pub(super) fn of(
         update: &RefUpdate,
         push: &Push<'_>,
@@ -93,8 +94,8 @@ impl PushEffect {
         Ok(if is_kept { Self::Kept } else { Self::Rewound(loss) })
     }
 
-    /// What speaks against it. Arborist's own refs only ever grow; one may go when nothing goes with it. Of
-    /// other branches only the state that they record is guarded.
+    /// The objection to it. Our own refs only grow; one may be deleted if nothing is lost. Of other branches only the
+    /// recorded state is guarded.
     pub(super) fn objection(&self, update: &RefUpdate) -> Option<Objection> {
         let name = update.name.clone();
         match self {

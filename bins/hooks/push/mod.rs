@@ -1,5 +1,4 @@
-//! `hooks run pre-push` and `hooks run update`: what is pushed must be sound, and nothing that was recorded
-//! may be lost by it.
+//! `hooks run pre-push` and `hooks run update`: what is pushed must be well-formed, and no recorded state may be lost.
 
 mod fate;
 mod objection;
@@ -17,7 +16,7 @@ use arborist_core::{
     name::Oid,
 };
 
-pub(super) use self::ref_update::{RefUpdate, RefValue};
+pub(super) use self::ref_update::{PushedValue, RefUpdate};
 use self::{
     fate::{Lost, PushEffect},
     objection::{Objection, refusal},
@@ -28,7 +27,7 @@ use crate::{entry::Outcome, ui::Ui};
 /// How many commits are loaded at once.
 const BATCH: usize = 1024;
 
-/// The lines that git gives to `pre-push`, on standard input.
+/// Handles the lines that git gives to `pre-push` on standard input.
 pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
     let mut input = Vec::new();
     std::io::stdin().read_to_end(&mut input).context("could not read standard input")?;
@@ -39,7 +38,7 @@ pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
     check(&Receiver::Remote(remote.to_owned()), &updates, ui)
 }
 
-/// One ref, as git tells it to `update`.
+/// Handles one ref, as git passes it to `update`.
 pub(super) fn update(update: RefUpdate, ui: &mut Ui) -> Outcome {
     check(&Receiver::Here, &[update], ui)
 }
@@ -65,7 +64,7 @@ fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
     }
 }
 
-/// A push, and what git had to be asked about all of its refs at once.
+/// A push, and the answers of git about all of its refs.
 struct Push<'a> {
     receiver: &'a Receiver,
     updates: &'a [RefUpdate],
@@ -87,24 +86,24 @@ impl<'a> Push<'a> {
         Ok(Self { receiver, updates, repository, refs, commits })
     }
 
-    /// The commit that an object is or names, if it is here.
+    /// The commit that an object is or points to, if it is in this repository.
     fn commit(&self, id: Oid) -> Option<Oid> {
         self.commits.get(&id).copied()
     }
 
-    /// The commits that refs held, as far as they are here.
+    /// The previous commits of refs, if they are in this repository.
     fn old_commits(&self, which: impl Fn(&RefUpdate) -> bool) -> Vec<Oid> {
         let updates = self.updates.iter().filter(|update| which(update));
         distinct(updates.filter_map(|update| self.commit(update.old?)))
     }
 
-    /// What the receiver has.
+    /// The commits that the receiver has.
     fn known(&self) -> Vec<Oid> {
         let old = self.old_commits(|_| true);
         distinct(self.refs.iter().map(|found| found.target).chain(old))
     }
 
-    /// Shows the commits that are reachable from `tips` and not from `others`, byte for byte, newest first.
+    /// Visits the commits that are reachable from `tips` and not from `others`, byte for byte, newest first.
     fn each_between(
         &self,
         tips: &[Oid],

@@ -1,4 +1,4 @@
-//! Why a push is refused, in words.
+//! The reasons to refuse a push, in words.
 
 use std::fmt::Write;
 
@@ -15,15 +15,15 @@ const MOST: usize = 5;
 /// One reason to refuse a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Objection {
-    /// A ref of ours holds what is not here.
+    /// A ref of ours has commits that are not in this repository.
     Unknown { name: String },
-    /// A ref of ours would be turned back.
+    /// A ref of ours would be rewound.
     Rewound { name: String },
-    /// A ref of ours would go, and commits with it.
+    /// A ref of ours would be deleted, and commits with it.
     Deleted { name: String, commits: usize },
-    /// Commits that record a task's state would go.
+    /// Commits that record a task's state would be lost.
     Dropped { name: String, newest: Oid, count: usize },
-    /// A commit claims to be ours and is not sound.
+    /// A commit claims to be ours and is malformed.
     Unsound { commit: Oid, fault: Fault, text: String },
 }
 
@@ -81,7 +81,7 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The refusal that these objections amount to, if there are any.
+/// The error for these objections, if there are any.
 pub(super) fn refusal(objections: &[Objection]) -> Option<Failure> {
     let (first, rest) = objections.split_first()?;
     let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint());

@@ -1,4 +1,4 @@
-//! Who receives a push, and what is known of the refs that are there.
+//! The receiver of a push, and its refs.
 
 use std::collections::HashSet;
 
@@ -9,16 +9,16 @@ use arborist_core::{
 
 use super::{RefUpdate, ref_update::pattern};
 
-/// Who holds the refs that a push changes.
+/// The owner of the refs that a push changes.
 pub(super) enum Receiver {
-    /// A remote, known by what was last fetched from it.
+    /// A remote, known by its remote-tracking refs.
     Remote(String),
     /// This repository.
     Here,
 }
 
 impl Receiver {
-    /// The refs of the receiver. `HEAD` is left out, since it only repeats another ref.
+    /// The refs of the receiver, without `HEAD`, which only repeats another ref.
     pub(super) fn load_refs(&self, repository: &Repository) -> Result<Vec<Ref>, GitError> {
         let root = self.root();
         let mut refs = repository.list_refs(&[&root])?;
@@ -26,7 +26,7 @@ impl Receiver {
         Ok(refs)
     }
 
-    /// What the receiver keeps of `refs` whatever becomes of those that change, and what it gets.
+    /// The commits of `refs` that the receiver keeps in any case, and those that it gets.
     pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate]) -> Vec<Oid> {
         let names: HashSet<String> = changed.iter().map(|update| self.name_here(update)).collect();
         let kept = refs.iter().filter(|found| !names.contains(&pattern(&found.name)));
@@ -49,7 +49,7 @@ impl Receiver {
     }
 }
 
-/// Each of them once.
+/// Removes duplicates.
 pub(super) fn distinct(ids: impl Iterator<Item = Oid>) -> Vec<Oid> {
     let mut seen = HashSet::new();
     ids.filter(|id| seen.insert(*id)).collect()

@@ -7,7 +7,7 @@ use arborist_core::{
     name::{NameError, Oid},
 };
 
-/// A ref of the receiver, what it holds and what it shall hold; `None` is no object at all.
+/// A ref of the receiver with its old and new value; `None` is no object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::hooks) struct RefUpdate {
     pub name: String,
@@ -15,8 +15,7 @@ pub(in crate::hooks) struct RefUpdate {
     pub new: Option<Oid>,
 }
 
-/// What comes and goes while a run works: who waits to land, who works on what, what is parked. What they hold is held
-/// elsewhere too.
+/// Refs that come and go while a run works: tickets, claims, parked landings. Their commits are also elsewhere.
 const WORKING: [&str; 3] = ["refs/arborist/queue/", "refs/arborist/claims/", "refs/arborist/landing/"];
 
 impl RefUpdate {
@@ -24,7 +23,7 @@ impl RefUpdate {
         Self { name: pattern(name), old, new }
     }
 
-    /// Whether it is one of arborist's own, which only ever grow.
+    /// Whether it is one of our own refs, which only grow.
     pub(super) fn is_ours(&self) -> bool {
         let is_below = |prefixes: &[&str]| prefixes.iter().any(|prefix| self.name.starts_with(prefix));
         is_below(&["refs/heads/arborist/", "refs/arborist/"]) && !is_below(&WORKING)
@@ -36,16 +35,16 @@ impl RefUpdate {
     }
 }
 
-/// The name of a ref in which bytes that are not UTF-8 have become `*`, which stands in no name.
+/// The name of a ref in which bytes that are not UTF-8 are replaced by `*`, which no name contains.
 pub(super) fn pattern(name: &str) -> String {
     name.replace(char::REPLACEMENT_CHARACTER, "*")
 }
 
-/// What a ref holds: an id of either hash, where all zeros is nothing.
+/// The value of a ref: an id of either hash; all zeros means none.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::hooks) struct RefValue(pub Option<Oid>);
+pub(in crate::hooks) struct PushedValue(pub Option<Oid>);
 
-impl FromStr for RefValue {
+impl FromStr for PushedValue {
     type Err = NameError;
 
     fn from_str(hex: &str) -> Result<Self, NameError> {
@@ -54,7 +53,7 @@ impl FromStr for RefValue {
     }
 }
 
-/// Lines `<local name> <local id> <remote name> <remote id>`. Only the local name may hold spaces.
+/// Parses lines `<local name> <local id> <remote name> <remote id>`. Only the local name may contain spaces.
 pub(super) fn parse_lines(input: &str) -> Result<Vec<RefUpdate>, Failure> {
     input.lines().filter(|line| !line.is_empty()).map(parse_line).collect()
 }
@@ -73,7 +72,7 @@ fn parse_line(line: &str) -> Result<RefUpdate, Failure> {
     else {
         return Err(strange());
     };
-    let id = |hex: &str| hex.parse::<RefValue>().map_err(|_| strange());
+    let id = |hex: &str| hex.parse::<PushedValue>().map_err(|_| strange());
     Ok(RefUpdate::new(name, id(old)?.0, id(new)?.0))
 }
 

@@ -1,10 +1,10 @@
-//! A part of a history that was walked once, so that many questions about it need no further walk.
+//! A part of a history that is walked once, so that many questions about it need no further walk.
 
 use std::collections::{HashMap, HashSet};
 
 use arborist_core::{git::RawCommit, name::Oid};
 
-/// Commits in the order in which git gave them, with their parents.
+/// Commits in git's order, with their parents.
 #[derive(Debug, Default)]
 pub(super) struct Slice {
     places: HashMap<Oid, usize>,
@@ -24,7 +24,7 @@ impl Slice {
         places.into_iter().map(|place| self.commits[place].0).collect()
     }
 
-    /// Whether the slice proves that `old` is an ancestor of `new`. If not, it may be one all the same.
+    /// Whether the slice proves that `old` is an ancestor of `new`. If not, it may still be one.
     pub(super) fn leads(&self, new: Oid, old: Oid) -> bool {
         let reached = self.reached_from(new);
         reached.into_iter().any(|place| self.commits[place].1.contains(&old))

@@ -1,4 +1,4 @@
-//! Finding commits that claim to be ours and are not sound.
+//! Finds commits that claim to be ours and are malformed.
 
 use arborist_core::{
     git::{GitError, RawCommit},
@@ -10,13 +10,13 @@ use super::{Objection, Push, RefUpdate, receiver::distinct, slice::Slice};
 /// The commits that the receiver gets.
 #[derive(Default)]
 pub(super) struct Arriving {
-    /// What speaks against some of them, oldest first.
+    /// The objections to some of them, oldest first.
     pub objections: Vec<Objection>,
-    /// How they hang together; empty unless a ref of ours grows, which is what it has to prove.
+    /// Their graph; empty unless a ref of ours grows, for which ancestry must be proved.
     pub slice: Slice,
 }
 
-/// Looks at every commit that arrives.
+/// Examines every commit that arrives.
 pub(super) fn scan(push: &Push<'_>) -> Result<Arriving, GitError> {
     let mut arriving = Arriving::default();
     let tips = distinct(push.updates.iter().filter_map(|update| update.new));

@@ -16,19 +16,19 @@ use super::{files::ToolOutput, root::Root};
 /// How many characters of each stream are shown.
 const SHOWN: usize = 16_000;
 
-/// What holds for every command.
+/// The limits of every command.
 pub(super) struct CommandLimits {
-    /// The git directory of the repository whose files bring commands along.
+    /// The git directory of the repository whose files define commands.
     pub(super) home: PathBuf,
-    /// How long it may take.
+    /// The time limit.
     pub(super) timeout: Duration,
-    /// What must not be shown.
+    /// Secrets that must not be shown.
     pub(super) secrets: Secrets,
 }
 
-/// Runs a command in the repository's folder until none of its processes is left.
+/// Runs a command in the repository's directory until none of its processes is left.
 pub(super) fn run(root: &Root, tool: &Tool, bounds: &CommandLimits, stops: &[&Cancel]) -> ToolOutput {
-    consent::require(&bounds.home, &tool.foreign_line().into_iter().collect(), Consent::None).map_err(
+    consent::require(&bounds.home, &tool.approval_line().into_iter().collect(), Consent::None).map_err(
         |error| {
             let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
             format!("{error}{hint}")

@@ -1,21 +1,21 @@
-//! New content for a file that is there: line ends stay what they are.
+//! Edits of existing files, which keep their line endings.
 
 use memchr::memmem;
 
 /// Why nothing is replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EditError {
-    /// Nothing stands everywhere.
+    /// The text to replace is empty.
     Empty,
-    /// It is not there.
+    /// It was not found.
     Missing,
-    /// It is there so often.
+    /// It occurs this many times.
     Repeated(usize),
     /// Nothing would change.
     Same,
 }
 
-/// `text` with line ends of the kind that `old` has, if all of its lines end alike.
+/// `text` with the line endings of `old`, if these are all the same.
 pub(super) fn with_line_ends_of(old: &[u8], text: &str) -> String {
     let ends = old.iter().filter(|byte| **byte == b'\n').count();
     let carriage_returns = memmem::find_iter(old, b"\r\n").count();
@@ -25,7 +25,7 @@ pub(super) fn with_line_ends_of(old: &[u8], text: &str) -> String {
     text.to_owned()
 }
 
-/// `file` with `new` in the place of `old`, which must stand in it exactly once.
+/// `file` with `old` replaced by `new`. `old` must occur exactly once.
 pub(super) fn replace(file: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditError> {
     let (old, new) = (with_line_ends_of(file, old), with_line_ends_of(file, new));
     if old.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn replace(file: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Edit
     let Some(at) = found.next() else {
         return Err(EditError::Missing);
     };
-    // What overlaps is found twice as well.
+    // Overlapping occurrences count too.
     if memmem::find(&file[at + 1..], old.as_bytes()).is_some() {
         return Err(EditError::Repeated(2 + found.skip(1).count()));
     }

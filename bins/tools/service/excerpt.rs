@@ -1,31 +1,31 @@
-//! Lines of a file, so many and no more. Files of any size are read with little memory.
+//! Reads a limited number of lines from a file of any size, with little memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// How many lines are shown unless more are asked for.
+/// The default number of lines.
 const LINES: usize = 2000;
-/// Most bytes that are shown at once; models are not helped by more.
+/// The maximal number of bytes; more does not help a model.
 const SHOWN: usize = 64 * 1024;
-/// Most bytes that are gone through to find a line.
+/// The maximal number of bytes that are skipped to find a line.
 const SKIPPED: u64 = 256 * 1024 * 1024;
-/// As many bytes tell whether a file is text, as in git.
+/// How many bytes decide whether a file is text, as in git.
 const PROBED: usize = 8000;
 
-/// What was found.
+/// The result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Excerpt {
-    /// No text.
+    /// The file is not text.
     Binary,
-    /// Lines, with what must be known of them.
+    /// Lines, with a note about them.
     Lines { text: String, note: Option<String> },
 }
 
-/// Whether bytes from the beginning of a file are no text.
+/// Whether the start of a file is not text.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes.iter().take(PROBED).any(|byte| *byte == 0)
 }
 
-/// Lines from `offset`, which counts from 1.
+/// Reads lines from `offset`, which counts from 1.
 pub(super) fn read(file: impl Read, offset: Option<usize>, limit: Option<usize>) -> io::Result<Excerpt> {
     let mut reader = BufReader::with_capacity(64 * 1024, file.take(SKIPPED));
     if is_binary(reader.fill_buf()?) {
@@ -61,7 +61,7 @@ pub(super) fn read(file: impl Read, offset: Option<usize>, limit: Option<usize>)
     Ok(lines(bytes, (!is_over).then(|| format!("more lines follow from offset {next}"))))
 }
 
-/// A line that there is no room for is left to the next call, unless it is the only one.
+/// A line for which there is no room is left to the next call, unless it is the only one.
 fn cut(mut bytes: Vec<u8>, before: usize, line: usize) -> Excerpt {
     if before > 0 {
         bytes.truncate(before);

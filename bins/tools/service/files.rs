@@ -11,10 +11,10 @@ use super::{
     root::Root,
 };
 
-/// Largest file that is written or edited, in bytes.
+/// The largest file that is written or edited, in bytes.
 const LARGEST: u64 = 8 * 1024 * 1024;
 
-/// What a tool says: its answer, in pieces, or why there is none.
+/// The output of a tool, in pieces, or an error.
 pub(super) type ToolOutput = Result<Vec<String>, String>;
 
 pub(super) fn read_file(root: &Root, args: &ReadArgs) -> ToolOutput {
@@ -73,7 +73,7 @@ fn parse(path: &str) -> Result<InnerPath, String> {
     path.parse().map_err(|error: EnclosureError| error.to_string())
 }
 
-/// All of a file, if it is not too large.
+/// The whole file, if it is not too large.
 pub(super) fn whole(path: &InnerPath, file: std::fs::File) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1)

@@ -1,4 +1,4 @@
-//! The server of tools for agents, bound to the worktrees of a task.
+//! The MCP server with tools for agents, restricted to the worktrees of a task.
 
 mod command;
 mod edit;

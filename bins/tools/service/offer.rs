@@ -1,4 +1,4 @@
-//! What is offered: the tools of each repository, with what they take.
+//! The tools of each repository, with their arguments.
 
 use std::sync::Arc;
 

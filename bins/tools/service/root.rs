@@ -1,4 +1,4 @@
-//! Which repositories there are tools for, where they are bound to, and which commands they have.
+//! The repositories with tools, their directories and their commands.
 
 use std::{
     collections::BTreeMap,
@@ -25,43 +25,43 @@ use git_arborist::{
     ui::Ui,
 };
 
-/// Seconds that a command may take unless something else is said.
+/// The default time limit of a command in seconds.
 const PATIENCE: u64 = 300;
 
 /// The commands of a repository.
 type Tools = BTreeMap<ToolName, Tool>;
 
-/// A repository that there are tools for.
+/// A repository with tools.
 #[derive(Debug)]
 pub(super) struct Root {
     /// Its name.
     pub(super) name: RepoName,
-    /// The folder that they are bound to.
+    /// The directory that tools may access.
     pub(super) path: PathBuf,
-    /// The same, as what cannot be left.
+    /// The same, as an enclosure that paths cannot leave.
     pub(super) enclosure: Enclosure,
     /// What git knows of it.
     pub(super) repository: Repository,
-    /// The branch of the run there, where that is not what all commands find in their environment.
+    /// The run's branch there, if it differs from the one in the environment.
     pub(super) run: Option<BranchName>,
     /// Its commands.
     pub(super) tools: Tools,
 }
 
-/// What the server is started with.
+/// The options of the server.
 pub(super) struct ToolSite {
     pub(super) roots: Vec<Root>,
-    /// The git directory of the repository whose files bring commands along.
+    /// The git directory of the repository whose files define commands.
     pub(super) home: PathBuf,
-    /// How long a command may take.
+    /// The time limit of a command.
     pub(super) timeout: Duration,
 }
 
-/// The commands that were named by options, by repository.
+/// The commands that were given as options, by repository.
 pub(super) struct Commands(BTreeMap<RepoName, Tools>);
 
 impl Commands {
-    /// Commands are tools of repositories that are named too.
+    /// Commands must belong to repositories that are given too.
     pub(super) fn of(commands: &[CommandArg], roots: &[RootArg]) -> Result<Self, Failure> {
         let mut named: BTreeMap<RepoName, Tools> = BTreeMap::new();
         for CommandArg { repo, tool, command } in commands {
@@ -77,7 +77,7 @@ impl Commands {
 }
 
 impl ToolSite {
-    /// What options say. Nothing is read from files that agents edit.
+    /// Uses only options. Nothing is read from files that agents can edit.
     pub(super) fn named(args: &[RootArg], commands: &Commands) -> Result<Self, Failure> {
         let mut roots: Vec<Root> = Vec::new();
         for RootArg { name, path } in args {
@@ -87,12 +87,12 @@ impl ToolSite {
             let tools = commands.0.get(name).cloned().unwrap_or_default();
             roots.push(Root::open(name.clone(), path, tools)?);
         }
-        // Commands that are named by options need no consent.
+        // Commands that are given as options need no approval.
         let home = roots.first().map(|root| root.repository.common_dir.clone()).unwrap_or_default();
         Ok(Self { roots, home, timeout: Duration::from_secs(PATIENCE) })
     }
 
-    /// The repository that we are in, and those that its workspace names.
+    /// The current repository, and those of its workspace.
     pub(super) fn of_workspace(ui: &mut Ui, cancel: &Cancel) -> Result<Self, Failure> {
         let place = told("ARBORIST_WORKTREE").map_or_else(|| PathBuf::from("."), PathBuf::from);
         let config = Config::start(&place)?;
@@ -116,10 +116,11 @@ impl ToolSite {
     }
 }
 
-/// Whether the user has seen where a file of the repository says that another one is.
+/// Whether the user has approved the location of another repository that a file of the repository names.
 fn is_approved(home: &Path, section: &RepoSection, ui: &mut Ui) -> bool {
     let refused =
-        consent::require(home, &section.foreign_wish().into_iter().collect(), unasked_consent()).is_err();
+        consent::require(home, &section.required_approval().into_iter().collect(), unasked_consent())
+            .is_err();
     if refused {
         ui.warn(&format!(
             "'{}' is left out: a file of the repository says that it is at '{}', and that has not been approved",
@@ -131,7 +132,7 @@ fn is_approved(home: &Path, section: &RepoSection, ui: &mut Ui) -> bool {
     !refused
 }
 
-/// A variable of the environment that says something.
+/// An environment variable that is set and not empty.
 fn told(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -166,7 +167,8 @@ impl Root {
         {
             enclosure = enclosure.without(folder);
         }
-        // A draft that a killed server leaves must not become part of the work. Where that cannot be written, so be it.
+        // A temporary file of a killed server must not become part of the work. A failure to exclude it does not
+        // matter.
         let _ = repository.exclude(Enclosure::DRAFTS);
         Ok(Self { name, path, enclosure, repository, run: None, tools })
     }

@@ -1,5 +1,4 @@
-//! The tool that finds lines. git says which files there are; they are read as all others are, so that a link in the way of
-//! one leads nowhere.
+//! The tool that searches files. Git lists the files; they are read like all others, so that links are not followed.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use super::{
     root::Root,
 };
 
-/// How many lines are shown unless fewer are asked for, and at most.
+/// The default and maximal number of lines.
 const LINES: usize = 200;
-/// Longest part of a line that is shown, in characters.
+/// The longest part of a line that is shown, in characters.
 const LONGEST: usize = 300;
-/// How long is searched.
+/// The time limit of a search.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> ToolOutput {
@@ -55,7 +54,7 @@ pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> Tool
     Ok(text.into_iter().chain(note.map(|note| format!("[{note}]"))).collect())
 }
 
-/// A name alone is looked for everywhere, as in .gitignore; a folder means all in it.
+/// Patterns for a glob: a name alone matches everywhere, as in .gitignore, and a directory means everything in it.
 fn globs_of(glob: &str) -> Vec<String> {
     let glob = glob.trim_start_matches("./").trim_end_matches('/');
     if glob.contains('/') {
@@ -70,7 +69,7 @@ struct Found {
     limit: usize,
 }
 
-/// Files that are gone, too large or no text are passed over.
+/// Searches a file. Files that are gone, too large or not text are skipped.
 fn search_file(root: &Root, name: &str, pattern: &Regex, found: &mut Found) {
     let Some(bytes) = read(root, name).filter(|bytes| !is_binary(bytes)) else {
         return;

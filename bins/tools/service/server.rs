@@ -1,4 +1,4 @@
-//! The server: it speaks MCP on its standard streams until its client closes them.
+//! The MCP server: it talks to its client on the standard streams until the client closes them.
 
 use std::{
     io,
@@ -38,13 +38,13 @@ struct ServerState {
     roots: Vec<Root>,
     offered: Vec<Offered>,
     bounds: CommandLimits,
-    /// The wish to stop.
+    /// Cancelled when we are asked to stop.
     cancel: Cancel,
-    /// That nobody listens any more.
+    /// Cancelled when the client is gone.
     gone: Cancel,
-    /// One writes at a time, so that none of two edits of a file is lost.
+    /// Serialises writes, so that no edit of a file is lost.
     pen: Mutex<()>,
-    /// Held by calls that are under way.
+    /// Held by calls in progress.
     busy: RwLock<()>,
 }
 
@@ -67,14 +67,14 @@ pub(super) fn serve(roots: Vec<Root>, home: PathBuf, timeout: Duration, cancel: 
     let served = runtime.block_on(watched(listen(Server(Arc::clone(&bench))), cancel.clone()));
     cancel.cancel();
     drop(bench.busy.write());
-    // Whoever still waits for the client's next word waits in vain.
+    // A task that still waits for the client must not delay the exit.
     runtime.shutdown_background();
     served.context("the server ended")?;
     let signal = cancel.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     Ok(signal.map_or(Exit::Done, Exit::Child))
 }
 
-/// Listening ends when we are asked to stop, wherever it is.
+/// Stops listening when we are asked to stop.
 async fn watched(
     listening: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     cancel: Cancel,
@@ -104,7 +104,7 @@ async fn listen(server: Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Standard input, whose end is the end of all commands, and not only of the conversation.
+/// Standard input. Its end cancels all commands, not only the conversation.
 struct WatchedInput {
     stdin: tokio::io::Stdin,
     gone: Cancel,
@@ -150,7 +150,7 @@ impl ServerHandler for Server {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// What goes wrong in a tool is told to the model; only a tool that there is not is an error of the client.
+    /// Errors of a tool are reported to the model; only an unknown tool is an error of the client.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,

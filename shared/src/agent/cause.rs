@@ -1,35 +1,35 @@
-//! Why a call did not work, and how long to wait. Told by fields that programs and providers keep for it. Words count only
-//! in the last line of a call that failed, and only those that programs print for nothing else: "rate limit" also stands in
-//! people's tasks.
+//! Why a call failed, and how long to wait. This is read from the fields that programs and providers have for it. Text
+//! counts only in the last line of a failed call, and only phrases that programs print for nothing else, because "rate
+//! limit" also occurs in people's tasks.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Who cannot keep up.
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
-    /// We have used up what we may.
+    /// Our own quota is used up.
     Limit,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overload,
 }
 
 /// Why a program gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The provider does not know or does not want us.
+    /// The provider rejects our credentials.
     Auth,
-    /// We have used up what we may.
+    /// Our own quota is used up.
     Limit,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overload,
     /// Anything else.
     Other,
 }
 
 impl FailureKind {
-    /// What an HTTP status means.
+    /// The meaning of an HTTP status.
     #[must_use]
     pub fn of_status(status: u64) -> Self {
         match status {
@@ -40,7 +40,7 @@ impl FailureKind {
         }
     }
 
-    /// What an error code means, as providers and programs spell them in fields of their own.
+    /// The meaning of an error code, as providers and programs spell it in the field for it.
     #[must_use]
     pub fn of_code(code: &str) -> Option<Self> {
         Some(match code {
@@ -61,9 +61,9 @@ impl FailureKind {
         })
     }
 
-    /// What the last line of a call that failed says, where a program has no fields for it: `usage limit reached|` and a
-    /// moment in seconds since 1970, `API Error:` and an HTTP status, a provider's own word for an error such as
-    /// `rate_limit_error`, or that a key is not valid.
+    /// The meaning of the last line of a failed call, if a program has no fields for it: `usage limit reached|` with a
+    /// time in seconds since 1970, `API Error:` with an HTTP status, a provider's error code such as
+    /// `rate_limit_error`, or a message that a key is not valid.
     #[must_use]
     pub fn of_words(line: &str) -> Option<(Self, RetryWait)> {
         if let Some((_, moment)) = line.split_once("usage limit reached|") {
@@ -81,7 +81,7 @@ impl FailureKind {
         of_status.or_else(of_code).or_else(of_key).map(|kind| (kind, RetryWait::Unknown))
     }
 
-    /// As a limit, if it is one.
+    /// The limit, if it is one.
     #[must_use]
     pub fn as_limit(self) -> Option<LimitKind> {
         match self {
@@ -92,7 +92,7 @@ impl FailureKind {
     }
 }
 
-/// Whether a line says that the program's own session does not exist (any more), as far as programs' words are known.
+/// Whether a line says that the program's own session does not exist, in the words of known programs.
 #[must_use]
 pub fn names_lost_session(line: &str) -> bool {
     const PHRASES: [&str; 9] = [
@@ -110,13 +110,13 @@ pub fn names_lost_session(line: &str) -> bool {
     PHRASES.iter().any(|phrase| lower.contains(phrase))
 }
 
-/// Codes that are nobody's but a provider's.
+/// Whether only providers use this code.
 fn is_of_provider(code: &str) -> bool {
     code.ends_with("_error") && code != "server_error"
         || ["rate_limit_exceeded", "RESOURCE_EXHAUSTED", "API_KEY_INVALID", "invalid_api_key"].contains(&code)
 }
 
-/// What programs say whose key or login does not hold.
+/// Messages of programs whose key or login is not valid.
 const KEY_REFUSED: [&str; 4] =
     ["invalid api key", "incorrect api key provided", "api key not valid", "please run /login"];
 
@@ -127,12 +127,12 @@ pub enum RetryWait {
     Until(Timestamp),
     /// This long from now.
     For(Duration),
-    /// Nobody said.
+    /// The provider did not say.
     Unknown,
 }
 
 impl RetryWait {
-    /// A moment in seconds since 1970.
+    /// Until a time in seconds since 1970.
     #[must_use]
     pub fn until_second(second: i64) -> Self {
         Timestamp::from_second(second).map_or(Self::Unknown, Self::Until)
@@ -153,7 +153,7 @@ impl RetryWait {
         jiff::fmt::rfc2822::parse(value.trim()).map_or(Self::Unknown, |date| Self::Until(date.timestamp()))
     }
 
-    /// This one, or `other` where this one says nothing.
+    /// This one, or `other` if this one is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }

@@ -1,4 +1,4 @@
-//! What can be wrong with a runner before it is started.
+//! Errors of a runner before it is started.
 
 use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
@@ -17,7 +17,7 @@ pub enum AgentError {
         /// Where.
         place: NamedIn,
     },
-    /// The template names something that nobody fills in.
+    /// The template contains an unknown placeholder.
     #[error("runner '{runner}' uses the unknown placeholder '{{{name}}}'")]
     UnknownPlaceholder {
         /// The runner.
@@ -25,7 +25,7 @@ pub enum AgentError {
         /// As written, without braces.
         name: String,
     },
-    /// A program would take the model for an option.
+    /// The model begins with a dash, so that a program would read it as an option.
     #[error("the model '{model}' of runner '{runner}' begins with '-', so it would be read as an option")]
     ModelIsOption {
         /// The runner.
@@ -33,19 +33,19 @@ pub enum AgentError {
         /// As written.
         model: String,
     },
-    /// The template has no program, or one that is to be filled in.
+    /// The template has no program, or a placeholder in its place.
     #[error("the command of runner '{runner}' does not begin with a program")]
     NoProgram {
         /// The runner.
         runner: String,
     },
-    /// No such event stream.
+    /// There is no such event format.
     #[error("unknown event format '{name}'")]
     UnknownFormat {
         /// As written.
         name: String,
     },
-    /// Somebody to be asked instead cannot be read.
+    /// A fallback cannot be parsed.
     #[error("fallback {0}")]
     Fallback(#[from] ChoiceError),
     /// The program is not on `PATH`.
@@ -53,20 +53,20 @@ pub enum AgentError {
     NotInstalled {
         /// The program.
         program: String,
-        /// How to get it, if we know.
+        /// How to install it, if we know.
         install: Option<String>,
     },
-    /// A task's own command cannot judge what it did.
+    /// The runner `shell` cannot review: the command of a task cannot judge its own result.
     #[error("'shell' runs the command of a task and cannot review it")]
     ShellReviews,
 }
 
-/// Where somebody is named.
+/// Where a runner is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedIn {
-    /// By an option of the command.
+    /// In an option of the command.
     Flag,
-    /// By the plan or the configuration.
+    /// In the plan or the configuration.
     File,
 }
 
@@ -113,7 +113,7 @@ impl Explain for AgentError {
     }
 }
 
-/// The nearest known word, else a general word of help.
+/// A hint with the nearest known word, or `otherwise`.
 fn proposal<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
     match nearest(word, known) {
         Some(meant) => format!("did you mean '{meant}'?"),

@@ -1,88 +1,88 @@
-//! What an agent program tells while it works, in one vocabulary for all programs.
+//! The events of agent programs, in one vocabulary for all of them.
 
 use super::{FailureKind, LimitKind, RetryWait};
 
-/// One thing that a stream told.
+/// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
-    /// The program's own session has a name.
+    /// The program has named its own session.
     SessionStarted {
-        /// What a later call can resume.
+        /// The id that a later call can resume.
         id: String,
-        /// The model that it chose, if it says so.
+        /// The model, if the program reports it.
         model: Option<String>,
     },
-    /// The agent took up its next turn.
+    /// The agent began its next turn.
     TurnStarted {
-        /// From 1, in this call.
+        /// Its number in this call, from 1.
         number: u32,
     },
-    /// The turn is over and its tools have answered: what it changed is in the tree.
+    /// The turn has ended and its tools have answered: its changes are in the worktree.
     TurnEnded {
-        /// As when it started.
+        /// The number of the turn.
         number: u32,
     },
-    /// Words of the agent.
+    /// Text of the agent.
     Text(String),
-    /// The agent uses a tool.
+    /// The agent calls a tool.
     ToolCall {
-        /// The tool, as the program names it.
+        /// The program's name of the tool.
         name: String,
-        /// One line: the command, the file, the pattern.
+        /// A summary in one line: the command, the file, the pattern.
         summary: String,
     },
-    /// A tool wrote a file. Edits through a shell are not seen here, only in the tree.
+    /// A tool wrote a file. Changes through a shell are not reported here, only visible in the worktree.
     FileWritten {
-        /// As the program names it.
+        /// The path, as the program prints it.
         path: String,
     },
-    /// Something was spent.
+    /// Tokens or money were spent.
     Usage {
-        /// For what.
+        /// What it was spent for.
         scope: UsageScope,
-        /// How much.
+        /// The amount.
         usage: Usage,
     },
-    /// The provider lets us wait. The program may go on by itself.
+    /// The provider makes us wait. The program may continue by itself.
     RateLimited {
-        /// Whose fault it is.
+        /// The kind of the limit.
         kind: LimitKind,
-        /// For how long.
+        /// How long to wait.
         wait: RetryWait,
     },
     /// The program gave up.
     Failed {
-        /// Why, as far as fields tell.
+        /// The reason, as far as fields tell.
         kind: FailureKind,
-        /// In its own words.
+        /// The program's message.
         message: String,
-        /// When it can be tried again, if it says so.
+        /// When to try again, if the program says so.
         wait: RetryWait,
     },
-    /// The program is done and content.
+    /// The program has finished successfully.
     Finished {
-        /// Its last words, whole.
+        /// Its whole final answer.
         text: String,
     },
-    /// A second final event. Only one of them can be the program's own, and nobody can tell which.
+    /// A second final event. Only one of them can be the program's own, and it is unknown which.
     SecondEnd,
-    /// A line that is no event that we know: noise, or news.
+    /// A line that is no known event.
     Unread(String),
 }
 
-/// What was spent.
+/// Tokens and money that were spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// Tokens read, cached ones included.
     pub tokens_in: u64,
     /// Tokens written.
     pub tokens_out: u64,
-    /// US dollars, if the program knows.
+    /// US dollars, if the program reports them.
     pub cost: Option<f64>,
 }
 
 impl Usage {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cost = match (self.cost, other.cost) {
@@ -96,7 +96,7 @@ impl Usage {
         }
     }
 
-    /// What is left when `earlier` is taken away.
+    /// The difference to `earlier`.
     #[must_use]
     pub fn minus(self, earlier: Self) -> Self {
         Self {
@@ -107,12 +107,12 @@ impl Usage {
     }
 }
 
-/// What a usage is of.
+/// What a usage covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageScope {
-    /// The turn under way.
+    /// The current turn.
     Turn,
-    /// The whole call; the last one that is told counts. Codex counts its whole session: a call that resumes one
-    /// tells what earlier calls spent as well.
+    /// The whole call; the last one counts. Codex counts its whole session: a call that resumes a session reports what
+    /// earlier calls spent as well.
     Call,
 }

@@ -1,13 +1,13 @@
-//! The event streams that we can read, by name.
+//! The event formats that we can read.
 
 use std::{fmt, str::FromStr};
 
 use super::AgentError;
 
-/// What a program prints while it works.
+/// The format of a program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventFormat {
-    /// JSON lines of Claude Code, also spoken by Amp, Cursor and Qwen.
+    /// JSON lines of Claude Code, also used by Amp, Cursor and Qwen.
     Claude,
     /// JSON lines of Codex.
     Codex,
@@ -23,7 +23,7 @@ impl EventFormat {
     /// All of them.
     pub const ALL: &[Self] = &[Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Text];
 
-    /// As in the configuration.
+    /// The name used in the configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,13 +35,13 @@ impl EventFormat {
         }
     }
 
-    /// Whether programs that print this tell how many tokens they use.
+    /// Whether programs with this format report the number of tokens.
     #[must_use]
     pub fn tells_tokens(self) -> bool {
         self != Self::Text
     }
 
-    /// Whether programs that print this tell what they cost.
+    /// Whether programs with this format report their cost.
     #[must_use]
     pub fn tells_cost(self) -> bool {
         matches!(self, Self::Claude | Self::Opencode)

@@ -1,8 +1,8 @@
 //! Agent programs: how one is called, how its event stream is read, what its end means, and what it may spend.
 //!
-//! Nothing here starts a process or looks at a clock. A [`Runner`] gives an [`Invocation`], an [`EventReader`]
-//! turns what the program prints into [`AgentEvent`]s, a [`Tally`] of these gives an [`Outcome`], and [`limits`]
-//! decides what follows from it. What an agent says is data, never a command.
+//! Nothing here starts a process or reads a clock. A [`Runner`] creates an [`Invocation`], an [`EventReader`] turns the
+//! program's output into [`AgentEvent`]s, a [`Tally`] of these becomes a [`CallOutcome`], and [`limits`] decides what
+//! follows from it. The text of an agent is data, never a command.
 
 mod cause;
 mod error;

@@ -1,20 +1,20 @@
-//! What a call came to.
+//! The outcome of a call.
 
 use super::{FailureKind, LimitKind, RetryWait, Usage};
 
 /// How the process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal that was not ours.
+    /// A signal that we did not send ended it.
     Signal(i32),
-    /// We ended it, and this is why, such as `no output for 300 s`.
+    /// We ended it, for this reason, such as `no output for 300 s`.
     Stopped(String),
 }
 
 impl ProcessEnd {
-    /// In a few words, with `it` for the program.
+    /// A short description, with `it` for the program.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Code(code) => format!("it exited with code {code}"),
@@ -24,38 +24,38 @@ impl ProcessEnd {
     }
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
-    /// The agent did what it could.
+    /// The agent finished.
     Success {
-        /// Its last words.
+        /// Its final answer.
         text: String,
-        /// What it cost, as far as it told.
+        /// What it cost, if it reported that.
         usage: Option<Usage>,
         /// The program's own session.
         session: Option<String>,
     },
-    /// It may be tried again later, and no attempt was used up.
+    /// A limit was reached. The call can be repeated later; no attempt was used up.
     Limited {
-        /// Who cannot keep up.
+        /// The kind of the limit.
         kind: LimitKind,
         /// When to try again.
         until: RetryWait,
-        /// In the program's words.
+        /// The program's message.
         message: String,
-        /// What it cost all the same.
+        /// What it cost nevertheless.
         usage: Option<Usage>,
         /// The program's own session.
         session: Option<String>,
     },
-    /// It did not work.
+    /// The call failed.
     Failed {
         /// Why.
         kind: FailureKind,
-        /// In one sentence.
+        /// The reason in one sentence.
         message: String,
-        /// What it cost all the same.
+        /// What it cost nevertheless.
         usage: Option<Usage>,
         /// The program's own session.
         session: Option<String>,

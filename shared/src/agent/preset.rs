@@ -1,30 +1,30 @@
-//! The agent programs that we know: how each is called without a terminal and without questions, and where to get
-//! it. The prompt goes to standard input wherever the program takes it there.
+//! The agent programs that we know: how each is called without a terminal and without questions, and how to install it.
+//! The prompt goes to standard input if the program accepts it there.
 
 use super::{AgentError, EventFormat, Overrides, Runner, ToolsForm};
 
-/// A program that is known by name.
+/// A known program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// Its name, which is also that of the runner.
+    /// Its name, which is also the name of the runner.
     pub name: &'static str,
-    /// The call, as words with a space between them.
+    /// The command, as words separated by spaces.
     pub command: &'static str,
-    /// The call that goes on with a session, where that is another one.
+    /// The command that resumes a session, if it is different.
     pub resume: Option<&'static str>,
-    /// What it prints.
+    /// The format of its output.
     pub events: EventFormat,
     /// Variables that it needs.
     pub env: &'static [(&'static str, &'static str)],
-    /// The variable that it finds its tools by, where it is not told of them in its call.
+    /// The variable that names its MCP servers, if they are not passed as arguments.
     pub tools: Option<(&'static str, ToolsForm)>,
-    /// How to get it.
+    /// How to install it.
     pub install: &'static str,
-    /// How to be let in by its provider.
+    /// How to log in at its provider.
     pub login: &'static str,
 }
 
-/// What a runner's name stands for.
+/// What the name of a runner stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunnerKind {
     /// A program, called by its template.
@@ -36,8 +36,7 @@ pub enum RunnerKind {
 }
 
 impl RunnerKind {
-    /// What `name` stands for, given what the configuration says about it. A configured command makes any name
-    /// a program.
+    /// Resolves `name` with its configuration. A configured command makes any name a program.
     pub fn resolve(name: &str, own: &Overrides) -> Result<Self, AgentError> {
         match (name, &own.command) {
             (SHELL, None) => Ok(Self::Shell),
@@ -47,10 +46,10 @@ impl RunnerKind {
     }
 }
 
-/// The runner that runs a task's own command.
+/// The runner that runs the command of a task.
 const SHELL: &str = "shell";
 
-/// The runner that is built in.
+/// The built-in runner.
 const DEMO: &str = "demo";
 
 impl Preset {
@@ -66,12 +65,12 @@ impl Preset {
         self.command.split(' ').next().unwrap_or_default()
     }
 
-    /// Every name that needs no configuration.
+    /// All names that need no configuration.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::ALL.iter().map(|preset| preset.name).chain([SHELL, DEMO])
     }
 
-    /// All programs that are known.
+    /// All known programs.
     pub const ALL: &[Self] = &[
         Self {
             name: "claude",
@@ -104,7 +103,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Gemini,
             env: &[],
-            // It takes them from no argument, and believes only files of root, of its home and of the worktree.
+            // It accepts them as no argument, and trusts only files of root, of its home and of the worktree.
             tools: Some(("GEMINI_CLI_HOME", ToolsForm::Home)),
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",

@@ -1,6 +1,6 @@
-//! Whose model an agent works with, as far as names tell.
+//! Guesses the provider of a model from names.
 
-/// Programs that speak with one provider only.
+/// Programs that use only one provider.
 const PROGRAMS: [(&str, &str); 7] = [
     ("claude", "anthropic"),
     ("codex", "openai"),
@@ -11,7 +11,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("amp", "sourcegraph"),
 ];
 
-/// How models begin whose provider is known by that.
+/// Prefixes of models that identify the provider.
 const MODELS: [(&str, &str); 10] = [
     ("claude", "anthropic"),
     ("gpt-", "openai"),
@@ -25,7 +25,7 @@ const MODELS: [(&str, &str); 10] = [
     ("mistral", "mistral"),
 ];
 
-/// The provider of `model` when `program` asks it. A model may name its provider itself, as in `anthropic/sonnet`.
+/// The provider of `model` if `program` uses it. A model may name its provider itself, as in `anthropic/sonnet`.
 #[must_use]
 pub fn provider_of(program: &str, model: Option<&str>) -> Option<String> {
     let named = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider.to_owned());

@@ -1,4 +1,4 @@
-//! A runner: how one agent program is called. Asking for a call is pure; somebody else starts it.
+//! A runner: how one agent program is called. Creating an [`Invocation`] is pure; the pipeline starts it.
 
 use std::{
     collections::BTreeMap,
@@ -9,20 +9,20 @@ use std::{
 use super::{AgentError, EventFormat, NamedIn, Placeholder, Preset, Template, ToolServer, ToolsForm};
 use crate::process::{find_program, is_executable};
 
-/// What is wanted of an agent, this once.
+/// The parameters of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What it is to do.
+    /// The prompt.
     pub prompt: &'a str,
-    /// With which model, if not the program's own choice.
+    /// The model, if not the program's default.
     pub model: Option<&'a str>,
-    /// Where it works.
+    /// The working directory.
     pub dir: &'a Path,
-    /// The program's own session to go on with.
+    /// The program's own session to resume.
     pub session: Option<&'a str>,
-    /// A file that holds the prompt, for runners that want one.
+    /// A file with the prompt, for runners that need one.
     pub prompt_file: Option<&'a Path>,
-    /// The server of tools that it is given.
+    /// The MCP server that it is given.
     pub tools: Option<&'a ToolServer>,
 }
 
@@ -35,40 +35,40 @@ pub struct Invocation {
     pub args: Vec<String>,
     /// Variables to set for it.
     pub env: Vec<(String, String)>,
-    /// What stands on its standard input; otherwise that is closed at once.
+    /// Its standard input; otherwise that is closed at once.
     pub stdin: Option<Vec<u8>>,
 }
 
-/// How an agent program is called, and what it prints.
+/// How an agent program is called, and the format of its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runner {
     /// Its name in the configuration.
     pub name: String,
-    /// What it prints.
+    /// The format of its output.
     pub events: EventFormat,
     command: Template,
     resume: Option<Template>,
     env: BTreeMap<String, String>,
-    /// The preset whose program it starts.
+    /// The preset of its program.
     known: Option<&'static Preset>,
 }
 
-/// What the configuration says about a runner, field by field.
+/// The configuration of a runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// The call.
+    /// The command.
     pub command: Option<Vec<String>>,
-    /// The call that goes on with a session.
+    /// The command that resumes a session.
     pub resume: Option<Vec<String>>,
-    /// The event stream.
+    /// The event format.
     pub events: Option<EventFormat>,
-    /// Variables; they are added to those of a preset.
+    /// Variables, in addition to those of a preset.
     pub env: BTreeMap<String, String>,
 }
 
 impl Runner {
-    /// The runner called `name`: a preset as changed by `own`, or one that is all the user's. A command of the
-    /// user's own replaces the preset's call as a whole, its way to resume included.
+    /// The runner called `name`: a preset changed by `own`, or one that is completely configured. A configured command
+    /// replaces the preset's commands completely, including the one that resumes a session.
     pub fn new(name: &str, own: &Overrides) -> Result<Self, AgentError> {
         let preset = Preset::find(name);
         let called = preset.filter(|_| own.command.is_none());
@@ -94,13 +94,13 @@ impl Runner {
         self.command.program()
     }
 
-    /// Whether a word of its calls names this path of the repository.
+    /// Whether its commands name this path of the repository.
     #[must_use]
     pub fn names_path(&self, path: &str) -> bool {
         self.templates().any(|template| template.words().any(|word| word == path))
     }
 
-    /// How to be let in by the program's provider, if we know.
+    /// How to log in at the program's provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {
         self.known.map(|preset| preset.login)
@@ -112,7 +112,7 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::PromptFile))
     }
 
-    /// Whether it can go on with a session of the program's own.
+    /// Whether it can resume a session.
     #[must_use]
     pub fn can_resume(&self) -> bool {
         self.templates().any(|template| template.uses(Placeholder::Session))
@@ -125,13 +125,13 @@ impl Runner {
         self.tools_variable().is_some() || gaps.iter().any(|gap| self.command.uses(*gap))
     }
 
-    /// Whether a call needs a file that tells of the tools.
+    /// Whether a call needs a file that describes the tools.
     #[must_use]
     pub fn wants_tools_file(&self) -> bool {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
-    /// The variable that names the home of the program, if it finds its tools there, and what the user says that is.
+    /// The variable with the program's home directory, if it reads its tools there, and its configured value.
     #[must_use]
     pub fn wants_tools_home(&self) -> Option<(&'static str, Option<&str>)> {
         let (name, _) = self.tools_variable().filter(|(_, form)| *form == ToolsForm::Home)?;
@@ -142,10 +142,10 @@ impl Runner {
         std::iter::once(&self.command).chain(&self.resume)
     }
 
-    /// The call for a request. Where the prompt does not stand among the arguments it goes to standard input.
+    /// Creates the call for a request. If no argument contains the prompt, it goes to standard input.
     #[must_use]
     pub fn call(&self, request: &Request<'_>) -> Invocation {
-        // The program itself said what its session is called: one that looks like an option is not passed on.
+        // The session id comes from the program's output: one that looks like an option is not passed on.
         let session = request.session.filter(|session| !session.starts_with('-'));
         let template = match (&self.resume, session) {
             (Some(resume), Some(_)) => resume,
@@ -175,7 +175,7 @@ impl Runner {
         }
     }
 
-    /// The variable that the program finds its tools by, where it has one.
+    /// The variable that names its tools, if it has one.
     fn tools_variable(&self) -> Option<(&'static str, ToolsForm)> {
         self.known.and_then(|preset| preset.tools)
     }
@@ -185,7 +185,7 @@ impl Runner {
         Some((name.to_owned(), server?.written(form)?))
     }
 
-    /// Where the program is, given the value of `PATH`.
+    /// Finds the program, given the value of `PATH`.
     pub fn require_program(&self, path: &OsStr) -> Result<PathBuf, AgentError> {
         let program = self.program();
         let found = if program.contains('/') {
@@ -200,7 +200,7 @@ impl Runner {
     }
 }
 
-/// The user's own words, else those of a preset.
+/// The configured command, or that of the preset.
 fn template(
     name: &str,
     own: Option<&[String]>,

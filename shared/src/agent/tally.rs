@@ -1,4 +1,4 @@
-//! The fold of a call's events into what it came to, with how the process ended. Neither is believed alone.
+//! Folds a call's events and the end of its process into the outcome. Neither is believed alone.
 
 use crate::message::plain_text;
 
@@ -6,17 +6,17 @@ use super::{
     AgentEvent, CallOutcome, EventFormat, FailureKind, LimitKind, ProcessEnd, RetryWait, Usage, UsageScope,
 };
 
-/// Most of a runner's last words that is kept, in bytes.
+/// How many bytes of a runner's last text are kept.
 const LONGEST: usize = 64 * 1024;
 
-/// The last word of a stream. A later one takes the place of an earlier one.
+/// The final event of a stream. A later one replaces an earlier one.
 #[derive(Debug, Clone)]
 enum Verdict {
     Finished(String),
     Failed(FailureKind, String, RetryWait),
 }
 
-/// What is known of a call so far.
+/// What is known about a call so far.
 #[derive(Debug, Clone)]
 pub struct Tally {
     format: EventFormat,
@@ -24,19 +24,19 @@ pub struct Tally {
     model: Option<String>,
     turns: Option<Usage>,
     call: Option<Usage>,
-    /// The provider let us wait, and nothing has happened since.
+    /// The provider made us wait, and nothing has happened since.
     waiting: Option<(LimitKind, RetryWait)>,
     verdict: Option<Verdict>,
     /// Whether there was a second final event.
     is_doubtful: bool,
-    /// Whether a line of what it said begins with `REJECTED`, however long ago.
+    /// Whether any line of its text begins with `REJECTED`.
     has_rejected: bool,
     words: String,
     has_worked: bool,
 }
 
 impl Tally {
-    /// Nothing is known of a call to a runner that prints `format`.
+    /// For a runner that prints `format`.
     #[must_use]
     pub fn new(format: EventFormat) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// Whether the agent has said or done anything: text, a tool, a file, or a turn that ended.
+    /// Whether the agent has said or done anything: text, a tool call, a file, or a turn that ended.
     #[must_use]
     pub fn has_worked(&self) -> bool {
         self.has_worked
@@ -66,7 +66,7 @@ impl Tally {
         self.session.as_deref()
     }
 
-    /// The model that works, once it is known.
+    /// The model, once it is known.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
@@ -78,13 +78,13 @@ impl Tally {
         self.call.or(self.turns)
     }
 
-    /// Whether the program has said that it is done or has given up, even if its process goes on.
+    /// Whether the program has reported its result or gave up, even if its process continues.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.verdict.is_some()
     }
 
-    /// Takes in one event.
+    /// Adds an event.
     pub fn note(&mut self, event: &AgentEvent) {
         self.has_worked |= matches!(
             event,
@@ -108,7 +108,7 @@ impl Tally {
             }
             AgentEvent::Finished { text } => self.verdict = Some(Verdict::Finished(text.clone())),
             AgentEvent::Text(words) => self.say(words),
-            // Whatever was said before, work goes on.
+            // Whatever was reported before, the program continues to work.
             AgentEvent::TurnStarted { .. } => (self.waiting, self.verdict) = (None, None),
             AgentEvent::ToolCall { .. } => self.waiting = None,
             AgentEvent::SecondEnd => self.is_doubtful = true,
@@ -116,13 +116,13 @@ impl Tally {
         }
     }
 
-    /// The end of what it has said.
+    /// The end of its text.
     #[must_use]
     pub fn words(&self) -> &str {
         self.words.trim_end()
     }
 
-    /// Whether a line of what it said begins with `REJECTED`. What is printed behind it cannot take that back.
+    /// Whether a line of its text begins with `REJECTED`. Later output cannot take that back.
     #[must_use]
     pub fn has_rejected(&self) -> bool {
         self.has_rejected
@@ -141,7 +141,7 @@ impl Tally {
         }
     }
 
-    /// What the call came to.
+    /// The outcome of the call.
     #[must_use]
     pub fn conclude(mut self, end: &ProcessEnd) -> CallOutcome {
         if self.is_doubtful {
@@ -164,11 +164,11 @@ impl Tally {
             }
             Some(Verdict::Failed(kind, message, wait)) => self.gave_up(kind, message, wait),
             Some(Verdict::Finished(text)) => match end {
-                // Programs have been seen to hang behind their last word.
+                // Some programs hang after their final event.
                 ProcessEnd::Code(0) | ProcessEnd::Stopped(_) => self.success(text),
                 end => self.failed(FailureKind::Other, format!("said that it was done, but {}", end.words())),
             },
-            None => self.broke_off(end),
+            None => self.ended_without_result(end),
         }
     }
 
@@ -180,8 +180,8 @@ impl Tally {
         }
     }
 
-    /// A stream without its last event. If the provider let us wait, that is why.
-    fn broke_off(self, end: &ProcessEnd) -> CallOutcome {
+    /// A stream without a final event. If the provider made us wait, that is the reason.
+    fn ended_without_result(self, end: &ProcessEnd) -> CallOutcome {
         if let Some((kind, until)) = self.waiting {
             return self.limited(kind, until, end.words());
         }
@@ -193,8 +193,8 @@ impl Tally {
         self.gave_up(kind, message, RetryWait::Unknown)
     }
 
-    /// What an exit code means by itself. Gemini CLI exits with the status of the provider's answer, of which the
-    /// system keeps the last eight bits; its result has the answer's words, but not always its fields.
+    /// The meaning of an exit code alone. Gemini CLI exits with the HTTP status of the provider's answer, of which the
+    /// system keeps the last eight bits; its result contains the answer's text, but not always its fields.
     fn kind_of_code(&self, end: &ProcessEnd) -> Option<FailureKind> {
         match (self.format, end) {
             (EventFormat::Gemini, ProcessEnd::Code(GEMINI_AUTH)) => Some(FailureKind::Auth),
@@ -220,7 +220,7 @@ impl Tally {
     }
 }
 
-/// Whether a line of `words` begins with `REJECTED`, as reviewers are asked to say no. Emphasis makes no difference.
+/// Whether a line of `words` begins with `REJECTED`, as reviewers are asked to answer. Markdown emphasis is ignored.
 #[must_use]
 pub fn begins_with_rejection(words: &str) -> bool {
     words.contains("REJECTED")
@@ -229,8 +229,8 @@ pub fn begins_with_rejection(words: &str) -> bool {
             .any(|line| line.trim_start_matches(['*', '_', '`']).starts_with("REJECTED"))
 }
 
-/// The code that Gemini CLI keeps for a missing or wrong key.
+/// The exit code of Gemini CLI for a missing or wrong key.
 const GEMINI_AUTH: i32 = 41;
 
-/// The statuses that say who is to blame. Modulo 256 none of them is a code that the program or a shell uses.
+/// The HTTP statuses with a known meaning. Modulo 256 none of them is an exit code that the program or a shell uses.
 const GEMINI_STATUSES: [u64; 7] = [401, 403, 429, 500, 502, 503, 504];

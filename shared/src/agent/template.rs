@@ -1,25 +1,25 @@
-//! Argument lists with gaps in them. They are filled argument by argument and never see a shell.
+//! Argument lists with placeholders. They are filled argument by argument and never pass through a shell.
 
 use super::AgentError;
 
-/// What can be filled in.
+/// A placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Placeholder {
     /// The prompt itself.
     Prompt,
-    /// A file that holds the prompt.
+    /// A file with the prompt.
     PromptFile,
     /// The model.
     Model,
     /// The directory to work in.
     Dir,
-    /// The program's own session to go on with.
+    /// The program's own session to resume.
     Session,
-    /// The server of tools, as JSON.
+    /// The MCP server, as JSON.
     Tools,
-    /// A file that holds the same.
+    /// A file with the same.
     ToolsFile,
-    /// The server of tools, as a table of TOML.
+    /// The MCP server, as a TOML table.
     ToolsToml,
 }
 
@@ -36,7 +36,7 @@ impl Placeholder {
         Self::ToolsToml,
     ];
 
-    /// As written between braces.
+    /// The name between the braces.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Argument(Vec<Piece>);
 
-/// A program and its arguments, some to be filled in.
+/// A program and its arguments, some with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     program: String,
@@ -74,7 +74,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads the words of a command. `runner` is named in errors.
+    /// Parses the words of a command. Errors name `runner`.
     pub fn parse<S: AsRef<str>>(runner: &str, words: &[S]) -> Result<Self, AgentError> {
         let no_program = || AgentError::NoProgram { runner: runner.to_owned() };
         let (program, rest) = words.split_first().ok_or_else(no_program)?;
@@ -97,7 +97,7 @@ impl Template {
         &self.program
     }
 
-    /// The words that stand in it, without what leads to the folder that it is called in.
+    /// The literal words, without the directory that it is called in.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let pieces = self.arguments.iter().flat_map(|argument| &argument.0);
         let texts = pieces.filter_map(|piece| match piece {
@@ -110,13 +110,13 @@ impl Template {
             .map(|word| word.trim_start_matches("./").trim_start_matches('/'))
     }
 
-    /// Whether `placeholder` stands in it.
+    /// Whether it contains `placeholder`.
     #[must_use]
     pub fn uses(&self, placeholder: Placeholder) -> bool {
         self.arguments.iter().flat_map(Argument::gaps).any(|gap| gap == placeholder)
     }
 
-    /// The arguments with `value` in the gaps. An argument whose gap has no value is left out, and so is the
+    /// Fills the placeholders with `value`. An argument whose placeholder has no value is left out, and so is the
     /// option directly before it, unless the argument is an option itself (`--model={model}`).
     pub fn fill<'v>(&self, value: impl Fn(Placeholder) -> Option<&'v str>) -> Vec<String> {
         let mut filled: Vec<String> = Vec::new();
@@ -139,7 +139,7 @@ impl Template {
 }
 
 impl Argument {
-    /// Cuts a word at its gaps. `Err` with the name of one that is not known.
+    /// Splits a word at its placeholders. `Err` contains the name of an unknown one.
     fn parse(word: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = word;
@@ -164,7 +164,7 @@ impl Argument {
         })
     }
 
-    /// Values are put in once: braces in a prompt stay what they are. A NUL cannot be passed and becomes a space.
+    /// Values are inserted once, so that braces in a prompt stay. A NUL cannot be passed and becomes a space.
     fn fill<'v>(&self, value: impl Fn(Placeholder) -> Option<&'v str>) -> Option<String> {
         let mut word = String::new();
         for piece in &self.0 {
@@ -191,7 +191,7 @@ impl Argument {
     }
 }
 
-/// The text before the next `{name}`, the name, and the text after it. Other braces (JSON, say) are text.
+/// The text before the next `{name}`, the name, and the text after it. Other braces, as in JSON, are text.
 fn next_gap(text: &str) -> Option<(&str, &str, &str)> {
     text.match_indices('{').find_map(|(open, _)| {
         let inner = &text[open + 1..];

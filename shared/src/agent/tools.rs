@@ -1,4 +1,4 @@
-//! The server of tools that an agent is given, written down as each program wants it.
+//! The MCP server that an agent is given, written in the format of each program.
 
 use std::path::{Path, PathBuf};
 
@@ -13,38 +13,38 @@ pub struct ToolServer {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// What it finds in its environment; some agents keep theirs from it.
+    /// Its environment variables; some agents do not pass on their own.
     pub env: Vec<(String, String)>,
-    /// How many seconds a call may take.
+    /// The time limit of a call in seconds.
     pub patience: u64,
-    /// Of how many repositories it has tools.
+    /// The number of repositories that it has tools for.
     pub repositories: usize,
-    /// A file that says all this, for programs that want one.
+    /// A file with this definition, for programs that need one.
     pub file: Option<PathBuf>,
-    /// A home of a program that finds it there.
+    /// A home directory for a program that reads the definition there.
     pub home: Option<PathBuf>,
 }
 
-/// How a program wants it written.
+/// The format of the definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsForm {
-    /// As most have it: `{"mcpServers": …}`.
+    /// The most common one: `{"mcpServers": …}`.
     Json,
     /// The same in a file, by its path.
     File,
-    /// The value of one server, for TOML.
+    /// The value of one server in TOML.
     Toml,
-    /// As in the configuration of OpenCode.
+    /// The format of OpenCode's configuration.
     Opencode,
-    /// In a folder that is the program's home.
+    /// In the program's home directory.
     Home,
 }
 
 impl ToolServer {
-    /// What it is called in the configuration of an agent, and so before the names of its tools.
+    /// Its name in the configuration of an agent, and so the prefix of its tools.
     pub const NAME: &'static str = "arborist";
 
-    /// It, as a program wants it; `None` if there is no file that it could be told of.
+    /// The definition in this format; `None` if it needs a file and there is none.
     #[must_use]
     pub fn written(&self, form: ToolsForm) -> Option<String> {
         match form {
@@ -56,7 +56,7 @@ impl ToolServer {
         }
     }
 
-    /// The same for one who works in `to` instead of `from`.
+    /// The same for an agent that works in `to` instead of `from`.
     #[must_use]
     pub fn moved(&self, from: &Path, to: &Path) -> Self {
         let mut moved = self.clone();
@@ -73,14 +73,14 @@ impl ToolServer {
         moved
     }
 
-    /// The same, for a task.
+    /// The same for a task.
     #[must_use]
     pub fn for_task(mut self, task: &TaskId) -> Self {
         self.env.push(("ARBORIST_TASK".into(), task.to_string()));
         self
     }
 
-    /// The whole of a file, or of an argument. `trust` and `timeout` are for those that come from Gemini.
+    /// The content of a file or of an argument. `trust` and `timeout` are for programs that descend from Gemini.
     #[must_use]
     pub fn json(&self) -> String {
         let server = json!({
@@ -93,8 +93,8 @@ impl ToolServer {
         json!({ "mcpServers": { Self::NAME: server } }).to_string()
     }
 
-    /// An inline table for Codex, which would refuse what replaces files where there is nobody to ask. The strings of JSON are
-    /// strings of TOML too.
+    /// An inline table for Codex, which otherwise refuses tools that change files if it cannot ask the user. JSON
+    /// strings are valid TOML strings.
     fn toml(&self) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let args: Vec<String> = self.args.iter().map(|arg| text(arg)).collect();

@@ -1,14 +1,14 @@
-//! What could go, and everything that is known of it. Plain data: who decides needs no repository.
+//! Things that cleanup could delete, with all facts about them. Plain data, so that deciding needs no repository.
 
 use std::path::PathBuf;
 
 use super::Active;
 use crate::name::{BranchName, Oid};
 
-/// What somebody can ask to be cleaned up alone.
+/// A topic that can be cleaned up by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
-    /// Worktrees, folders that were worktrees, and trash.
+    /// Worktrees, directories that were worktrees, and trash.
     Worktrees,
     /// Branches of tasks, and the small refs about them.
     Branches,
@@ -18,7 +18,7 @@ pub enum Topic {
     Logs,
     /// Saved work.
     Saved,
-    /// What can be found out again.
+    /// Data that can be computed again.
     Caches,
 }
 
@@ -27,7 +27,7 @@ impl Topic {
     pub const ALL: [Self; 6] =
         [Self::Worktrees, Self::Branches, Self::Sessions, Self::Logs, Self::Saved, Self::Caches];
 
-    /// The word for it, everywhere.
+    /// The name of the topic.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,14 +41,14 @@ impl Topic {
     }
 }
 
-/// What a candidate is.
+/// The kind of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// A worktree that git knows of.
+    /// A worktree that git knows.
     Worktree,
-    /// A folder of ours that git does not know any more.
+    /// A directory of ours that git no longer knows.
     Folder,
-    /// A folder that was thrown away and not deleted yet.
+    /// A directory that was renamed for deletion and not deleted yet.
     Trash,
     /// The branch of a task.
     Branch,
@@ -58,7 +58,7 @@ pub enum What {
     Landing,
     /// A claim on a task.
     Claim,
-    /// The mark of an attempt, or work that was saved while it went on.
+    /// The mark of an attempt, or work that was saved during it.
     Unfinished,
     /// The branch of a session.
     SessionBranch,
@@ -70,7 +70,7 @@ pub enum What {
     Report,
     /// Saved work.
     Saved,
-    /// What can be found out again.
+    /// Data that can be computed again.
     Cache,
 }
 
@@ -93,7 +93,7 @@ impl What {
         Self::Cache,
     ];
 
-    /// The word for it, everywhere.
+    /// The name of the kind.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl What {
         }
     }
 
-    /// What it is asked for with.
+    /// The topic of this kind.
     #[must_use]
     pub fn topic(self) -> Topic {
         match self {
@@ -137,7 +137,7 @@ pub enum CandidatePlace {
     Ref {
         /// Its full name.
         name: String,
-        /// What it points at.
+        /// The object that it points to.
         tip: Oid,
     },
     /// A branch of a remote.
@@ -146,7 +146,7 @@ pub enum CandidatePlace {
         remote: String,
         /// Its full name there.
         name: String,
-        /// Where it was last seen.
+        /// The commit at which it was last seen.
         tip: Oid,
     },
     /// A worktree.
@@ -157,90 +157,90 @@ pub enum CandidatePlace {
         branch: Option<BranchName>,
         /// The commit that is checked out.
         head: Option<Oid>,
-        /// Whether what lies there is nobody's work: tests ran there.
+        /// Whether it is a scratch worktree, whose files are of no value.
         is_scratch: bool,
-        /// Whether its folder is gone.
+        /// Whether its directory is gone.
         is_missing: bool,
     },
-    /// A file, or a folder that is no worktree.
+    /// A file, or a directory that is not a worktree.
     Path(PathBuf),
 }
 
-/// Where the commits of a candidate are besides.
+/// Where else the commits of a candidate are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Commits {
     /// It has none.
     None,
-    /// A ref that stays leads to all of them.
+    /// All of them are reachable from a ref that stays.
     Held,
-    /// Only what is remembered of remotes leads to all of them: a fetch may take that away.
+    /// All of them are reachable only from remote-tracking refs, which a fetch may delete.
     Copied,
     /// Their content is in a branch that stays.
     Landed {
-        /// Which.
+        /// The branch.
         into: String,
         /// How that was proved.
         how: Proof,
     },
-    /// So many are nowhere else.
+    /// This many are nowhere else.
     Loose(usize),
 }
 
-/// How it was proved that the content of commits is in a branch.
+/// How the content of commits was found in a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// Every file that they changed is the same there.
     Tree,
-    /// A commit there makes the same change.
+    /// A single commit there makes the same change.
     Squash,
-    /// Each of them was picked.
+    /// Each of them was cherry-picked.
     Picks,
 }
 
-/// What lies in a candidate that no commit holds.
+/// Uncommitted files of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UncommittedContent {
     /// Nothing.
     Nothing,
     /// These paths, which can be saved.
     Unsaved(Vec<String>),
-    /// Something that cannot be saved, in words.
+    /// Something that cannot be saved, with the reason.
     Stuck(String),
 }
 
-/// Something that could go.
+/// Something that cleanup could delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// What it is.
+    /// Its kind.
     pub what: What,
     /// Where it is.
     pub spot: CandidatePlace,
     /// Its name, for people.
     pub name: String,
-    /// The task or session that it belongs to, and other words that it is asked for with.
+    /// The task or session that it belongs to, and other names under which it can be selected.
     pub owners: Vec<String>,
     /// The component of the run that it belongs to.
     pub run: Option<String>,
-    /// Why it is in use.
+    /// Reasons why it is in use.
     pub active: Vec<Active>,
-    /// What could not be found out.
+    /// Facts that could not be determined.
     pub unknown: Vec<String>,
-    /// Where its commits are besides.
+    /// Where else its commits are.
     pub commits: Commits,
-    /// What no commit holds.
+    /// Its uncommitted files.
     pub content: UncommittedContent,
-    /// What git ignores there: it goes with it, and is nowhere else.
+    /// The ignored files in it. They are deleted with it, and are nowhere else.
     pub ignored: Vec<String>,
-    /// The worktree among the candidates that has it checked out.
-    pub stands_in: Option<usize>,
-    /// When something was last done with it, in seconds since 1970.
+    /// The index of the candidate worktree that has it checked out.
+    pub worktree_index: Option<usize>,
+    /// When it was last used, in seconds since 1970.
     pub time: Option<i64>,
-    /// How many bytes it takes, where that is known.
+    /// Its size in bytes, if known.
     pub size: Option<u64>,
 }
 
 impl Candidate {
-    /// One of which nothing more is known: no commits, nothing in it, nobody at work.
+    /// A candidate without commits and files that is not in use.
     #[must_use]
     pub fn new(what: What, spot: CandidatePlace, name: String) -> Self {
         Self {
@@ -254,13 +254,13 @@ impl Candidate {
             commits: Commits::None,
             content: UncommittedContent::Nothing,
             ignored: Vec::new(),
-            stands_in: None,
+            worktree_index: None,
             time: None,
             size: None,
         }
     }
 
-    /// The ref's name and where it is, if it is one of this repository.
+    /// The name and the target, if it is a ref of this repository.
     #[must_use]
     pub fn as_ref(&self) -> Option<(&str, Oid)> {
         match &self.spot {
@@ -269,7 +269,7 @@ impl Candidate {
         }
     }
 
-    /// The folder or file, if it is one.
+    /// The path, if it is a file or directory.
     #[must_use]
     pub fn path(&self) -> Option<&PathBuf> {
         match &self.spot {

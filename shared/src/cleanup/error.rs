@@ -1,4 +1,4 @@
-//! What keeps cleaning up from coming to its end.
+//! Errors of cleanup and restore.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::{
     worktree::WorktreeError,
 };
 
-/// What can be asked for instead of tasks and sessions.
+/// Subcommands that a mistyped name may mean.
 const VERBS: [&str; 2] = ["saved", "restore"];
 
-/// Why a cleaning or a restoring failed as a whole.
+/// Why a cleanup or restore failed as a whole.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each sentence says what it is")]
 pub enum CleanupError {
@@ -36,7 +36,7 @@ pub enum CleanupError {
     #[error("'{name}' names more than one")]
     Ambiguous {
         name: String,
-        /// Each with when it was saved, the last one first.
+        /// The names, each with the time of the save, newest first.
         found: Vec<(String, Option<i64>)>,
     },
     #[error("'{branch}' is there already, at another commit")]

@@ -1,4 +1,4 @@
-//! What may go, what must be saved before, and what stays and why. Facts in, verdicts out.
+//! Decides what may be deleted, what must be saved first, and what stays and why. A pure function of the facts.
 
 use std::{collections::HashSet, fmt};
 
@@ -8,39 +8,39 @@ use crate::{name::SessionId, session::SessionState, settings::Age};
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Active {
-    /// This session is not over.
+    /// Its session is not over.
     Session(SessionId, SessionState),
-    /// A run is under way.
+    /// A run is at work.
     Run(String),
-    /// A run was killed, and something that it started is alive.
+    /// A run was killed, and a process that it started is alive.
     LeftRunning(String),
-    /// Somebody holds its lock.
+    /// A process holds its lock.
     Lock(String),
-    /// Somebody has claimed its task.
+    /// A process has claimed its target.
     Claim,
     /// A process is in it.
     Process(u32),
-    /// We were started in it.
+    /// Our working directory is in it.
     Here,
     /// It is queued.
     Queued,
     /// Somebody else locked it.
     Locked(String),
-    /// Its folder was moved there.
+    /// Its directory was moved to this path.
     Moved(String),
-    /// It is checked out there.
+    /// It is checked out at this path.
     CheckedOut(String),
-    /// Somebody is in the middle of something with it.
-    GoingOn(&'static str),
-    /// Its remote lacks some of it.
+    /// A merge, rebase or the like is in progress there.
+    OperationInProgress(&'static str),
+    /// Its remote lacks some of its commits.
     Unpushed(String),
     /// A landing waits for a checkout.
     Parked,
-    /// The branch of its session is still there.
+    /// The branch of its session still exists.
     Branched,
-    /// The branch of its session goes, and has to be gone before.
+    /// The branch of its session is being deleted, which must happen first.
     Leaving,
-    /// Its run may go on with it.
+    /// Its run may continue it.
     Unfinished(String),
     /// It is not ours, for this reason.
     Foreign(String),
@@ -61,8 +61,8 @@ impl fmt::Display for Active {
             Self::Locked(reason) => write!(f, "somebody else locked it: {reason}"),
             Self::Moved(path) => write!(f, "its folder was moved to {path}"),
             Self::CheckedOut(place) => write!(f, "checked out at {place}"),
-            Self::GoingOn(what) if what.contains(' ') => write!(f, "there is {what}"),
-            Self::GoingOn(what) => write!(f, "in the middle of a {what}"),
+            Self::OperationInProgress(what) if what.contains(' ') => write!(f, "there is {what}"),
+            Self::OperationInProgress(what) => write!(f, "in the middle of a {what}"),
             Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
             Self::Parked => f.write_str("it waits for a checkout of its branch"),
             Self::Branched => f.write_str("the branch of its session is still there"),
@@ -73,53 +73,53 @@ impl fmt::Display for Active {
     }
 }
 
-/// What was asked for.
+/// The rules of a cleanup.
 #[derive(Debug, Clone)]
 pub struct CleanupRules {
-    /// Now, in seconds since 1970.
+    /// The current time in seconds since 1970.
     pub now: i64,
-    /// What is younger stays.
+    /// Younger candidates stay.
     pub older_than: Age,
-    /// Saved work that is younger stays.
+    /// Younger saved work stays.
     pub keep_saved: Age,
-    /// Records of sessions that are younger stay.
+    /// Younger records of sessions stay.
     pub keep_records: Age,
-    /// What becomes of work that is nowhere else.
+    /// What to do with work that is nowhere else.
     pub unsaved: UnsavedPolicy,
 }
 
-/// What becomes of work that is nowhere else.
+/// What to do with work that is nowhere else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsavedPolicy {
-    /// What holds it stays.
+    /// Keep the candidate.
     Kept,
-    /// It is saved first.
+    /// Save it first.
     Saved,
 }
 
-/// What is to be done.
+/// The decision about a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CleanupVerdict {
-    /// It goes, for this reason, once this is saved.
+    /// Delete it, for this reason, after saving this.
     Remove(Grounds, Save),
     /// It stays.
     Keep(KeepReason),
 }
 
-/// Why something may go.
+/// Why something may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grounds {
-    /// All of it is elsewhere.
+    /// Everything in it is elsewhere.
     Held,
     /// It has landed.
     Landed(String, Proof),
-    /// Nothing is in it that anybody could miss.
+    /// It has no content of value.
     Empty,
-    /// Its folder is gone, and nothing that is nowhere else was staged there.
+    /// Its directory is gone, and nothing that is nowhere else was staged there.
     Missing,
-    /// It is old, and nobody's work.
+    /// It is old, and has no work in it.
     Old,
-    /// It is saved first.
+    /// Its content is saved first.
     Saved,
 }
 
@@ -128,33 +128,33 @@ pub enum Grounds {
 pub struct Save {
     /// The commits.
     pub commits: bool,
-    /// What no commit holds.
+    /// The uncommitted files.
     pub content: bool,
 }
 
 impl Save {
-    /// Nothing.
+    /// Saves nothing.
     pub const NOTHING: Self = Self { commits: false, content: false };
 }
 
 /// Why something stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeepReason {
-    /// This could not be found out.
+    /// This fact could not be determined.
     Unknown(String),
     /// It is in use.
     Active(Active),
     /// It is younger than this.
     Young(Age),
-    /// Commits in it are nowhere else.
+    /// This many of its commits are nowhere else.
     Loose(usize),
     /// These paths are not committed.
     Unsaved(Vec<String>),
-    /// What is in it cannot be saved.
+    /// Its content cannot be saved.
     Stuck(String),
 }
 
-/// So many paths are named.
+/// How many paths are named.
 const SHOWN: usize = 2;
 
 impl fmt::Display for KeepReason {
@@ -192,12 +192,12 @@ impl fmt::Display for Grounds {
     }
 }
 
-/// Judges all candidates. A branch can go only with the worktree that has it checked out.
+/// Judges all candidates. A branch can be deleted only together with the worktree that has it checked out.
 #[must_use]
 pub fn judge_all(candidates: &[Candidate], rules: &CleanupRules) -> Vec<CleanupVerdict> {
     let alone: Vec<CleanupVerdict> = candidates.iter().map(|candidate| judge(candidate, rules)).collect();
     let with_place = |(candidate, verdict): (&Candidate, &CleanupVerdict)| {
-        let Some(place) = candidate.stands_in.filter(|_| matches!(verdict, CleanupVerdict::Remove(..)))
+        let Some(place) = candidate.worktree_index.filter(|_| matches!(verdict, CleanupVerdict::Remove(..)))
         else {
             return verdict.clone();
         };
@@ -219,15 +219,15 @@ pub fn judge_all(candidates: &[Candidate], rules: &CleanupRules) -> Vec<CleanupV
         CleanupVerdict::Keep(KeepReason::Active(Active::Branched))
             if candidate.owners.first().is_some_and(|session| leaving.contains(session)) =>
         {
-            judge_outliving(candidate, rules)
+            judge_after_branch(candidate, rules)
         }
         verdict => verdict.clone(),
     };
     candidates.iter().zip(&placed).map(of_record).collect()
 }
 
-/// A record whose session loses its branch at the same time. It stays at least until that is gone.
-fn judge_outliving(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
+/// Judges a record whose session's branch is deleted in the same cleanup. It stays until the branch is gone.
+fn judge_after_branch(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     let mut alone = candidate.clone();
     alone.active.retain(|active| *active != Active::Branched);
     match judge(&alone, rules) {
@@ -275,7 +275,7 @@ fn limit_of(what: What, rules: &CleanupRules) -> Age {
     }
 }
 
-/// At a remote nothing is saved, so only what has landed goes.
+/// Nothing can be saved at a remote, so only branches that have landed are deleted.
 fn judge_remote(commits: &Commits) -> CleanupVerdict {
     match commits {
         Commits::Held => CleanupVerdict::Remove(Grounds::Held, Save::NOTHING),
@@ -289,7 +289,7 @@ fn judge_remote(commits: &Commits) -> CleanupVerdict {
     }
 }
 
-/// What may hold work: all of it is elsewhere, or is saved first.
+/// Judges a candidate that may contain work: all of it must be elsewhere, or is saved first.
 fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
     let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
     if is_scratch {

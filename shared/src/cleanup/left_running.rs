@@ -1,24 +1,25 @@
-//! What runs still leave alive when they are killed: agents, tests and gates, known by the locks that they share.
+//! Finds processes that killed runs left alive: agents, tests and gates, recognised by the orphan locks that they
+//! inherit.
 
 use std::{fs, io, path::Path};
 
 use super::{Active, survey::readable};
 use crate::process::{FileLock, OrphanLock};
 
-/// The names of the locks that processes without a driver hold, without their ends; and of those that could not be looked at.
+/// The names of the orphan locks that are held, and of those that could not be read, without their suffix.
 #[derive(Debug, Default)]
 pub(super) struct LeftRunning {
     held: Vec<String>,
     unknown: Vec<String>,
-    /// Why the folder could not be read to its end, if it could not.
+    /// Why the directory of locks could not be read completely.
     unread: Option<String>,
 }
 
-/// Between the name of a run's lock and that of a lane. No branch can have this in its name.
+/// Separates the name of a run's lock from that of a lane. No branch name can contain it.
 const LANE: char = '~';
 
 impl LeftRunning {
-    /// Looks at all locks of a folder. Only one that is not there has none.
+    /// Examines all locks in a directory. A missing directory has none.
     pub(super) fn find(locks: &Path) -> Self {
         let mut found = Self::default();
         let entries = match fs::read_dir(locks) {
@@ -42,12 +43,12 @@ impl LeftRunning {
         found
     }
 
-    /// Whether something of the run of this component is alive; an error if that cannot be told.
+    /// Whether a process of this run is alive; an error if that cannot be determined.
     pub(super) fn of_run(&self, run: &str) -> Result<Option<Active>, String> {
         self.among(|name| run_in(name) == Some(run))
     }
 
-    /// The same for whatever run or gate.
+    /// The same for any run or gate.
     pub(super) fn any(&self) -> Result<Option<Active>, String> {
         self.among(|_| true)
     }
@@ -65,7 +66,7 @@ impl LeftRunning {
     }
 }
 
-/// The component of the run that a lock is of.
+/// The component of the run that a lock belongs to.
 fn run_in(name: &str) -> Option<&str> {
     let run = name.strip_prefix("run-")?;
     Some(run.split_once(LANE).map_or(run, |(run, _)| run))

@@ -1,7 +1,8 @@
-//! Cleaning up: nothing that matters is deleted, and nothing is kept that does not.
+//! Deletes what is no longer needed, without losing work.
 //!
-//! `survey` finds out what there is, in few questions to git; [`judge_all`] decides, in pure code; `apply` does exactly that,
-//! and looks at each fact again at the moment of deletion. What is not elsewhere is saved under `refs/arborist/saved/` first.
+//! `survey` collects facts with few git commands; [`judge_all`] decides, as a pure function; `apply` does exactly that,
+//! and checks each fact again at the moment of deletion. Work that is nowhere else is saved under
+//! `refs/arborist/saved/` first.
 
 mod apply;
 mod candidate;
@@ -28,69 +29,69 @@ use crate::{
     worktree::Pool,
 };
 
-/// What is to be cleaned up, and how.
+/// The options of a cleanup.
 #[derive(Debug, Clone)]
 pub struct CleanupOptions {
-    /// What decides.
+    /// The rules that decide.
     pub rules: CleanupRules,
-    /// Only these; all if it is empty.
+    /// Only these topics; all if empty.
     pub topics: Vec<Topic>,
-    /// Only what belongs to these tasks and sessions; everything if it is empty.
+    /// Only candidates of these tasks and sessions; all if empty.
     pub names: Vec<String>,
-    /// What becomes of branches of remotes.
+    /// What to do with branches of remotes.
     pub remotes: Remotes,
-    /// How remotes are waited for.
+    /// How long to wait for remotes.
     pub network: Network,
-    /// Where logs are, below the main checkout.
+    /// The directory of logs, below the main checkout.
     pub log_dir: String,
-    /// Where reports are.
+    /// The directory of reports.
     pub report_dir: String,
-    /// What is configured for this repository as part of a workspace.
+    /// The settings of this repository in its workspace.
     pub section: RepoSection,
 }
 
-/// What becomes of branches of remotes.
+/// What to do with branches of remotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remotes {
-    /// They are left alone.
+    /// Leave them alone.
     Left,
-    /// Those that have landed go.
+    /// Delete those that have landed.
     Cleaned,
 }
 
-/// One cleaning of a repository.
+/// One cleanup of a repository.
 #[derive(Debug)]
 pub struct Sweep<'a> {
     repository: &'a Repository,
-    /// None in a bare repository without worktrees.
+    /// `None` in a bare repository without worktrees.
     pool: Option<Pool>,
     options: CleanupOptions,
 }
 
-/// What is to be done with each candidate.
+/// The decisions about all candidates.
 #[derive(Debug, Clone)]
 pub struct CleanupPlan {
-    /// What there is, with what is to be done with it.
+    /// The candidates with their verdicts.
     pub items: Vec<JudgedCandidate>,
 }
 
 /// One candidate with its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCandidate {
-    /// What it is.
+    /// The candidate.
     pub candidate: Candidate,
-    /// What is to be done.
+    /// The decision.
     pub verdict: CleanupVerdict,
 }
 
 impl<'a> Sweep<'a> {
-    /// A cleaning of this repository.
+    /// A cleanup of this repository.
     #[must_use]
     pub fn new(repository: &'a Repository, pool: Option<Pool>, options: CleanupOptions) -> Self {
         Self { repository, pool, options }
     }
 
-    /// What would be done. Nothing is changed.
+    /// Collects candidates and decides. Changes nothing.
     pub fn plan(&self) -> Result<CleanupPlan, CleanupError> {
         let mut candidates = survey::collect(self)?;
         if !self.options.names.is_empty() {
@@ -104,16 +105,16 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Who can tell which branches were made for sessions.
-    fn maker(&self) -> survey::Maker<'_> {
-        survey::Maker { repository: self.repository, section: &self.options.section }
+    /// Tells which branches were created for sessions.
+    fn session_branch_proof(&self) -> survey::SessionBranchProof<'_> {
+        survey::SessionBranchProof { repository: self.repository, section: &self.options.section }
     }
 
     fn covers(&self, topic: Topic) -> bool {
         self.options.topics.is_empty() || self.options.topics.contains(&topic)
     }
 
-    /// Whether somebody asked for what belongs to one of these.
+    /// Whether a candidate with these names is selected.
     fn wants(&self, owners: &[String]) -> bool {
         self.options.names.is_empty() || owners.iter().any(|owner| self.options.names.contains(owner))
     }

@@ -1,5 +1,5 @@
-//! Proves that commits which no kept ref leads to are in a branch by their content: squashed, picked, or with the same
-//! files. A proof is about bytes: white space counts, and so does every mode.
+//! Finds out whether commits that no kept ref leads to are in a branch by their content: squashed, cherry-picked, or
+//! with the same files. Contents are compared byte by byte, including white space and modes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,16 +14,16 @@ type Loose = HashMap<Oid, Vec<Oid>>;
 
 /// A tip that may have landed on one of these branches.
 pub(super) struct Open {
-    /// Whose it is.
+    /// The index of its candidate.
     pub(super) at: usize,
     pub(super) tip: Oid,
     pub(super) targets: Vec<(String, Oid)>,
 }
 
-/// So many of the newest commits of a branch are looked at.
+/// How many of the newest commits of a branch are searched.
 const MOST: usize = 10_000;
 
-/// The commits that a tip leads to among those that are nowhere else, itself first.
+/// The commits reachable from a tip that are nowhere else, the tip first.
 pub(super) fn own_commits(loose: &Loose, tip: Oid) -> Vec<Oid> {
     let mut seen = HashSet::from([tip]);
     let mut found = vec![tip];
@@ -36,7 +36,7 @@ pub(super) fn own_commits(loose: &Loose, tip: Oid) -> Vec<Oid> {
     found
 }
 
-/// What was proved, by whose it is: the branch, and how.
+/// Finds the branch that has the content of each tip, and how, by the index of its candidate.
 pub(super) fn prove(
     repository: &Repository,
     loose: &Loose,
@@ -60,7 +60,7 @@ pub(super) fn prove(
     Ok(proved)
 }
 
-/// A tip with what it changed since it left the target.
+/// A tip, and what it changed since it left the target.
 struct Work {
     at: usize,
     tip: Oid,
@@ -68,7 +68,7 @@ struct Work {
     changes: Vec<PathChange>,
 }
 
-/// What the tips changed. One that changed nothing proves nothing: there is no content to look for.
+/// What the tips changed. One that changed nothing is left out: there is no content to look for.
 fn works_on(
     repository: &Repository,
     loose: &Loose,
@@ -99,7 +99,7 @@ fn works_on(
     Ok(bases.into_iter().filter_map(work).collect())
 }
 
-/// The commits that a tip's own commits follow.
+/// The parents of a tip's own commits that are not its own.
 fn roots_of(loose: &Loose, tip: Oid) -> Vec<Oid> {
     let own = own_commits(loose, tip);
     let parents = own.iter().filter_map(|commit| loose.get(commit)).flatten();
@@ -109,7 +109,7 @@ fn roots_of(loose: &Loose, tip: Oid) -> Vec<Oid> {
     roots
 }
 
-/// Judges works against one branch.
+/// Compares work with one branch.
 struct LandedCheck<'a> {
     repository: &'a Repository,
     loose: &'a Loose,
@@ -136,7 +136,7 @@ impl LandedCheck<'_> {
         Ok(proved)
     }
 
-    /// Those whose whole change is that of one commit.
+    /// Work whose whole change is that of one commit.
     fn find_squashed(&self, known: &Known, works: Vec<Work>) -> Result<(Vec<usize>, Vec<Work>), GitError> {
         let alike: HashMap<Oid, Vec<Oid>> =
             works.iter().map(|work| (work.tip, known.alike(&work.changes))).collect();
@@ -156,7 +156,8 @@ impl LandedCheck<'_> {
         Ok((squashed.iter().map(|work| work.at).collect(), other))
     }
 
-    /// Those of which each commit that changes anything was picked. A merge may hold what no parent has.
+    /// Work of which every commit that changes something was cherry-picked. Merges are excluded: they may have content
+    /// that no parent has.
     fn find_picked(&self, known: &Known, works: &[Work]) -> Result<Vec<usize>, GitError> {
         let is_line =
             |own: &[Oid]| own.iter().all(|commit| self.loose.get(commit).is_some_and(|p| p.len() < 2));
@@ -195,7 +196,7 @@ impl LandedCheck<'_> {
     }
 }
 
-/// The newest commits of a branch, by the paths that they changed: only those that changed the same can be the same.
+/// The newest commits of a branch, by the paths that they changed. Only commits with the same paths can be the same.
 struct Known(HashMap<Vec<(Vec<u8>, bool)>, Vec<Oid>>);
 
 impl Known {
@@ -214,7 +215,7 @@ impl Known {
     }
 }
 
-/// Which paths were changed, and whether they are gone.
+/// The paths that were changed, and whether they still exist.
 fn shape(changes: &[PathChange]) -> Vec<(Vec<u8>, bool)> {
     changes.iter().map(|change| (change.path.clone(), change.after.is_some())).collect()
 }

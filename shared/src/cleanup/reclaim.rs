@@ -1,5 +1,5 @@
-//! Frees the space that build output and caches take in worktrees that stay. Only what git ignores, and only where nobody
-//! is at work.
+//! Frees the disk space of build output and caches in worktrees that stay. Deletes only ignored directories, and only
+//! where no process is at work.
 
 use std::{
     fs,
@@ -12,30 +12,31 @@ use crate::{
     worktree::{PlaceKind, Pool, WorktreeRemains, delete_in_background},
 };
 
-/// Something that was or would be freed.
+/// A directory that was or would be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaimed {
     /// The worktree.
     pub worktree: String,
-    /// What.
+    /// The directory.
     pub path: PathBuf,
-    /// How much it took.
+    /// Its size in bytes.
     pub size: u64,
-    /// Why it could not be freed, if it could not.
+    /// Why it could not be deleted.
     pub failed: Option<String>,
 }
 
-/// Whether something is done.
+/// Whether anything is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is only told.
+    /// Only report.
     DryRun,
-    /// It is done.
+    /// Delete.
     Real,
 }
 
 impl Sweep<'_> {
-    /// Frees what one of `patterns` matches in the worktrees that stay, those at `leaving` aside.
+    /// Deletes what matches one of `patterns` in the worktrees that stay. Those in `leaving` are about to be deleted
+    /// anyway.
     pub fn reclaim(
         &self,
         patterns: &[String],
@@ -82,7 +83,7 @@ fn reclaim_in(
     };
     let mut found = Vec::new();
     let mut trash = Vec::new();
-    // What a build makes again is a folder; a file that is ignored, such as one with secrets, may be somebody's only one.
+    // Build output is a directory. An ignored file, such as one with secrets, may be the user's only copy.
     let is_free = |path: &PathBuf| is_folder(path) && !holds_repository(path);
     for path in pool.find_ignored(place, patterns)?.into_iter().filter(is_free) {
         let mut one = Reclaimed { worktree: place.name(), size: size_of(&path), path, failed: None };
@@ -101,13 +102,13 @@ fn reclaim_in(
     Ok(found)
 }
 
-/// Whether it is a folder itself, and no link to one.
+/// Whether it is a directory itself, not a link to one.
 fn is_folder(path: &Path) -> bool {
     let plain: PathBuf = path.components().collect();
     plain.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// Whether somebody's repository is somewhere in a folder: then it is more than a cache.
+/// Whether there is a repository somewhere in a directory. Then it is more than a cache.
 fn holds_repository(path: &Path) -> bool {
     let mut open = vec![path.to_owned()];
     while let Some(folder) = open.pop() {

@@ -1,5 +1,5 @@
-//! Brings saved work back: as a branch, and what lay in a worktree into a fresh one. Nothing that is there is touched, and
-//! what was saved stays saved.
+//! Restores saved work: commits as a branch, and files of a worktree into a new one. Nothing existing is touched, and
+//! the saved refs stay.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use crate::{
     worktree::{Pool, Remembered},
 };
 
-/// What is wanted back, and where.
+/// What to restore, and where.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreRequest {
-    /// A name, as the list has it, or the end of one.
+    /// A name as in the list of saved work, or the end of one.
     pub name: String,
-    /// The branch that it shall be, if not the one that it was.
+    /// The branch to create, if not the original one.
     pub branch: Option<String>,
-    /// Where the worktree shall be, if not where worktrees are.
+    /// The path of the worktree, if not the default.
     pub to: Option<PathBuf>,
 }
 
-/// What was brought back.
+/// What was restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoredWork {
     /// The refs.
@@ -34,66 +34,66 @@ pub struct RestoredWork {
     pub worktree: Option<(PathBuf, Option<BranchName>)>,
 }
 
-/// A ref that holds what was saved.
+/// A ref that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredRef {
     /// Its full name.
     pub name: String,
-    /// Where it is.
+    /// Its commit.
     pub commit: Oid,
-    /// Whether it was not there before.
+    /// Whether it was created now.
     pub is_new: bool,
 }
 
-/// What stands below `refs/arborist/` and is no branch.
+/// Prefixes below `refs/arborist/` of refs that are not branches.
 const RECORDS: [&str; 4] = ["sessions/", "transcripts/", "wip/", "landing/"];
 
-/// Brings back what `wish` names. Where a place is named, the worktree is made there, also if only commits were saved.
+/// Restores what `request` names. If a path is given, the worktree is created there, even if only commits were saved.
 pub fn restore(
     repository: &Repository,
     pool: Option<&Pool>,
-    wish: &RestoreRequest,
+    request: &RestoreRequest,
 ) -> Result<RestoredWork, CleanupError> {
-    let parts = find(&list_saved(repository)?, &wish.name)?;
+    let parts = find(&list_saved(repository)?, &request.name)?;
     let mut restored = RestoredWork::default();
-    let identity = RestoreContext { repository, pool };
+    let context = RestoreContext { repository, pool };
     let content = parts.iter().find(|saved| saved.part == Part::Worktree);
     let tip = parts.iter().find(|saved| saved.part != Part::Worktree);
-    let placed = content.or(tip.filter(|_| wish.to.is_some()));
-    let path = placed.map(|saved| identity.path_of(saved, wish)).transpose()?;
+    let placed = content.or(tip.filter(|_| request.to.is_some()));
+    let path = placed.map(|saved| context.path_of(saved, request)).transpose()?;
     if let Some(saved) = tip {
-        if content.is_none() && wish.to.is_some() {
-            identity.refuse_record(saved, wish)?;
+        if content.is_none() && request.to.is_some() {
+            context.refuse_record(saved, request)?;
         }
-        restored.refs.push(identity.restore_ref(saved, wish)?);
+        restored.refs.push(context.restore_ref(saved, request)?);
     }
     let (Some(saved), Some(path), Some(pool)) = (placed, path, pool) else {
         return Ok(restored);
     };
     let remembered = match content {
-        Some(saved) => identity.remember(saved, wish, &mut restored.refs)?,
-        None => Some(identity.check_out(saved.commit, &restored.refs)?),
+        Some(saved) => context.remember(saved, request, &mut restored.refs)?,
+        None => Some(context.check_out(saved.commit, &restored.refs)?),
     };
     match remembered {
         Some(remembered) => {
             let path = pool.revive(&path, &remembered)?;
             restored.worktree = Some((path, remembered.branch));
         }
-        None if tip.is_none() => restored.refs.push(identity.restore_ref(saved, wish)?),
+        None if tip.is_none() => restored.refs.push(context.restore_ref(saved, request)?),
         None => {}
     }
     Ok(restored)
 }
 
-/// Who brings back.
+/// What a restore needs.
 struct RestoreContext<'a> {
     repository: &'a Repository,
     pool: Option<&'a Pool>,
 }
 
 impl RestoreContext<'_> {
-    fn restore_ref(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<RestoredRef, CleanupError> {
-        let name = wished_ref(saved, wish)?;
+    fn restore_ref(&self, saved: &SavedWork, request: &RestoreRequest) -> Result<RestoredRef, CleanupError> {
+        let name = requested_ref(saved, request)?;
         match self.repository.find_ref(&name)? {
             Some(known) if known == saved.commit => Ok(RestoredRef { name, commit: known, is_new: false }),
             Some(_) => Err(CleanupError::BranchExists { branch: short(&name) }),
@@ -107,13 +107,13 @@ impl RestoreContext<'_> {
         Ok(RestoredRef { name, commit, is_new: true })
     }
 
-    /// Records and marks are no branches, so there is nothing to check out.
-    fn refuse_record(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<(), CleanupError> {
-        let name = wished_ref(saved, wish)?;
+    /// Refuses records and marks, which are not branches, so that there is nothing to check out.
+    fn refuse_record(&self, saved: &SavedWork, request: &RestoreRequest) -> Result<(), CleanupError> {
+        let name = requested_ref(saved, request)?;
         if name.starts_with("refs/heads/") { Ok(()) } else { Err(CleanupError::NoBranch(saved.name.clone())) }
     }
 
-    /// The worktree of commits that were restored, with their branch unless somebody has it.
+    /// The worktree for restored commits, with their branch unless that is checked out elsewhere.
     fn check_out(&self, head: Oid, refs: &[RestoredRef]) -> Result<Remembered, CleanupError> {
         let branch = refs.first().and_then(|found| short(&found.name).parse().ok());
         let branch = match branch {
@@ -128,11 +128,11 @@ impl RestoreContext<'_> {
         Ok(worktrees.iter().any(|worktree| worktree.branch.as_ref() == Some(branch)))
     }
 
-    /// What is to be put into a worktree; `None` if nothing was checked out when it was saved.
+    /// The content of the worktree; `None` if nothing was checked out when it was saved.
     fn remember(
         &self,
         saved: &SavedWork,
-        wish: &RestoreRequest,
+        request: &RestoreRequest,
         refs: &mut Vec<RestoredRef>,
     ) -> Result<Option<Remembered>, CleanupError> {
         let Some(commit) = self.repository.load_commits(&[saved.commit])?.pop() else {
@@ -155,19 +155,19 @@ impl RestoreContext<'_> {
             None => (parent, None),
         };
         let tree = self.repository.tree_of(saved.commit)?;
-        let branch = self.free_branch(saved, wish, head, refs)?;
+        let branch = self.free_branch(saved, request, head, refs)?;
         Ok(Some(Remembered { head, branch, tree, staged }))
     }
 
-    /// The branch of saved work, if it is where it was and nobody has it. One that is not there is made.
+    /// The branch of saved work, if it is at the saved commit and not checked out. A missing one is created.
     fn free_branch(
         &self,
         saved: &SavedWork,
-        wish: &RestoreRequest,
+        request: &RestoreRequest,
         head: Oid,
         refs: &mut Vec<RestoredRef>,
     ) -> Result<Option<BranchName>, CleanupError> {
-        let name = match &wish.branch {
+        let name = match &request.branch {
             Some(branch) => branch_ref(branch)?,
             None => match task_branch(rest_of(saved)) {
                 Some(name) => name,
@@ -187,11 +187,11 @@ impl RestoreContext<'_> {
         }
     }
 
-    /// Where the worktree of saved work goes. Nothing may be there.
-    fn path_of(&self, saved: &SavedWork, wish: &RestoreRequest) -> Result<PathBuf, CleanupError> {
+    /// The path of the worktree. It must not exist.
+    fn path_of(&self, saved: &SavedWork, request: &RestoreRequest) -> Result<PathBuf, CleanupError> {
         let pool = self.pool.ok_or(CleanupError::Bare)?;
         let name = saved.unit().rsplit('/').next().unwrap_or_default();
-        let path = wish.to.clone().unwrap_or_else(|| pool.path_for(name));
+        let path = request.to.clone().unwrap_or_else(|| pool.path_for(name));
         match path.symlink_metadata() {
             Ok(_) => Err(CleanupError::PathExists(path)),
             Err(_) => Ok(path),
@@ -199,7 +199,7 @@ impl RestoreContext<'_> {
     }
 }
 
-/// All that belongs to the name: one part, or the parts of one unit.
+/// Finds the saved work of this name: one part, or all parts of one unit.
 fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     let name = name.trim_start_matches(super::saved::SAVED).trim_matches('/');
     let name = name.trim_start_matches("refs/heads/").trim_start_matches(TASK_BRANCHES);
@@ -228,8 +228,8 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     Ok(found)
 }
 
-/// What a name means: all of a unit's name or the end of it, as it is filed or as its branch is called, or else a single part
-/// of one.
+/// Finds the units that a name means: by the whole name or its end, in the form of the ref or of the branch; or else a
+/// single part of one.
 fn named(all: &[SavedWork], name: &str) -> Vec<SavedWork> {
     let asked = unescaped(name);
     let ways: [&dyn Fn(&SavedWork) -> bool; 4] = [
@@ -246,12 +246,12 @@ fn is_end(end: &str, name: &str) -> bool {
     name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// A branch within the name of saved work, as people call it.
+/// The branch name within the name of saved work.
 fn unescaped(name: &str) -> String {
     name.replace("%2F", "/").replace("%25", "%")
 }
 
-/// What saved work is of, without the day.
+/// The name of the unit without the date.
 fn rest_of(saved: &SavedWork) -> &str {
     let unit = saved.unit();
     match unit.split_once('/') {
@@ -260,16 +260,16 @@ fn rest_of(saved: &SavedWork) -> &str {
     }
 }
 
-/// The ref that saved work shall be.
-fn wished_ref(saved: &SavedWork, wish: &RestoreRequest) -> Result<String, CleanupError> {
-    match &wish.branch {
+/// The ref to create.
+fn requested_ref(saved: &SavedWork, request: &RestoreRequest) -> Result<String, CleanupError> {
+    match &request.branch {
         Some(branch) => branch_ref(branch),
-        None => home_of(saved),
+        None => original_ref(saved),
     }
 }
 
-/// The ref that saved work was.
-fn home_of(saved: &SavedWork) -> Result<String, CleanupError> {
+/// The original ref of saved work.
+fn original_ref(saved: &SavedWork) -> Result<String, CleanupError> {
     let rest = rest_of(saved);
     if saved.part == Part::Commits && RECORDS.iter().any(|kind| rest.starts_with(kind)) {
         return Ok(format!("refs/arborist/{rest}"));

@@ -1,11 +1,11 @@
-//! Saved work: how its refs are called, and all of it.
+//! Names and list of saved work.
 
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{CleanupError, survey::reflog_time};
 use crate::{git::Repository, name::Oid};
 
-/// Where saved work stands.
+/// The prefix of the refs of saved work.
 pub(super) const SAVED: &str = "refs/arborist/saved/";
 
 /// Something that was saved.
@@ -15,27 +15,27 @@ pub struct SavedWork {
     pub name: String,
     /// Its commit.
     pub commit: Oid,
-    /// What it is.
+    /// What was saved.
     pub part: Part,
-    /// When it was saved, in seconds since 1970, as far as that can be told.
+    /// When it was saved, in seconds since 1970, if that is known.
     pub time: Option<i64>,
-    /// The first line of what its commit says.
+    /// The subject of its commit.
     pub subject: String,
 }
 
-/// What was saved.
+/// The kind of saved work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The tip of a branch.
     Branch,
-    /// What lay in a worktree.
+    /// The files of a worktree.
     Worktree,
     /// Commits that were on no branch.
     Commits,
 }
 
 impl Part {
-    /// The word for it.
+    /// The name of the kind.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,14 +47,14 @@ impl Part {
 }
 
 impl SavedWork {
-    /// What it belongs to: its name without its last part.
+    /// What it belongs to: its name without the last component.
     #[must_use]
     pub fn unit(&self) -> &str {
         self.name.rsplit_once('/').map_or(&self.name, |(unit, _)| unit)
     }
 }
 
-/// The ref for a part of what belongs to `unit`, saved now.
+/// The ref for a part of `unit` that is saved now.
 pub(super) fn name_of(now: i64, unit: &str, part: Part, commit: Oid) -> String {
     let moment = Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
     let kind = match part {
@@ -65,7 +65,7 @@ pub(super) fn name_of(now: i64, unit: &str, part: Part, commit: Oid) -> String {
     format!("{SAVED}{}/{unit}/{kind}-{}", moment.strftime("%Y-%m-%d"), commit.short())
 }
 
-/// All saved work, the last saved first.
+/// Lists all saved work, newest first.
 pub fn list_saved(repository: &Repository) -> Result<Vec<SavedWork>, CleanupError> {
     let refs = repository.start_surveying_refs().finish()?;
     let mut found: Vec<SavedWork> = refs

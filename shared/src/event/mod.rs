@@ -1,7 +1,7 @@
-//! What happens in a run: the one vocabulary for everything that it reports.
+//! The events of a run: one type for everything that it reports.
 //!
-//! Whoever works tells a [`RunEvent`]; `--json` prints it as it is ([`RunEvent::line`]), the live view and the plain lines
-//! find words for it. So an event's fields are its public form: renaming one changes `schemas/run-event.json`.
+//! Workers send a [`RunEvent`]. `--json` prints it ([`RunEvent::line`]); the live view and the plain lines describe it.
+//! So the fields of an event are public: renaming one changes `schemas/run-event.json`.
 
 mod account;
 
@@ -17,24 +17,24 @@ use serde_json::{Map, Value};
 
 use crate::{
     agent::limits::{Chosen, Spent},
-    message::{Status, Step, one_line, plain_text},
+    message::{Status, Step, escape_json, one_line, plain_text},
     name::{Attempt, BranchName, Oid, RepoName, SessionId, TaskId},
     progress::{RunTotals, Share},
 };
 
-/// How many characters of an agent's words are printed at once.
+/// How many characters of an agent's text are printed at once.
 const LONGEST: usize = 500;
 
-/// Where the repositories of a session were, by their names.
+/// The heads of a session's repositories, by name.
 pub type Snapshot = BTreeMap<String, Oid>;
 
-/// Something that has happened in a run. Lines of several tasks may stand in any order; each names its task. The last
-/// line of a run that began is `run-ended`; errors are on standard error and in the exit code.
+/// An event of a run. Lines of several tasks may be interleaved; each names its task. The last line of a run that has
+/// started is `run-ended`; errors are on standard error and in the exit code.
 #[derive(Debug, Clone)]
 pub struct RunEvent {
     /// The task; `None` for what concerns the whole run.
     pub task: Option<TaskId>,
-    /// What.
+    /// What happened.
     pub kind: EventKind,
 }
 
@@ -337,24 +337,24 @@ pub enum EndState {
     Failed,
 }
 
-/// The events that are about no task, as they are printed.
+/// The printed events that are about no task.
 const WITHOUT_TASK: [&str; 7] =
     ["run-begins", "cloned", "fetched", "branch-created", "pushed", "push-failed", "run-ended"];
 
 impl RunEvent {
-    /// Of a task.
+    /// An event of a task.
     #[must_use]
     pub fn of(task: &TaskId, kind: EventKind) -> Self {
         Self { task: Some(task.clone()), kind }
     }
 
-    /// Of the whole run.
+    /// An event of the whole run.
     #[must_use]
     pub fn of_run(kind: EventKind) -> Self {
         Self { task: None, kind }
     }
 
-    /// The end of a task, if this was recorded as its end.
+    /// The end of a task, if this event records it.
     #[must_use]
     pub fn end_of_task(&self) -> Option<Self> {
         let state = match self.kind {
@@ -365,7 +365,7 @@ impl RunEvent {
         Some(Self { task: self.task.clone(), kind: EventKind::TaskEnded { state } })
     }
 
-    /// As one line of JSON; `None` for what is not printed.
+    /// The event as one line of JSON; `None` if it is not printed.
     #[must_use]
     pub fn line(&self, time: &str) -> Option<String> {
         let Ok(Value::Object(fields)) = serde_json::to_value(&self.kind) else { return None };
@@ -377,12 +377,12 @@ impl RunEvent {
             line.insert("task".to_owned(), self.task.as_ref().map(ToString::to_string).into());
         }
         line.extend(fields);
-        serde_json::to_string(&line).ok()
+        serde_json::to_string(&line).ok().map(|json| escape_json(&json))
     }
 }
 
 impl EventKind {
-    /// What is good to know.
+    /// A note.
     pub fn note(words: impl Into<String>) -> Self {
         Self::Note { level: NoteLevel::Note, words: words.into(), once: false }
     }
@@ -434,7 +434,7 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
     json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 
-// Events hold what was said as it was said. What is printed cannot command a terminal.
+// Events have raw text. Serialising it removes control characters, which a terminal could obey.
 
 fn plain<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&plain_text(text))

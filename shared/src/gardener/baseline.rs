@@ -1,5 +1,5 @@
-//! The tests of a run before its first task: whether the test command has anything to test yet, what it may not touch, and
-//! which tests fail already.
+//! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
+//! yet and which of them fail already.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,11 +9,11 @@ use std::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     gardener::GardenerError,
-    git::{FloatingRef, OtherWriters, OwnedMeanwhile, RawCommit, RefWatch, Repository, TrackedFiles},
+    git::{ExemptRef, OtherWriters, RawCommit, RefWatch, Repository, TemporaryOwnership, TrackedFiles},
     message::{self, Body, Key, Message, MessageReading, Status},
     name::Oid,
     pipeline::{
-        ConfigGuard, KnownRed, Neighbours, Observed, PipelineError, Redaction, TO_BE_MENDED,
+        ConcurrentChildren, ConfigGuard, KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED,
         put_back_checkout,
     },
     process::{Cancel, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
@@ -23,35 +23,35 @@ use crate::{
     session::owned_by,
 };
 
-/// So many commits are looked at for a test that passed: a review, an end, and the starts of runs may lie behind it.
-const FARTHEST: usize = 16;
+/// How many commits are searched for a passed test. A review, the end of a task and starts of runs may come after it.
+const MAX_COMMITS: usize = 16;
 /// How much of the output is read for counts and names.
 const TAIL: usize = 64 * 1024;
 
 /// A test command, and where it is run.
 #[derive(Debug)]
 pub struct Probe<'a> {
-    /// For a shell.
+    /// The command, for a shell.
     pub command: &'a str,
-    /// Where.
+    /// The directory that it runs in.
     pub dir: &'a Path,
-    /// The worktree that it runs in, and others of the run.
+    /// The worktree that it runs in, and other worktrees of the run.
     pub places: Vec<&'a Repository>,
-    /// Puts back what it may not change.
+    /// Restores what it must not change.
     pub config_guard: &'a ConfigGuard,
-    /// What it finds in its environment.
+    /// Its environment variables.
     pub environment: Vec<(String, String)>,
-    /// How long it may take.
+    /// Its time limit.
     pub limit: Duration,
-    /// Where all of its output goes.
+    /// The log file for its output.
     pub log: PathBuf,
-    /// What must not be written down.
+    /// Secrets that must not be logged.
     pub secrets: &'a Secrets,
-    /// The wish to stop.
+    /// Cancelled when the user wants to stop.
     pub cancel: &'a Cancel,
 }
 
-/// What came of it.
+/// The result of a baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
     /// The tests pass.
@@ -60,12 +60,12 @@ pub enum Baseline {
     NoTests(String),
     /// They fail, or could not be run.
     Red {
-        /// Why, in one line.
+        /// The reason, in one line.
         why: String,
-        /// What could be read.
+        /// Counts and names that could be read from the output.
         observed: Observed,
     },
-    /// They changed what belongs to the run, whatever else came of them. It has been put back, and this says what it was.
+    /// The command changed something that belongs to the run. It has been restored; this says what it was.
     Trespass(String),
 }
 
@@ -86,10 +86,11 @@ impl Probe<'_> {
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
             .with_orphan_lock(orphan_lock);
-        let neighbours = self.places.first().map(|place| Neighbours::count(place));
-        let before = neighbours.and_then(|neighbours| self.look(neighbours));
+        let concurrent_children = self.places.first().map(|place| ConcurrentChildren::count(place));
+        let before = concurrent_children.and_then(|concurrent_children| self.look(concurrent_children));
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
-        let company = neighbours.map(|neighbours| neighbours.since(self.places.len()));
+        let company =
+            concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
         if let (Some((place, before)), Some(OtherWriters::Alone)) = (before, company) {
             place.learn_own_writes(&before)?;
         }
@@ -99,11 +100,11 @@ impl Probe<'_> {
         Ok(trespass.map_or_else(|| self.judge(&ended), Baseline::Trespass))
     }
 
-    /// The tracked files of the place that it runs in, if no other child process is running.
-    fn look(&self, neighbours: Neighbours<'_>) -> Option<(&Repository, TrackedFiles)> {
-        let place = *self.places.first().filter(|_| neighbours.now() == OtherWriters::Alone)?;
+    /// The tracked files of the worktree that it runs in, if no other child process is running.
+    fn look(&self, concurrent_children: ConcurrentChildren<'_>) -> Option<(&Repository, TrackedFiles)> {
+        let place = *self.places.first().filter(|_| concurrent_children.now() == OtherWriters::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
-        Some((place, place.look_at_tracked(tree, OtherWriters::Alone).ok()?))
+        Some((place, place.read_tracked(tree, OtherWriters::Alone).ok()?))
     }
 
     fn judge(&self, ended: &SupervisedEnd) -> Baseline {
@@ -111,7 +112,7 @@ impl Probe<'_> {
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = Redactor::redact(self.secrets, self.command);
         if matches!(ended.ending, Ending::Exited(_)) {
-            if ran_no_tests(&said) || says_so(&said) {
+            if ran_no_tests(&said) || says_no_tests(&said) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
             }
             let missing = find_missing(self.command, self.dir);
@@ -131,12 +132,13 @@ impl Probe<'_> {
     }
 }
 
-/// Whether the tests of this commit have passed: it is the end of a task, or a landing that the test command let through.
-/// What follows a passed test up to the end of its task adds only a report. Where history cannot be read, nobody knows.
+/// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command
+/// gated. After a passed test, the commits up to the end of the task add only a report. Unreadable history counts as
+/// not passed.
 #[must_use]
 pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
     let mut next = Some(commit);
-    for _ in 0..FARTHEST {
+    for _ in 0..MAX_COMMITS {
         let Some(Ok(found)) = next.map(|commit| repository.load_commits(&[commit])) else { return false };
         let Some(raw) = found.first() else { return false };
         let MessageReading::Sound(message) = message::read(raw.message()) else { return false };
@@ -153,42 +155,43 @@ pub fn has_passed(repository: &Repository, commit: Oid) -> bool {
     false
 }
 
-/// A test without a command proves nothing, and neither does one that was passed by failing.
+/// Whether a passed test proves anything: it had a command, and was not a test that was expected to fail.
 fn is_proof(message: &Message) -> bool {
     let body = Body::parse(&message.body);
     let is_red = KnownRed::read(&body, TO_BE_MENDED).is_some_and(|known| !known.is_empty());
     !is_red && !message.subject.text.ends_with("(no test command)")
 }
 
-/// Everything that is compared once the baseline has ended.
+/// Detects and undoes changes to refs and the checkout during the baseline.
 #[derive(Debug)]
 pub struct BaselineGuard<'a> {
     recorder: &'a RunRecorder<'a>,
     refs: RefWatch,
-    /// Set where the branch is only a target, which its user may move at any time.
-    target: Option<FloatingRef>,
-    _meanwhile: OwnedMeanwhile,
+    /// Set if the branch is only the target of lanes, which the user may move at any time.
+    target: Option<ExemptRef>,
+    _meanwhile: TemporaryOwnership,
 }
 
 impl<'a> BaselineGuard<'a> {
-    /// From here on the refs of the run are owned: set-up commands that prepare the place of a baseline are watched, too.
+    /// Takes ownership of the run's refs, so that set-up commands for the baseline's worktree are watched too.
     pub fn begin(recorder: &'a RunRecorder<'a>, is_in_place: bool) -> Result<Self, GardenerError> {
         let (repository, identity) = (recorder.repository(), recorder.identity());
         repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
-        // Later others may queue and land what is finished. Nothing can be before the first task.
+        // Before the first task nothing can be queued, so the queue's refs are owned too. Later, others may queue and
+        // land.
         let mut owned = queue_refs(&identity.run);
         owned.names.push(recorder.branch().to_ref());
-        let meanwhile = repository.own_refs_meanwhile(&owned)?;
-        let target = (!is_in_place).then(|| repository.float_ref(&recorder.branch().to_ref()));
+        let meanwhile = repository.own_refs_temporarily(&owned)?;
+        let target = (!is_in_place).then(|| repository.exempt_ref(&recorder.branch().to_ref()));
         Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: meanwhile })
     }
 
-    /// Puts back what was moved, also where the baseline did not come to its end. One that moved something has failed.
+    /// Undoes changes, even if the baseline was interrupted. A baseline that changed something has failed.
     pub fn end(self, ended: Result<Baseline, GardenerError>) -> Result<Baseline, GardenerError> {
         let repository = self.recorder.repository();
         let mut found = Vec::new();
         match &self.target {
-            Some(_) if self.has_meddled()? => {
+            Some(_) if self.has_tampered()? => {
                 repository.restore_ref(&self.recorder.branch().to_ref())?;
                 found.extend(self.refs.restore());
             }
@@ -206,12 +209,12 @@ impl<'a> BaselineGuard<'a> {
         Ok(if found.is_empty() { baseline } else { Baseline::Trespass(found.join("; ")) })
     }
 
-    /// Whether the branch is gone, leads elsewhere, or has commits that claim to be the run's. What a user commits there
-    /// stays: the run says later that its branch was moved.
-    fn has_meddled(&self) -> Result<bool, GardenerError> {
+    /// Whether the branch was deleted, became symbolic, or has new commits that claim to be the run's. Commits of the
+    /// user stay: the run reports later that its branch was moved.
+    fn has_tampered(&self) -> Result<bool, GardenerError> {
         let (repository, branch) = (self.recorder.repository(), self.recorder.branch());
         let before = self.recorder.head();
-        if repository.leads_elsewhere(&branch.to_ref()) {
+        if repository.is_symbolic_ref(&branch.to_ref()) {
             return Ok(true);
         }
         match repository.find_branch(branch)? {
@@ -229,7 +232,8 @@ impl<'a> BaselineGuard<'a> {
         }
     }
 
-    /// Whether a commit says that the run made it, soundly or not. What another run made may have been merged meanwhile.
+    /// Whether a commit claims to be made by this run, well-formed or not. Commits of other runs may have been merged
+    /// meanwhile.
     fn is_claim(&self, commit: &RawCommit) -> bool {
         match message::read(commit.message()) {
             MessageReading::Foreign => false,
@@ -238,13 +242,14 @@ impl<'a> BaselineGuard<'a> {
         }
     }
 
-    /// The name under which commits are kept that something made in the checkout.
+    /// The name under which commits that were made in the checkout are saved.
     fn mark(&self) -> String {
         format!("{}{}/baseline/0", Unfinished::REFS, self.recorder.branch().component())
     }
 }
 
-/// Programs that test a project, and the files of which one has to be there. A name that begins with `*` is an ending.
+/// Programs that test a project, and the files of which at least one must exist. A name that starts with `*` is a
+/// suffix.
 const PROJECTS: [(&[&str], &[&str]); 13] = [
     (&["cargo"], &["Cargo.toml"]),
     (&["npm", "npx", "pnpm", "yarn", "bun"], &["package.json"]),
@@ -261,10 +266,10 @@ const PROJECTS: [(&[&str], &[&str]); 13] = [
     (&["swift"], &["Package.swift"]),
 ];
 
-/// What a package without tests says: npm without a script, and the script that `npm init` writes.
+/// The output of a package without tests: npm without a test script, and the script that `npm init` writes.
 const SENTENCES: [&str; 2] = ["Missing script: \"test\"", "Error: no test specified"];
 
-/// The project file that a command needs and does not find in `top`, if that is so.
+/// The project file that a command needs and that is missing.
 pub(super) fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
     let mut dir = top.to_owned();
     for part in command.split(['&', ';', '|', '\n']) {
@@ -278,19 +283,19 @@ pub(super) fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
             continue;
         }
         let known = PROJECTS.iter().find(|(programs, _)| programs.contains(&program));
-        if let Some((_, files)) = known.filter(|(_, files)| !has_one(&dir, files)) {
+        if let Some((_, files)) = known.filter(|(_, files)| !has_any(&dir, files)) {
             return files.first().map(|file| file.trim_start_matches('*'));
         }
     }
     None
 }
 
-/// Whether the output says that there are no tests yet.
-pub(super) fn says_so(output: &str) -> bool {
+/// Whether the output says that there are no tests.
+pub(super) fn says_no_tests(output: &str) -> bool {
     SENTENCES.iter().any(|words| output.contains(words))
 }
 
-fn has_one(dir: &Path, files: &[&str]) -> bool {
+fn has_any(dir: &Path, files: &[&str]) -> bool {
     files.iter().any(|file| match file.strip_prefix('*') {
         None => dir.join(file).is_file(),
         Some(ending) => std::fs::read_dir(dir).is_ok_and(|found| {

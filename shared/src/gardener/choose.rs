@@ -1,4 +1,4 @@
-//! Which task is taken up next. Pure: it is decided by the plan, by what has happened, and by what runs.
+//! Chooses the next task. Pure functions of the plan, its progress and the running tasks.
 
 use std::collections::BTreeSet;
 
@@ -9,67 +9,69 @@ use crate::{
     progress::{NodeProgress, Progress},
 };
 
-/// What a gardener is asked for.
+/// Which tasks are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only these tasks and the tasks of these phases, if any are named.
     pub only: Vec<TaskId>,
-    /// Nothing that stands behind this task or phase in the order of the plan.
+    /// Nothing after this task or phase in the order of the plan.
     pub until: Option<TaskId>,
-    /// Go on with others when one fails.
+    /// Whether to continue with other tasks when one fails.
     pub keeps_going: KeepGoing,
-    /// What becomes of tasks that have failed before.
+    /// What to do with tasks that have failed before.
     pub failed: Failed,
 }
 
-/// What a failed task means for the others.
+/// Whether other tasks are started after one has failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KeepGoing {
-    /// No other is taken up.
+    /// No other task is started.
     #[default]
     No,
-    /// Those that do not wait for it are still taken up.
+    /// Tasks that do not depend on it are still started.
     Yes,
 }
 
-/// What becomes of tasks that have failed before.
+/// What to do with tasks that have failed before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Failed {
     /// They stay failed.
     #[default]
     Stay,
-    /// They begin anew.
+    /// They are reset and done again.
     Retry,
 }
 
 impl Selection {
-    /// A task that it names and the plan does not have.
+    /// A task that is named here but is not in the plan.
     #[must_use]
     pub fn unknown(&self, plan: &Plan) -> Option<&TaskId> {
         self.only.iter().chain(&self.until).find(|task| plan.find(task).is_none())
     }
 }
 
-/// The tasks that a wish is about, in the order of the plan.
+/// The selected tasks, in the order of the plan.
 #[must_use]
-pub fn wanted<'a>(plan: &'a Plan, wish: &Selection) -> Vec<&'a Task> {
+pub fn wanted<'a>(plan: &'a Plan, selection: &Selection) -> Vec<&'a Task> {
     let mut order = plan.order();
     let last = |until| order.iter().rposition(|task| is_below(plan, task, until));
-    if let Some(end) = wish.until.as_ref().and_then(last) {
+    if let Some(end) = selection.until.as_ref().and_then(last) {
         order.truncate(end + 1);
     }
-    order.retain(|task| wish.only.is_empty() || wish.only.iter().any(|named| is_below(plan, task, named)));
+    order.retain(|task| {
+        selection.only.is_empty() || selection.only.iter().any(|named| is_below(plan, task, named))
+    });
     order
 }
 
-/// Whether `named` is the task itself or a phase that it stands in.
+/// Whether `named` is the task itself or a phase that contains it.
 fn is_below(plan: &Plan, task: &Task, named: &TaskId) -> bool {
     let parent = |task: &&Task| task.parent.as_ref().and_then(|parent| plan.find(parent));
     std::iter::successors(Some(task), parent).any(|task| task.id == *named)
 }
 
-/// The task to take up while `running` ones run: the first that is ready and names none of their files. One that does
-/// waits until they have landed, because it would conflict with them. Those of `ended` have had their turn.
+/// The next task to start while `running` ones run: the first ready one that names none of their files. One that does
+/// waits until they have landed, because it would conflict with them. Tasks in `ended` are not started again.
 pub(super) fn next_task<'a>(
     wanted: &[&'a Task],
     progress: &Progress<'_>,
@@ -84,7 +86,7 @@ pub(super) fn next_task<'a>(
     wanted.iter().filter(is_ready).find(is_apart).copied()
 }
 
-/// What is left undone, and has not failed now.
+/// The tasks that are not done and have not failed in this call.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
     let is_left =
         |standing: &&NodeProgress<'_>| !standing.state.is_settled() && !failed.contains(standing.id);

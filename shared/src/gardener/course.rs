@@ -1,4 +1,4 @@
-//! The course of a run while workers are at work: who runs, what is finished, and why nothing more is taken up.
+//! The state of a run while workers are at work: the running tasks, the finished ones, and why no more are started.
 
 use std::{
     collections::BTreeSet,
@@ -16,56 +16,56 @@ use crate::{
     plan::Task,
 };
 
-/// How often a worker is looked after that says nothing.
-const PULSE: Duration = Duration::from_secs(1);
-/// So soon after a landing the next one waits for others to join it, as long as nobody waits for it.
-const COMPANY: Duration = Duration::from_millis(300);
+/// How often to check for a worker that ended without a report.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// After a landing, the next one waits this long for other tasks to join it, unless a worker is waiting.
+const BATCH_DELAY: Duration = Duration::from_millis(300);
 
 /// A worker at work.
 pub(super) struct RunningWorker<'scope, 'a> {
     pub(super) task: &'a Task,
     pub(super) handle: ScopedJoinHandle<'scope, ()>,
-    /// What it has told of its expenses; history has that when it ends.
+    /// What it has reported as spent. History has it when the worker ends.
     pub(super) spent: Spent,
-    /// Where it hears what others have spent.
+    /// Receives what other workers have spent.
     pub(super) others: Sender<Spent>,
 }
 
-/// What becomes of a run while workers are at work.
+/// The state of a run while workers are at work.
 pub(super) struct RunProgress<'scope, 'a, 'w> {
     pub(super) wanted: Vec<&'a Task>,
-    pub(super) wish: &'w Selection,
+    pub(super) selection: &'w Selection,
     pub(super) running: Vec<RunningWorker<'scope, 'a>>,
     pub(super) summary: Summary,
-    /// Tasks that have had their turn.
+    /// Tasks that are not started again in this run.
     pub(super) ended: BTreeSet<TaskId>,
-    /// Why nothing more is taken up.
+    /// Why no more tasks are started.
     pub(super) stop: Option<Stop>,
-    /// Tasks that are complete in their lanes, and not on the run's branch.
+    /// Tasks that are complete in their lanes and have not landed.
     pub(super) finished: Vec<CompletedTask>,
-    /// Whether somebody has looked at the queue since it last changed.
+    /// Whether the queue has been drained since it last changed.
     pub(super) is_drained: bool,
-    /// The one who lands them, if somebody is at it.
+    /// The thread that drains the queue.
     pub(super) lander: Option<ScopedJoinHandle<'scope, ()>>,
     /// When something last landed.
     pub(super) landed: Option<Instant>,
-    /// When what is finished lands, if that is to wait.
+    /// When finished tasks land, if they are waiting for others.
     pub(super) due: Option<Instant>,
 }
 
 pub(super) enum Stop {
     /// A task failed.
     Failure,
-    /// The run cannot go on.
+    /// The run cannot continue.
     Error(GardenerError),
 }
 
 impl<'a, 'w> RunProgress<'_, 'a, 'w> {
-    /// Nothing has happened yet.
-    pub(super) fn new(wanted: Vec<&'a Task>, wish: &'w Selection) -> Self {
+    /// The initial state.
+    pub(super) fn new(wanted: Vec<&'a Task>, selection: &'w Selection) -> Self {
         Self {
             wanted,
-            wish,
+            selection,
             running: Vec::new(),
             summary: Summary::default(),
             ended: BTreeSet::new(),
@@ -84,21 +84,21 @@ impl<'scope> RunProgress<'scope, '_, '_> {
         self.running.is_empty() && self.lander.is_none()
     }
 
-    /// How many lanes are in use: what is finished keeps its own until it has landed.
+    /// The number of lanes in use. A finished task keeps its lane until it has landed.
     pub(super) fn lanes(&self) -> usize {
         self.running.len() + self.finished.iter().filter(|finished| finished.site.is_some()).count()
     }
 
-    /// Whether what is finished can wait for more: every worker is busy, and there is a lane for the next one. Then `due`
-    /// says how long.
+    /// Whether finished tasks can wait for more to land with them: every worker is busy, and there is a lane for the
+    /// next one. Sets `due`.
     pub(super) fn can_wait(&mut self, (jobs, lanes): (usize, usize)) -> bool {
         let is_needed = self.stop.is_some() || self.running.len() < jobs || self.lanes() >= lanes;
-        let due = self.landed.map(|landed| landed + COMPANY).filter(|due| *due > Instant::now());
+        let due = self.landed.map(|landed| landed + BATCH_DELAY).filter(|due| *due > Instant::now());
         self.due = due.filter(|_| !is_needed);
         self.due.is_some()
     }
 
-    /// A thread that has ended, whose report may be there or not.
+    /// Takes the handle of a thread that has ended. Its report may still be in the channel.
     fn take_ended(&mut self) -> Option<ScopedJoinHandle<'scope, ()>> {
         if self.lander.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
             return self.lander.take();
@@ -107,7 +107,7 @@ impl<'scope> RunProgress<'scope, '_, '_> {
         Some(self.running.swap_remove(at).handle)
     }
 
-    /// Tells all others who are at work what one of them has spent.
+    /// Tells all other workers what one of them has spent.
     pub(super) fn pass_on(&mut self, event: &RunEvent) {
         let EventKind::Recorded { spent, .. } = event.kind else {
             return;
@@ -116,18 +116,18 @@ impl<'scope> RunProgress<'scope, '_, '_> {
             if Some(&running.task.id) == event.task.as_ref() {
                 running.spent = running.spent + spent;
             } else {
-                // One who does not listen any more is at its end.
+                // Sending fails only if that worker is at its end.
                 let _ = running.others.send(spent);
             }
         }
     }
 
-    /// What those who are at work have told of their expenses.
+    /// What running workers have reported as spent.
     pub(super) fn spent(&self) -> Spent {
         self.running.iter().fold(Spent::default(), |sum, running| sum + running.spent)
     }
 
-    /// Nothing more is taken up. The first reason counts, but an error counts for more than a failure.
+    /// Stops starting tasks. The first reason counts, but an error replaces a failure.
     pub(super) fn halt(&mut self, stop: Stop) {
         if !matches!(self.stop, Some(Stop::Error(_))) {
             self.stop = Some(stop);
@@ -135,20 +135,21 @@ impl<'scope> RunProgress<'scope, '_, '_> {
     }
 
     pub(super) fn halt_unless_kept_going(&mut self) {
-        if self.wish.keeps_going == KeepGoing::No {
+        if self.selection.keeps_going == KeepGoing::No {
             self.halt(Stop::Failure);
         }
     }
 }
 
-/// Waits for a report, or until something is due to land. A worker that ended without a report has panicked, and so do we.
+/// Waits for a report, or until finished tasks are due to land. A worker that ended without a report has panicked; the
+/// panic is resumed here.
 pub(super) fn next_report(
     reports: &Receiver<WorkerReport>,
     course: &mut RunProgress<'_, '_, '_>,
 ) -> Option<WorkerReport> {
     loop {
         let left = course.due.map(|due| due.saturating_duration_since(Instant::now()));
-        match reports.recv_timeout(left.unwrap_or(PULSE).min(PULSE)) {
+        match reports.recv_timeout(left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)) {
             Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }

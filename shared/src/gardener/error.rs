@@ -1,4 +1,4 @@
-//! What keeps a run from beginning or going on.
+//! Errors that prevent a run from starting or continuing.
 
 use super::Drift;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     worktree::WorktreeError,
 };
 
-/// Why a run cannot begin or go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each sentence says what it is")]
 pub enum GardenerError {
@@ -59,13 +59,15 @@ pub enum GardenerError {
     #[error("what {0} left cannot be taken out: commits of others have changed the same lines since: {1}")]
     Contested(TaskId, String),
     #[error("a {0} is going on in this checkout, and the run's commits would come between")]
-    GoingOn(&'static str),
+    OperationInProgress(&'static str),
     #[error("no plan was found")]
     NoPlan,
     #[error("there is no task '{0}' in the plan")]
     NoTask(TaskId),
-    #[error("'{0}' has no command that could be run: it waits for {1}")]
+    #[error("'{0}' is not ready: it waits for {1}")]
     NotReady(TaskId, String),
+    #[error("'{0}' has failed, and its attempts are used up")]
+    NoAttemptLeft(TaskId),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     #[error("'.arborist/config.toml' has changed since the run began")]
@@ -93,7 +95,7 @@ pub enum GardenerError {
 }
 
 impl GardenerError {
-    /// Why a task whose last word stands on its own branch cannot be gone on with in the checkout.
+    /// The error for a task whose newest state is on its own branch, and which the checkout therefore cannot continue.
     #[must_use]
     pub fn apart(run: &Run, scope: &BranchName, task: &TaskId) -> Self {
         let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
@@ -101,7 +103,7 @@ impl GardenerError {
         if is_complete { Self::NotLanded { task, branch } } else { Self::BegunApart { task, branch } }
     }
 
-    /// The option whose limit is used up, and a value that lets the run go on.
+    /// The option whose limit is used up, and a value with which the run can continue.
     #[must_use]
     pub fn raise(&self) -> Option<(&'static str, String)> {
         match self {
@@ -110,7 +112,7 @@ impl GardenerError {
         }
     }
 
-    /// Whether other tasks can go on.
+    /// Whether other tasks can continue.
     pub(super) fn concerns_only_the_task(&self) -> bool {
         matches!(self, Self::LaneGone { .. })
             || matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
@@ -140,6 +142,7 @@ impl Explain for GardenerError {
             | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_)
             | Self::NotReady(..)
+            | Self::NoAttemptLeft(_)
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
             | Self::MeddlingTests { .. }
@@ -148,7 +151,7 @@ impl Explain for GardenerError {
             | Self::Dirty(_)
             | Self::Overlap(_)
             | Self::Contested(..)
-            | Self::GoingOn(_)
+            | Self::OperationInProgress(_)
             | Self::PlanChanged { .. }
             | Self::ConfigChanged(_)
             | Self::Forked { .. }
@@ -185,11 +188,12 @@ impl Explain for GardenerError {
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
             }
-            Self::GoingOn(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
+            Self::OperationInProgress(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
             Self::NoPlan => {
                 "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()
             }
             Self::NoTask(_) => "see all tasks with: git arborist state".into(),
+            Self::NoAttemptLeft(task) => format!("try it again with: git arborist garden {task} --retry-failed"),
             Self::NotReady(..) => "run these first, or all in order with: git arborist gardener".into(),
             Self::PlanChanged { drift, .. } | Self::ConfigChanged(drift) => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();

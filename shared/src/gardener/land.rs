@@ -1,4 +1,5 @@
-//! Landing: what was finished in a lane goes onto the run's branch through the merge queue, one landing at a time.
+//! Lands tasks that were finished in lanes on the run's branch, through the merge queue. One drain of the queue runs at
+//! a time, in its own thread.
 
 use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
@@ -7,8 +8,8 @@ use crate::{
     gardener::{
         Gardener, GardenerError, WorkerPlace,
         course::{RunProgress, Stop},
-        lanes::LaneStart as Begin,
-        outcome::{explain, told_of, translate},
+        lanes::LaneStart,
+        outcome::{explain, foreign_event, translate},
         worker::{Tools, WorkerReport},
     },
     git::RefMove,
@@ -26,43 +27,43 @@ use crate::{
     worktree::Lease,
 };
 
-/// So much of what became of tickets is looked at.
-const LONGEST_LOG: usize = 1000;
+/// How many entries of the queue's log are read.
+const MAX_LOG_ENTRIES: usize = 1000;
 
-/// A task that is complete in its lane, and not on the run's branch.
+/// A task that is complete in its lane and has not landed.
 pub(super) struct CompletedTask {
     pub(super) task: TaskId,
     /// Its lane, if it was worked on in this call.
     pub(super) site: Option<WorkerPlace>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
-    /// What it waits for, if somebody said so.
+    /// What it waits for, if the queue reported that.
     why: Option<String>,
 }
 
-/// Why a complete task is not on the run's branch.
+/// A complete task that has not landed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unlanded {
     /// The task.
     pub task: TaskId,
     /// Why, in a line.
     pub why: String,
-    /// Who is needed now.
+    /// What it needs to land.
     pub needs: Needs,
 }
 
-/// Who is needed.
+/// What a task needs to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// A person.
+    /// The attention of a person.
     Person,
-    /// Somebody who says that it may land.
-    Word,
-    /// Nobody in particular: it will be tried again.
-    Nobody,
+    /// A command of the user that lands it.
+    MergeRun,
+    /// Nothing: it will be tried again.
+    Nothing,
 }
 
-/// What a lander reports.
+/// The report of one drain.
 pub(super) struct Landed(Result<queue::QueueReport, GardenerError>);
 
 impl CompletedTask {
@@ -70,40 +71,40 @@ impl CompletedTask {
         Self { task, source: site.tip.head, site: Some(site), is_queued: false, why: None }
     }
 
-    /// Whether it waits in the queue for its turn, as far as is known.
+    /// Whether it waits in the queue for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_queued && self.why.is_none()
     }
 
-    /// What is said of it where nothing came of its landing.
+    /// Describes a task whose landing had no result.
     pub(super) fn left_queued(self, landing: Landing) -> Unlanded {
         let (why, needs) = match (self.why, landing) {
-            (Some(why), _) => (why, Needs::Nobody),
-            (None, Landing::AtOnce) => ("it stands aside in the queue".to_owned(), Needs::Nobody),
-            (None, Landing::WhenAsked) => ("it is queued, and merge.auto is off".to_owned(), Needs::Word),
+            (Some(why), _) => (why, Needs::Nothing),
+            (None, Landing::AtOnce) => ("it stands aside in the queue".to_owned(), Needs::Nothing),
+            (None, Landing::WhenAsked) => ("it is queued, and merge.auto is off".to_owned(), Needs::MergeRun),
         };
         Unlanded { task: self.task, why, needs }
     }
 }
 
 impl<'a> Gardener<'a> {
-    /// The run's newest commit, be it parked or not.
+    /// The run's newest commit, including a parked landing.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
         Ok(Target::new(self.repository, &self.tools.context.identity.run).require()?.tip())
     }
 
-    /// Tells what others committed to the run's branch, on which the next task builds. Tasks in lanes leave the branch to
-    /// the user, so that it may have moved at any time.
+    /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
+    /// the user, so it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
         let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for found in found {
-            (self.on_event)(RunEvent { task: None, kind: told_of(found) });
+            (self.on_event)(RunEvent { task: None, kind: foreign_event(found) });
         }
         Ok(())
     }
 
-    /// Checks the run's branch once more, because no later check would see what the last child did there.
+    /// Checks the run's branch a last time: no later check would see what the last child process did there.
     pub(super) fn look_at_target(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
         if self.tools.lanes.is_some()
             && let Err(error) = self.tell_of_foreign()
@@ -112,18 +113,18 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Where a task begins that is worked on in a lane.
-    pub(super) fn ground(&self, task: &Task) -> Result<Begin, GardenerError> {
+    /// Where a task that is worked on in a lane starts.
+    pub(super) fn lane_start(&self, task: &Task) -> Result<LaneStart, GardenerError> {
         let history = self.run.find(&task.id);
         let newest = history.filter(|history| history.is_landed).and_then(|history| history.last());
-        Ok(Begin {
+        Ok(LaneStart {
             base: self.newest()?,
             newest: newest.map(|event| event.commit),
             session: self.tools.context.identity.session.clone(),
         })
     }
 
-    /// Tasks that an earlier run completed in their lanes. Lanes of those that it landed are free again.
+    /// Finds tasks that an earlier run completed in their lanes. Lanes of tasks that it landed are freed.
     pub(super) fn find_finished(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
         let Some(lanes) = self.tools.lanes else {
             return Ok(());
@@ -141,12 +142,12 @@ impl<'a> Gardener<'a> {
         let run = &self.tools.context.identity.run;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
-        // Tickets of what has landed already are left of a crash: a look at the queue takes them away.
+        // Tickets of landed tasks are left over from a crash. Draining the queue closes them.
         course.is_drained = known.is_empty() && waiting.is_empty();
         if waiting.is_empty() {
             return Ok(());
         }
-        let log = store.load_log(run, LONGEST_LOG)?;
+        let log = store.load_log(run, MAX_LOG_ENTRIES)?;
         for (task, source) in waiting {
             let is_known =
                 known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
@@ -159,7 +160,7 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// Sends somebody off to land what is finished, unless somebody is at it.
+    /// Starts a thread that lands what is finished, unless one is running.
     pub(super) fn land<'scope, 'env>(
         &mut self,
         course: &mut RunProgress<'scope, 'a, '_>,
@@ -188,7 +189,7 @@ impl<'a> Gardener<'a> {
             if !self.completes_a_phase_with(&finished.task, &new) {
                 finished.is_queued = true;
                 tickets.push(self.ticket(finished, &[]));
-                // What may be done anew must not be checked out: its branch would have to stay.
+                // A task that may be done again must not be checked out: otherwise its branch could not be deleted.
                 released.extend(finished.site.take_if(|_| redoes).and_then(|site| site.lease));
             }
         }
@@ -200,8 +201,8 @@ impl<'a> Gardener<'a> {
         }));
     }
 
-    /// Where not everything lands that can, all that is at work is waited for, so that one look decides. What lands together
-    /// or not at all does not where one of it failed.
+    /// With a policy that lands only some tasks, waits until no task is running, so that all are considered together.
+    /// With "all or nothing", nothing lands if a task failed.
     fn may_land(&self, course: &RunProgress<'_, 'a, '_>) -> bool {
         match self.tools.lanes.map(|lanes| lanes.queue.fan_in) {
             None | Some(FanIn::KeepClean) => true,
@@ -210,7 +211,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Where something landed while the tests of a phase ran, they will be run once more.
+    /// If something landed while the tests of a phase ran, their result is not recorded, and they run again.
     pub(super) fn settle_phase(
         &mut self,
         course: &mut RunProgress<'_, 'a, '_>,
@@ -224,7 +225,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Takes in what a lander did.
+    /// Applies the report of a drain.
     pub(super) fn settle_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
         course.lander = None;
         course.landed = Some(Instant::now());
@@ -287,8 +288,8 @@ impl<'a> Gardener<'a> {
 }
 
 impl Gardener<'_> {
-    /// The lane is free for the next task. A branch that is not to be kept goes, now that nothing has it checked out and
-    /// what it holds is proved to be in.
+    /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
+    /// and its commits are proved to be in the target.
     fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
         let name = lease.branch.to_ref();
         lease.recycle()?;
@@ -297,13 +298,13 @@ impl Gardener<'_> {
             return Ok(());
         }
         let moved = RefMove { name: &name, new: None, old: Some(source) };
-        // Somebody may have gone on with it since: then it stays.
+        // If the branch has moved since, the compare-and-swap fails and the branch stays.
         let _ = self.repository.move_refs(&[moved], "arborist: landed");
         Ok(())
     }
 }
 
-/// Queues tickets and lands what can be landed.
+/// Queues tickets and lands what can land.
 fn drain(
     tools: &Tools<'_>,
     (tickets, released): (Vec<Ticket>, Vec<Lease>),
@@ -319,7 +320,7 @@ fn drain(
         for event in translate(event) {
             let _ = reports.send(WorkerReport::News(event));
         }
-        // What lands together moves the branch once: the first of it tells where to.
+        // A batch moves the branch once, so the first ticket of it records the new tip.
         let followed =
             has_landed.then(|| tools.checkpoints.follow(lanes.repository, run, Status::Merge)).flatten();
         if let Some(kind) = followed {
@@ -329,13 +330,13 @@ fn drain(
 }
 
 impl<'a> Gardener<'a> {
-    /// Whether what is finished lands only when somebody asks for it.
+    /// Whether finished tasks land only when the user asks (`merge.auto` is off).
     pub(super) fn lands_when_asked(&self) -> bool {
         self.tools.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
     }
 
-    /// Where nothing lands without being asked for, what is finished is queued and left there. A ticket holds the work,
-    /// so lanes are free for others.
+    /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are
+    /// freed.
     pub(super) fn leave_queued(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
         if !self.lands_when_asked() {
             return Ok(());
@@ -355,8 +356,8 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// The tests of a phase gate the landing of its last leaf. Where others of the phase are queued before it, it lands
-    /// behind them.
+    /// The ticket of a task. The tests of a phase gate the landing of its last task; if other tasks of the phase are
+    /// queued, the ticket waits for them.
     pub(super) fn ticket(&self, finished: &CompletedTask, queued: &[TaskId]) -> Ticket {
         let now = (self.tools.context.clock)();
         let mut ticket =
@@ -391,7 +392,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Whether this is the last, in the order of the plan, of several tasks that would complete a phase together. It is
-    /// queued once the others have landed or not: only then is it known whether the phase's tests have to gate it.
+    /// queued after the others have landed or not: only then is it known whether the phase's tests must gate it.
     pub(super) fn completes_a_phase_with(&self, task: &TaskId, others: &[TaskId]) -> bool {
         self.phases_completed(task, others)
             .into_iter()

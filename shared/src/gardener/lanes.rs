@@ -1,5 +1,4 @@
-//! Where tasks are worked on: the user's checkout, or lanes, worktrees in which several tasks are worked on at once, each on
-//! its own branch.
+//! Lanes: worktrees in which several tasks are worked on at once, each on its own branch.
 
 use std::{
     collections::HashSet,
@@ -19,72 +18,74 @@ use crate::{
     worktree::{Lease, LeaseStart, Pool},
 };
 
-/// What a crashed agent gets to end by itself.
+/// How long an agent of a crashed run may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// So many finished tasks at least may wait in their lanes to land together: a landing costs the same for one or for four.
+/// At least this many finished tasks may wait in their lanes to land together: a landing costs the same for one or for
+/// four.
 const WAITING: usize = 4;
 
 /// The lanes of a run.
 #[derive(Debug)]
 pub struct Lanes<'a> {
-    /// The repository, as it is seen from the user's checkout.
+    /// The repository, opened in the user's checkout.
     pub repository: &'a Repository,
-    /// Where they come from.
+    /// The pool of worktrees.
     pub pool: Pool,
-    /// How many may be at work at once.
+    /// How many tasks are worked on at once.
     pub jobs: usize,
-    /// Proves that nobody else drives this run.
+    /// The run's lock, which proves that no other process drives this run.
     pub lock: &'a FileLock,
-    /// How what was finished in them lands.
+    /// How finished tasks land.
     pub queue: queue::QueueOptions,
-    /// Where an earlier run may have left attempts.
+    /// The marks of unfinished attempts of an earlier run.
     pub left: LeftMarks,
-    /// Where this run has been.
-    pub with_orphan_lock: Attended,
+    /// The lanes that this run has used.
+    pub with_orphan_lock: VisitedLanes,
     /// What the test command has passed on.
     pub proofs: Proofs,
 }
 
-/// The locks of the processes in lanes that this run was in.
+/// The orphan locks of the lanes that this run has used.
 #[derive(Debug, Default)]
-pub struct Attended(Mutex<HashSet<PathBuf>>);
+pub struct VisitedLanes(Mutex<HashSet<PathBuf>>);
 
-/// The branches that attempts may be marked of, once they are known. They are listed together: nobody else drives this run
-/// meanwhile.
+/// The task branches with marks of unfinished attempts. They are listed once: the run's lock keeps other processes from
+/// adding to them.
 #[derive(Debug, Default)]
 pub struct LeftMarks(Mutex<Option<HashSet<String>>>);
 
-/// Where a task begins, and what its branch must hold to be continued.
+/// Where a task starts in a lane, and what its branch must contain to be continued.
 #[derive(Debug, Clone)]
 pub(super) struct LaneStart {
     /// The newest commit of the run.
     pub(super) base: Oid,
-    /// The task's newest commit on the run's own branch, if that has the last word on it.
+    /// The task's newest commit on the run's own branch, if that is newer than its task branch.
     pub(super) newest: Option<Oid>,
     /// The run's session.
     pub(super) session: SessionId,
 }
 
 impl Lanes<'_> {
-    /// A place for a task. What a branch from elsewhere held is saved, and the task begins anew.
-    pub(super) fn take(&self, task: &TaskId, ground: &LaneStart) -> Result<WorkerPlace, GardenerError> {
-        let lease = self.pool.lease(task, ground.base)?;
-        let orphan_lock = self.attend(&lease.path)?;
+    /// Takes a lane for a task. If the task's branch is stale, it is saved and the task starts again.
+    pub(super) fn take(&self, task: &TaskId, start: &LaneStart) -> Result<WorkerPlace, GardenerError> {
+        let lease = self.pool.lease(task, start.base)?;
+        let orphan_lock = self.take_orphan_lock(&lease.path)?;
         let mut head = tip_of(&lease)?;
         if lease.begun == LeaseStart::Adopted {
             settle_lane(&lease.repository, head)?;
         }
-        if self.queue.distrusted.has(task) || is_stale(&lease, head, ground)? {
-            put_aside(&lease, head, ground.base)?;
-            head = ground.base;
+        if self.queue.distrusted.has(task) || is_stale(&lease, head, start)? {
+            save_and_reset(&lease, head, start.base)?;
+            head = start.base;
             self.queue.distrusted.take(task);
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
         Ok(WorkerPlace { repository: lease.repository.clone(), tip, orphan_lock, lease: Some(lease) })
     }
 
-    /// Whether an attempt at a task may be there that nobody ended. For whoever asks a second time it may be our own.
+    /// Whether there may be an unfinished attempt at this task. Also true if asked again: then the attempt may be our
+    /// own.
     pub(super) fn may_be_interrupted(&self, task: &TaskId) -> Result<bool, GardenerError> {
         let mut left = self.left.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut marked = match left.take() {
@@ -96,19 +97,20 @@ impl Lanes<'_> {
         Ok(!is_new)
     }
 
-    /// How many lanes there may be: one for each agent, and as many but at least a few in which finished tasks wait to
-    /// land together, so that agents need not wait for landings. A single agent has one, and finds it as it left it.
+    /// The maximal number of lanes: one for each agent, and as many again, but at least [`WAITING`], for finished tasks
+    /// that wait to land together, so that agents do not wait for landings. A single agent has one lane, and finds it
+    /// as it left it.
     pub(super) fn most(&self) -> usize {
         Self::wanted(self.jobs).min(self.pool.max()).max(1)
     }
 
-    /// How many lanes so many jobs want.
+    /// The number of lanes for this number of jobs.
     #[must_use]
     pub fn wanted(jobs: usize) -> usize {
         if jobs == 1 { 1 } else { jobs.saturating_add(jobs.max(WAITING)) }
     }
 
-    /// Ends what a crashed run left running in lanes. Gives the processes.
+    /// Ends processes that a crashed run left running in lanes, and returns their ids.
     pub fn clear(&self) -> Result<Vec<u32>, GardenerError> {
         let folder = self.lock.path().parent().unwrap_or(Path::new("."));
         let prefix = format!("{}~lane-", file_name(self.lock.path()));
@@ -124,9 +126,9 @@ impl Lanes<'_> {
         Ok(ended)
     }
 
-    /// Whatever of an earlier run still lives in a lane is ended before we are there for the first time.
-    fn attend(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
-        let path = self.orphan_lock(lane);
+    /// Takes the lane's orphan lock. The first time, processes of an earlier run in the lane are ended.
+    fn take_orphan_lock(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
+        let path = self.orphan_lock_path(lane);
         let is_known = self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (orphan_lock, _) = take(self.lock, &path, GRACE)
@@ -135,7 +137,7 @@ impl Lanes<'_> {
         Ok(orphan_lock)
     }
 
-    fn orphan_lock(&self, lane: &Path) -> PathBuf {
+    fn orphan_lock_path(&self, lane: &Path) -> PathBuf {
         let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), OrphanLock::SUFFIX);
         self.lock.path().with_file_name(name)
     }
@@ -149,26 +151,26 @@ fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {
     lease.repository.head.commit.ok_or_else(|| GardenerError::Unborn(lease.branch.clone()))
 }
 
-/// A branch that does not follow what the run knows of its task speaks for another time: of an earlier run, or from
+/// Whether a task branch does not follow from what the run knows about the task: it is from an earlier run, or from
 /// before the task was reset or its landing reverted.
-fn is_stale(lease: &Lease, head: Oid, ground: &LaneStart) -> Result<bool, GardenerError> {
-    if head == ground.base {
+fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bool, GardenerError> {
+    if head == start.base {
         return Ok(false);
     }
-    if let Some(newest) = ground.newest {
+    if let Some(newest) = start.newest {
         return Ok(!lease.repository.is_ancestor(newest, head)?);
     }
-    for commit in lease.repository.stream_commits(&[head.to_string(), format!("^{}", ground.base)])? {
+    for commit in lease.repository.stream_commits(&[head.to_string(), format!("^{}", start.base)])? {
         let session = Event::of(&commit?).and_then(|event| event.session());
-        if session.is_some_and(|session| session != ground.session) {
+        if session.is_some_and(|session| session != start.session) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Saves a branch and what lies in its worktree, and lets both begin anew.
-fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
+/// Saves a branch and the files of its worktree, and resets both.
+fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     let repository = &lease.repository;
     repository.settle_index(HiddenMarks::Cleared)?;
     let tree = repository.snapshot()?;
@@ -190,27 +192,27 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     Ok(())
 }
 
-/// A place that is nobody's while a worker has it.
+/// A place to work in. A worker owns it while it works there.
 #[derive(Debug)]
 pub struct WorkerPlace {
-    /// The repository, as it is seen from there.
+    /// The repository, opened there.
     pub repository: Repository,
-    /// The branch that is checked out there, and where it stands.
+    /// The branch that is checked out there, and its commit.
     pub tip: Tip,
-    /// Tells whether a process of an attempt lives there.
+    /// Tells whether a process of an attempt is alive there.
     pub orphan_lock: OrphanLock,
-    /// What makes it ours, if it is not the user's checkout.
+    /// The lease of a lane; `None` for the user's checkout.
     pub lease: Option<Lease>,
 }
 
 impl WorkerPlace {
-    /// One who writes down what happens there.
+    /// A recorder for this place.
     #[must_use]
     pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {
         RunRecorder::at(&self.repository, identity.clone(), self.tip.clone())
     }
 
-    /// Where a lane's folder is gone, whatever fails there fails for that.
+    /// If the lane's directory is gone, that is the cause of every error there.
     pub(super) fn explain(&self, error: GardenerError) -> GardenerError {
         match &self.lease {
             Some(lease) if !lease.path.is_dir() => {
@@ -221,7 +223,7 @@ impl WorkerPlace {
     }
 }
 
-/// Trees that a test command has passed on, and lanes in which it has passed at all.
+/// The trees that a test command has passed on, and the lanes in which tests have passed.
 #[derive(Debug, Default)]
 pub struct Proofs {
     trees: Mutex<HashSet<(Oid, String)>>,
@@ -229,23 +231,23 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// The command has passed on this tree.
+    /// Remembers that the command has passed on this tree.
     pub fn add(&self, tree: Oid, command: &str) {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner).insert((tree, command.to_owned()));
     }
 
-    /// Whether it has.
+    /// Whether the command has passed on this tree.
     #[must_use]
     pub fn has(&self, tree: Oid, command: &str) -> bool {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tree, command.to_owned()))
     }
 
-    /// Tests have passed in this lane, so it has all that they need.
+    /// Remembers that tests have passed in this lane, so it has everything that they need.
     pub fn add_lane(&self, lane: &Path) {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).insert(lane.to_owned());
     }
 
-    /// Whether they have.
+    /// Whether tests have passed in this lane.
     #[must_use]
     pub fn has_lane(&self, lane: &Path) -> bool {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).contains(lane)

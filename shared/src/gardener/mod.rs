@@ -1,5 +1,5 @@
-//! A run: the only owner of its state. It takes up what is ready, hears what workers report, and stops where a person is
-//! needed.
+//! Works through a plan. The [`Gardener`] owns the state of the run: it hands ready tasks to workers, applies what they
+//! report, and stops where a person is needed.
 
 mod baseline;
 mod choose;
@@ -19,7 +19,7 @@ pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Selection, wanted};
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
-pub use lanes::{Attended, Lanes, LeftMarks, Proofs, WorkerPlace};
+pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch};
@@ -39,7 +39,7 @@ use crate::{
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
-    pipeline::{KnownRed, OtherRepo, Others, PipelineError, TaskEnd},
+    pipeline::{KnownRed, OtherRepo, OtherSpending, PipelineError, TaskEnd},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{TaskEvent, Unfinished},
@@ -52,53 +52,55 @@ use worker::{EndedJob, Job, JobKind, JobPlace, TaskStart, WorkerReport, work, wo
 
 /// A run that is open.
 pub struct Gardener<'a> {
-    /// The repository, as it is seen from the user's checkout.
+    /// The repository, opened in the user's checkout.
     pub repository: &'a Repository,
     /// The plan that the run was frozen with.
     pub plan: &'a Plan,
-    /// What history said when the run was opened, and what has happened since.
+    /// The history of the run when it was opened, and the events since.
     pub run: Run,
-    /// What workers work with.
+    /// What workers need.
     pub tools: Tools<'a>,
-    /// The user's checkout, while nobody works in it.
+    /// The user's checkout, while no worker uses it.
     pub checkout: Option<WorkerPlace>,
-    /// Places in other repositories, while nobody works in them.
+    /// Worktrees in other repositories, while no worker uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
     pub red_before: KnownRed,
-    /// Who is told what happens.
+    /// Called for each event.
     pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }
 
-/// How many reports may wait to be heard. A worker that tells more waits, and so does its agent: memory stays bounded.
+/// How many reports may be queued. A worker that sends more blocks, and so does its agent, so that memory stays
+/// bounded.
 const BACKLOG: usize = 1024;
 
 impl<'a> Gardener<'a> {
-    /// Takes up tasks until none is left that can be.
-    pub fn run(&mut self, wish: &Selection) -> Result<Summary, GardenerError> {
+    /// Works on tasks until none is left that can be worked on.
+    pub fn run(&mut self, selection: &Selection) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
-        let wanted = wanted(self.plan, wish);
+        let wanted = wanted(self.plan, selection);
         self.refuse_red_without_test(&wanted)?;
         if self.tools.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
-        if wish.failed == Failed::Retry {
+        if selection.failed == Failed::Retry {
             self.reset_failed(&wanted)?;
         }
         self.own_refs()?;
         self.distrust_unrecorded()?;
         let tools = self.tools.clone();
         thread::scope(|scope| {
-            // Whoever still waits to be heard when this ends, also by a panic, is let go before workers are waited for.
+            // `reports` is dropped before the scope joins its workers, also after a panic, so that blocked senders wake
+            // up.
             let (sender, reports) = sync_channel(BACKLOG);
-            let mut course = RunProgress::new(wanted, wish);
+            let mut course = RunProgress::new(wanted, selection);
             let (mut packing, mut last) = (Packing::default(), None);
             self.find_finished(&mut course)?;
             loop {
                 if let Err(error) = self.leave_queued(&mut course) {
                     course.halt(Stop::Error(error));
                 }
-                // Between two tasks, or at the end: never while a child process runs.
+                // Pack only between two tasks, or at the end: never while a child process runs.
                 if let Some(task) = last.as_ref().filter(|_| course.is_idle()) {
                     self.pack(&mut packing, task);
                 }
@@ -124,12 +126,12 @@ impl<'a> Gardener<'a> {
                 }
             }
             self.sweep_kept(last.as_ref());
-            self.compare_users_refs();
+            self.compare_user_refs();
             self.conclude(course)
         })
     }
 
-    /// Packs objects where git would. `task` is the last one that ended.
+    /// Packs objects as `git gc --auto` would. `task` is the last one that ended.
     fn pack(&mut self, packing: &mut Packing, task: &TaskId) {
         let other_repos = self.other_repos.iter().map(|other_repo| &other_repo.repository);
         for repository in [self.repository].into_iter().chain(other_repos) {
@@ -140,7 +142,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Names files of the checkout that worktrees did not get.
+    /// Reports files of the checkout that worktrees did not get.
     fn tell_left_out(&mut self, task: &TaskId) {
         for note in take_left_out() {
             let words = format!("  warning: {note}");
@@ -148,21 +150,23 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Names refs of the user's that were deleted or moved, and what keeps them. No task is named: it may have been the user.
+    /// Reports refs of the user that were deleted or moved, and where they are saved. No task is blamed: it may have
+    /// been the user.
     fn tell_moved_refs(&mut self) {
         for words in take_moved_refs() {
             (self.on_event)(RunEvent { task: None, kind: EventKind::RefMoved { words } });
         }
     }
 
-    /// Looks at the refs of the user's once more.
-    fn compare_users_refs(&mut self) {
-        self.repository.compare_users_refs();
-        self.other_repos.iter().for_each(|other_repo| other_repo.repository.compare_users_refs());
+    /// Compares the user's refs a last time.
+    fn compare_user_refs(&mut self) {
+        self.repository.compare_user_refs();
+        self.other_repos.iter().for_each(|other_repo| other_repo.repository.compare_user_refs());
         self.tell_moved_refs();
     }
 
-    /// The next process believes what lies in worktrees of gates. `task` is the last one that ended.
+    /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one
+    /// that ended.
     fn sweep_kept(&mut self, task: Option<&TaskId>) {
         let clean = self.tools.clean.as_ref().map(|clean| &clean.0);
         let pool = self.tools.lanes.map(|lanes| &lanes.pool).or(clean);
@@ -173,19 +177,19 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// From here on only this process moves the refs of the run, as far as it can help it.
+    /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
         self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
-        self.repository.note_users_refs();
+        self.repository.record_user_refs();
         for other_repo in &self.other_repos {
             other_repo.repository.own_refs(&owned_elsewhere(&other_repo.tip.branch, &identity.session))?;
-            other_repo.repository.note_users_refs();
+            other_repo.repository.record_user_refs();
         }
         Ok(())
     }
 
-    /// Work that was approved on a task's branch, and that no record knows, was not written by this run: it is done again.
+    /// Approved work on a task branch that no record mentions was not written by this run, so the task is done again.
     fn distrust_unrecorded(&mut self) -> Result<(), GardenerError> {
         for task in find_unrecorded(self.repository, &self.run)? {
             let words =
@@ -199,7 +203,7 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// Starts workers while there is a place and something to do.
+    /// Starts workers while there is a free place and a ready task.
     fn take_up<'scope, 'env>(
         &mut self,
         course: &mut RunProgress<'scope, 'a, '_>,
@@ -214,7 +218,7 @@ impl<'a> Gardener<'a> {
             };
             let (others, more) = channel();
             let spent = course.spent();
-            let is_retried = course.wish.failed == Failed::Retry;
+            let is_retried = course.selection.failed == Failed::Retry;
             let job = match self.prepare(task, (spent, more), is_retried) {
                 Ok(job) => job,
                 Err(error) => {
@@ -235,7 +239,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// A phase whose tests are due, else a task that is ready.
+    /// A phase whose tests are due, or else a ready task.
     fn next_job(&self, course: &RunProgress<'_, 'a, '_>) -> Option<&'a Task> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
@@ -243,7 +247,8 @@ impl<'a> Gardener<'a> {
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = course.summary.parked.is_some();
         let others = || self.tools.sections.iter().filter(|section| !section.is_main);
-        // One at a time works or tests in another repository: there it has one branch for all tasks.
+        // In another repository the session has one branch for all tasks, so only one task at a time works or tests
+        // there.
         let is_away = |name: &RepoName| running.iter().any(|task| self.tools.needs(task, name));
         let has_places = |task: &&Task| {
             others().all(|section| !self.tools.needs(task, &section.name) || !is_away(&section.name))
@@ -254,7 +259,7 @@ impl<'a> Gardener<'a> {
             .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
     }
 
-    /// Everything that a worker needs for a task or a phase.
+    /// Collects everything that a worker needs for a task or a phase.
     fn prepare(
         &mut self,
         task: &'a Task,
@@ -264,11 +269,11 @@ impl<'a> Gardener<'a> {
         if self.tools.lanes.is_some() {
             self.tell_of_foreign()?;
         }
-        let work = if task.is_leaf() { self.go_on(task, others, is_retried)? } else { JobKind::Phase };
+        let work = if task.is_leaf() { self.start_task(task, others, is_retried)? } else { JobKind::Phase };
         let place = match self.tools.lanes {
             Some(_) if !task.is_leaf() => JobPlace::Scratch(self.newest()?),
-            Some(_) => JobPlace::Lane(self.ground(task)?),
-            None => JobPlace::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
+            Some(_) => JobPlace::Lane(self.lane_start(task)?),
+            None => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
         let is_needed = |other_repo: &mut OtherRepo| self.tools.needs(task, &other_repo.name);
         let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
@@ -278,8 +283,9 @@ impl<'a> Gardener<'a> {
         Ok(Job { task, work, place, other_repos })
     }
 
-    /// A task that has not begun needs an agent, and so money; one that has may need none.
-    fn go_on(
+    /// Prepares a task. One that has not started needs an agent, so the budget is checked first; one that has may only
+    /// need to be recorded.
+    fn start_task(
         &self,
         task: &Task,
         (at_work, more): (Spent, Receiver<Spent>),
@@ -299,7 +305,7 @@ impl<'a> Gardener<'a> {
                 .map_err(PipelineError::from)?;
         }
         let begun = self.run.start_of_work(&task.id);
-        // In the checkout what was interrupted was written down when the run was opened.
+        // Without lanes, interrupted attempts were recorded when the run was opened.
         let is_interrupted = match self.tools.lanes {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
@@ -309,21 +315,21 @@ impl<'a> Gardener<'a> {
             events,
             begun,
             known_red: self.known_red(task),
-            others: Others::new(spent, more),
+            others: OtherSpending::new(spent, more),
             is_interrupted,
             is_retried,
         })))
     }
 
-    /// Takes in what a worker did.
+    /// Applies the result of a worker.
     fn settle(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
         let EndedJob { task, site, other_repos, events, result } = ended;
         self.other_repos.extend(other_repos);
         course.running.retain(|running| running.task.id != task);
         let is_in_lane = self.tools.lanes.is_some();
         let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
-        let ground = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
-        events.into_iter().for_each(|event| self.run.grow(event, ground));
+        let position = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
+        events.into_iter().for_each(|event| self.run.grow(event, position));
         match (result, site) {
             (result, site) if !is_in_lane => {
                 self.checkout = site;
@@ -333,7 +339,7 @@ impl<'a> Gardener<'a> {
                 course.finished.push(CompletedTask::new(task, site));
             }
             (result, _) if !is_task => self.settle_phase(course, task, result),
-            // A lease that is dropped leaves its lane as it is, to be looked at or continued.
+            // Dropping the lease leaves the lane as it is, to be inspected or continued.
             (result, _) => self.judge(course, task, result),
         }
     }
@@ -354,14 +360,18 @@ impl<'a> Gardener<'a> {
                 course.ended.insert(task);
                 course.halt_unless_kept_going();
             }
-            Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
+            Err(error)
+                if error.concerns_only_the_task() && course.selection.keeps_going == KeepGoing::Yes =>
+            {
                 (self.on_event)(RunEvent::of(&task, EventKind::note(format!("{task} stops: {error}"))));
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }
-            // The attempt is recorded, so its place is in order and others can go on there. The same task could run into the
+            // The attempt is recorded, so its place is clean and other tasks can use it. The same task could hit the
             // same error again, so it waits for the next run.
-            Err(error) if self.is_set_aside(&task, &error) && course.wish.keeps_going == KeepGoing::Yes => {
+            Err(error)
+                if self.is_set_aside(&task, &error) && course.selection.keeps_going == KeepGoing::Yes =>
+            {
                 (self.on_event)(RunEvent::of(
                     &task,
                     EventKind::note(format!("{task} is set aside: {error}")),
@@ -372,7 +382,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Whether an error of ours interrupted a task, and that is on record.
+    /// Whether an error of ours interrupted a task, and the interruption is recorded.
     fn is_set_aside(&self, task: &TaskId, error: &GardenerError) -> bool {
         let is_own =
             matches!(error, GardenerError::Pipeline(PipelineError::Git(_) | PipelineError::File { .. }));
@@ -382,9 +392,10 @@ impl<'a> Gardener<'a> {
 
     fn conclude(&self, course: RunProgress<'_, 'a, '_>) -> Result<Summary, GardenerError> {
         if let Some(Stop::Error(error)) = course.stop {
-            // A git that the same signal ended says so; that is what was wished.
-            let is_wish = self.tools.context.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
-            return Err(if is_wish {
+            // Git reports an error when Ctrl-C ends it too. That is the interruption that the user asked for.
+            let is_interrupt =
+                self.tools.context.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
+            return Err(if is_interrupt {
                 PipelineError::stopped(&self.tools.context.cancel).into()
             } else {
                 error
@@ -403,7 +414,7 @@ impl<'a> Gardener<'a> {
         Ok(summary)
     }
 
-    /// Tasks that have failed before begin anew.
+    /// Resets tasks that have failed before.
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
@@ -425,7 +436,8 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// What was begun or completed on a task's own branch is not in the checkout: it must go on there.
+    /// Refuses tasks that were started or completed on their own branch: their work is not in the checkout, and has to
+    /// continue in a lane.
     fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let begun = self.find_begun_apart()?;
         let is_apart = |task: &&&Task| {
@@ -439,7 +451,7 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// The tasks that a run which was killed had begun on branches of their own, before anything of them was committed.
+    /// Tasks that a killed run had started on their own branches before it committed anything.
     fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
         let (run, mut found) = (&self.tools.context.identity.run, Vec::new());
         for mark in self.repository.list_refs(&[Unfinished::REFS])? {

@@ -1,4 +1,4 @@
-//! What became of landings, in the words of a run, and what the whole run came to.
+//! Translates results of landings into events of a run; and the summary of a run.
 
 use crate::{
     event::{EventKind, ForeignCommit, RunEvent},
@@ -9,7 +9,7 @@ use crate::{
     queue::{self, ResolvedBy, Ticket, TicketOutcome},
 };
 
-/// Why something did not land, and who is needed now.
+/// Why a ticket did not land, and what it needs.
 pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
     match outcome {
         TicketOutcome::Conflict { conflicts, .. } => {
@@ -17,12 +17,12 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
             (format!("it conflicts in {}", paths.join(", ")), Needs::Person)
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
-            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), Needs::Nobody)
+            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), Needs::Nothing)
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nobody)
+            (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nothing)
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
@@ -32,16 +32,16 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
             (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
         }
         TicketOutcome::Withdrawn => {
-            ("it conflicts with what has landed meanwhile, and is done anew".into(), Needs::Nobody)
+            ("it conflicts with what has landed meanwhile, and is done anew".into(), Needs::Nothing)
         }
-        TicketOutcome::NotChosen => ("others were chosen".into(), Needs::Nobody),
-        TicketOutcome::NoChange => ("it changes nothing".into(), Needs::Nobody),
-        TicketOutcome::Waiting { reason } => (reason.clone(), Needs::Nobody),
-        TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), Needs::Nobody),
+        TicketOutcome::NotChosen => ("others were chosen".into(), Needs::Nothing),
+        TicketOutcome::NoChange => ("it changes nothing".into(), Needs::Nothing),
+        TicketOutcome::Waiting { reason } => (reason.clone(), Needs::Nothing),
+        TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), Needs::Nothing),
     }
 }
 
-/// What a queue tells, as a run tells it.
+/// Translates an event of the queue into events of the run.
 pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
         queue::QueueEvent::Gating { gate, commit } => {
@@ -57,13 +57,13 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             let words = format!("an agent resolves the conflict of {task}, try {attempt}");
             vec![RunEvent::of(&task, EventKind::note(words))]
         }
-        queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: told_of(found) }],
+        queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: foreign_event(found) }],
         queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
     }
 }
 
-/// Commits of others, as a run tells of them.
-pub(super) fn told_of(found: queue::ForeignCommits) -> EventKind {
+/// The event for commits of others.
+pub(super) fn foreign_event(found: queue::ForeignCommits) -> EventKind {
     let commit = |(commit, subject): (Oid, String)| ForeignCommit {
         commit: commit.to_string(),
         subject: one_line(&subject),
@@ -101,31 +101,31 @@ fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
     }
 }
 
-/// How a whole run ended.
+/// The result of a whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Completed in this call.
+    /// Tasks completed in this call.
     pub completed: Vec<TaskId>,
-    /// Failed in this call.
+    /// Tasks failed in this call.
     pub failed: Vec<TaskId>,
-    /// Left undone because something they wait for is.
+    /// Tasks not done, because something that they depend on is not done.
     pub left: Vec<TaskId>,
-    /// Complete, but not on the run's branch.
+    /// Tasks that are complete but have not landed.
     pub unlanded: Vec<Unlanded>,
-    /// What a person has to type so that landings reach their checkout.
+    /// The command with which the user brings parked landings into the checkout.
     pub parked: Option<String>,
-    /// The option whose limit is used up, and a value that lets what is left go on.
+    /// The option whose limit is used up, and a value with which the rest can continue.
     pub raise: Option<(&'static str, String)>,
 }
 
 impl Summary {
-    /// Whether everything that was wanted is done and in its place.
+    /// Whether everything that was wanted is done and has landed.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.failed.is_empty() && self.left.is_empty() && self.unlanded.is_empty() && self.parked.is_none()
     }
 
-    /// What a command exits with.
+    /// The exit code of the command.
     #[must_use]
     pub fn exit(&self) -> Exit {
         let needs_person = self.unlanded.iter().any(|unlanded| unlanded.needs == Needs::Person);

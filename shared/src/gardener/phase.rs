@@ -1,5 +1,5 @@
-//! The tests of a phase, which run once its tasks are done, and which tests may fail in the test step of a task: those that
-//! failed before the run, and those that an earlier task wrote to fail until others make them pass.
+//! The tests of a phase, which run once its tasks are done; and which tests may fail in the test step of a task: those
+//! that failed before the run, and those that an earlier task wrote to fail until later ones make them pass.
 
 use crate::{
     agent::limits::Spent,
@@ -14,8 +14,8 @@ use crate::{
     record::{RunRecorder, TaskEvent},
 };
 
-/// The phase whose tests are due: all its leaves are done and there to be tested together, and its tests have not passed
-/// since. Inner ones come first.
+/// A phase whose tests are due: all its tasks are done and have landed, and its tests have not passed since. Inner
+/// phases come first.
 pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
     let is_there = |leaf: &Task| {
         let standing = progress.find(&leaf.id);
@@ -28,12 +28,12 @@ pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'
     plan.tasks.iter().rev().find(is_due)
 }
 
-/// The commands that a phase has of its own.
+/// The phase's own test commands.
 pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
     phase.own_tests().cloned().collect()
 }
 
-/// Runs them, and writes down what came of it.
+/// Runs the phase's tests, and records the result.
 pub(super) fn test(
     context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
@@ -43,8 +43,8 @@ pub(super) fn test(
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
-    context.tell(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
-    let log = format!("{}/{}_test_{}.log", context.run.options.log_dir, phase.id, context.stamp());
+    context.emit(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
+    let log = format!("{}/{}_test_{}.log", context.run.options.log_dir, phase.id, context.file_timestamp());
     let result = context.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
@@ -53,7 +53,7 @@ pub(super) fn test(
     let event = recorder.record(entry, recorder.tree())?;
     let commit = event.commit;
     written.push(event);
-    context.tell(
+    context.emit(
         &phase.id,
         EventKind::Recorded { status, commit, why: result.why, spent: Spent::default(), files: None },
     );
@@ -61,8 +61,8 @@ pub(super) fn test(
 }
 
 impl Gardener<'_> {
-    /// What is known to fail where this task begins. The last of those that have to make tests pass is excused from
-    /// nothing.
+    /// The tests that are known to fail when this task starts. The last of the tasks that have to make a test pass is
+    /// not excused.
     pub(super) fn known_red(&self, task: &Task) -> KnownRed {
         let tests_first = self.plan.tests_first();
         if tests_first.is_empty() {
@@ -81,7 +81,7 @@ impl Gardener<'_> {
         if task.red { known.join(&KnownRed::none_of(self.passed_before())) } else { known }
     }
 
-    /// A task that has to write failing tests needs something that can fail.
+    /// Refuses a task that has to write failing tests if there is no test command.
     pub(super) fn refuse_red_without_test(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         let is_untested = |task: &&&Task| task.red && !self.tools.context.options.tests_of(task).1;
         match wanted.iter().find(is_untested) {
@@ -90,14 +90,14 @@ impl Gardener<'_> {
         }
     }
 
-    /// The tests that a task wrote to fail, as its own test commit tells.
+    /// The tests that a task wrote to fail, as recorded in its test commit.
     fn to_be_mended(&self, red: &TaskId) -> Option<KnownRed> {
         let history = self.run.find(red)?;
         let passed = history.events.iter().rfind(|event| event.status() == Status::TestPass)?;
         KnownRed::read(&passed.body(), TO_BE_MENDED)
     }
 
-    /// How many tests passed when they last did.
+    /// How many tests passed in the newest passed test step.
     fn passed_before(&self) -> u64 {
         let events = self.run.tasks.iter().flat_map(|task| &task.events);
         let passes = events.filter(|event| event.status() == Status::TestPass);

@@ -1,4 +1,4 @@
-//! Worktrees that are lent for one review or one test: they hold a commit and nothing else.
+//! Scratch worktrees for one review or one test. They hold one commit and nothing else.
 
 use std::{
     path::PathBuf,
@@ -9,34 +9,36 @@ use crate::{
     gardener::{Baseline, GardenerError, Lanes, Probe, Tools},
     git::Repository,
     name::{BranchName, Oid},
-    pipeline::{CleanPlace, CleanPlaces, KnownRed, LaneCheck, PipelineError, ReviewPlace, ReviewPlaces},
+    pipeline::{
+        CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace, ReviewPlaces,
+    },
     process::Cancel,
     settings::Settings,
     worktree::{Pool, Scratch, WorktreeError, WorktreeOptions, run_variables},
 };
 
-/// Before a number, the name of their folders.
+/// The prefix of their directory names.
 const KIND: &str = "review";
-/// How often a place that cannot be reset is left for another one.
+/// How many worktrees are tried if one cannot be reset.
 const TRIES: usize = 3;
 
-/// The worktrees for reviewers that a run has used so far.
+/// The worktrees for reviewers of a run. They are reused.
 #[derive(Debug)]
 pub struct ReviewWorktrees {
-    /// What was configured, for the repository that has the plan.
+    /// The worktree settings of the plan's repository.
     options: WorktreeOptions,
     main: PathBuf,
     free: Arc<Mutex<Vec<KeptWorktree>>>,
 }
 
-/// A worktree that this run holds the lock of.
+/// A worktree whose lock this run holds.
 #[derive(Debug)]
 struct KeptWorktree {
     pool: Arc<Pool>,
     scratch: Scratch,
 }
 
-/// One that is in use.
+/// A worktree in use. It is returned on drop.
 struct Lent {
     kept: Option<KeptWorktree>,
     free: Arc<Mutex<Vec<KeptWorktree>>>,
@@ -49,7 +51,7 @@ impl Drop for Lent {
 }
 
 impl ReviewWorktrees {
-    /// For a run in `repository`. Nothing is made yet.
+    /// For a run in `repository`. Creates no worktree yet.
     #[must_use]
     pub fn new(repository: &Repository, options: WorktreeOptions) -> Self {
         Self { options, main: repository.common_dir.clone(), free: Arc::default() }
@@ -63,7 +65,7 @@ impl ReviewWorktrees {
     }
 
     fn open(&self, repository: &Repository, branch: &BranchName) -> Result<Arc<Pool>, WorktreeError> {
-        // What is configured for worktrees is meant for the repository that has the plan.
+        // The worktree settings apply to the plan's repository only.
         let options = if repository.common_dir == self.main {
             self.options.clone()
         } else {
@@ -78,7 +80,7 @@ impl ReviewWorktrees {
         branch: &BranchName,
         commit: Oid,
     ) -> Result<KeptWorktree, WorktreeError> {
-        // The locks of those that cannot be removed either are held meanwhile, so that the next one is another.
+        // Keep the locks of broken worktrees until the end, so that the next try gets another one.
         let (mut last, mut broken) = (None, Vec::new());
         for _ in 0..TRIES {
             let kept = match self.find_free(repository) {
@@ -91,7 +93,7 @@ impl ReviewWorktrees {
             };
             match kept.pool.reset_scratch(&kept.scratch, commit) {
                 Ok(()) => return Ok(kept),
-                // A reviewer, or a crash, left it so that git cannot use it. Nothing of it is needed.
+                // A reviewer or a crash left it in a state that git cannot use. It holds nothing of value.
                 Err(error) => {
                     if kept.pool.remove_scratch(&kept.scratch).is_err() {
                         broken.push(kept);
@@ -123,7 +125,7 @@ impl ReviewPlaces for ReviewWorktrees {
     }
 }
 
-/// A clean checkout in which tests run. Once they have ended, what they left there may stay for the next.
+/// A clean checkout for tests. On drop, remembers which ignored files may stay there for the next tests.
 struct TestedIn {
     clean: Arc<(Pool, Vec<String>)>,
     scratch: Scratch,
@@ -137,7 +139,7 @@ impl Drop for TestedIn {
 }
 
 impl Tools<'_> {
-    /// Tells whether the tests that failed first in a lane fail without the work of its task too.
+    /// Checks whether the first tests that fail in a lane also fail without the work of its task.
     pub(super) fn lane_check(&self, lane: PathBuf) -> Option<LaneCheck<'_>> {
         let lanes = self.lanes?;
         let command =
@@ -203,17 +205,17 @@ impl Tools<'_> {
         baseline
     }
 
-    /// Clean checkouts for the tests of tasks that are worked on in the user's own, if they are asked for.
-    pub(super) fn clean_places(&self) -> Option<CleanPlaces<'_>> {
+    /// Clean checkouts for the tests of tasks that work in the user's checkout, if they are configured.
+    pub(super) fn clean_checkouts(&self) -> Option<CleanCheckouts<'_>> {
         let clean = self.clean.as_ref()?;
         Some(Box::new(move |commit| {
             let (pool, keep) = &**clean;
-            let make = || -> Result<CleanPlace, GardenerError> {
+            let make = || -> Result<CleanCheckout, GardenerError> {
                 let scratch = pool.scratch("gate", commit)?;
                 pool.refresh(&scratch, commit, keep)?;
                 let path = scratch.path.clone();
                 let held = Box::new(TestedIn { clean: Arc::clone(clean), scratch });
-                Ok(CleanPlace { path, held })
+                Ok(CleanCheckout { path, held })
             };
             make().map_err(pipeline_error)
         }))

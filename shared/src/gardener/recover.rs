@@ -1,5 +1,4 @@
-//! What was left: by an attempt that a crash interrupted, which is told from what lay there before and recorded, and by a
-//! task that begins anew, which is taken out of the tree.
+//! Records what a crash left of an attempt, and removes the work of a task that is reset.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -14,41 +13,41 @@ use crate::{
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
 };
 
-/// What is known of tasks when attempts are found that nobody ended.
+/// What recovery needs to know about tasks.
 pub(super) struct TaskFacts<'a> {
-    /// The events that a task's attempts are counted from.
+    /// The events from which a task's attempts are counted.
     pub(super) events: &'a dyn Fn(&TaskId) -> &'a [Event],
     /// A task's name.
     pub(super) name: &'a dyn Fn(&TaskId) -> Option<&'a str>,
-    /// How many attempts a task has.
+    /// The number of attempts that a task has.
     pub(super) max: u32,
-    /// Why they did not end, if that is known: a process that crashed could not say.
+    /// Why the attempts did not end. `None` after a crash.
     pub(super) why: Option<&'a str>,
 }
 
-/// So many files are named.
-const NAMED: usize = 5;
+/// How many files are named in a message.
+const MAX_NAMES: usize = 5;
 
-/// An attempt that nobody ended, now that it is written down.
+/// An interrupted attempt that has been recorded.
 #[derive(Debug)]
 pub struct Recovered {
     attempt: Unfinished,
     pub(super) event: Event,
-    /// What was committed: what lay there. Whose it was cannot be told.
+    /// The files that were committed. Who wrote them is not known.
     files: Vec<String>,
-    /// What of that was staged in the user's own index.
+    /// Those of them that were staged in the user's index.
     staged: Vec<String>,
-    /// Repositories, which no commit can hold.
+    /// Nested repositories, which a commit cannot hold.
     inner: Vec<String>,
 }
 
 impl Recovered {
-    /// Whether files were left that are committed now.
+    /// Whether the attempt left files, which are committed now.
     pub(super) fn has_files(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// What is said of it.
+    /// A description for the user.
     #[must_use]
     pub fn words(&self) -> String {
         let Unfinished { task, attempt, .. } = &self.attempt;
@@ -68,16 +67,16 @@ impl Recovered {
     }
 }
 
-/// The first few, and how many more there are.
+/// The first few names, and how many more there are.
 fn named(files: &[String]) -> String {
-    let first = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(NAMED) {
+    let first = files.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(MAX_NAMES) {
         0 => first,
         more => format!("{first} and {more} more"),
     }
 }
 
-/// Records unfinished attempts as interrupted. Gives the attempts.
+/// Records unfinished attempts as interrupted, and returns them.
 pub fn recover(
     recorder: &mut RunRecorder<'_>,
     run: &Run,
@@ -89,19 +88,18 @@ pub fn recover(
         let planned = plan.find(task).map(|task| task.name.as_str());
         planned.or_else(|| run.find(task).and_then(|history| history.name()))
     };
-    write_down(recorder, &TaskFacts { events: &events, name: &name, max, why: None })
+    record_unfinished(recorder, &TaskFacts { events: &events, name: &name, max, why: None })
 }
 
-/// The same where the branch that is written on is known to be the place that they were made in. Gives what was
-/// written, too.
-pub(super) fn write_down(
+/// The same for a recorder whose branch is the one that the attempts were made on.
+pub(super) fn record_unfinished(
     recorder: &mut RunRecorder<'_>,
     known: &TaskFacts<'_>,
 ) -> Result<Vec<Recovered>, GardenerError> {
     let mut written = Vec::new();
     for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
         let events = (known.events)(&attempt.task);
-        // Turns are a part of the attempt, not its end.
+        // A turn belongs to an attempt but does not end it.
         let is_end =
             |event: &&Event| event.attempt() == Some(attempt.attempt) && event.status() != Status::Turn;
         let last = events.iter().rfind(is_end);
@@ -113,21 +111,21 @@ pub(super) fn write_down(
             recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
             continue;
         }
-        written.push(write_one(recorder, attempt, known)?);
+        written.push(record_attempt(recorder, attempt, known)?);
     }
     Ok(written)
 }
 
-fn write_one(
+fn record_attempt(
     recorder: &mut RunRecorder<'_>,
     attempt: Unfinished,
     known: &TaskFacts<'_>,
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
-    // The agent of that attempt could write the index, and nobody has looked at it since.
+    // The attempt's agent could have written the index, and it has not been checked since.
     repository.settle_index(HiddenMarks::Kept)?;
-    // A file that git cannot take in stays where it is: it must not keep every later run from beginning.
+    // A file that git cannot read is left out: it must not prevent every later run.
     let after = repository.take_snapshot()?.tree;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
@@ -156,9 +154,9 @@ fn write_one(
     Ok(Recovered { attempt, event, files, staged, inner })
 }
 
-/// Stages again what was staged when the attempt began and is in none of these trees: an agent may have unstaged it.
+/// Stages again what was staged when the attempt started and is in none of these trees: an agent may have unstaged it.
 fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Result<(), GardenerError> {
-    // With a conflict in it, an index is no tree: somebody is at work on that.
+    // An index with conflicts has no tree. The user is working on it, so leave it alone.
     let Ok(now) = repository.staged() else { return Ok(()) };
     let mut lost = repository.changes(now, staged)?;
     for tree in known {
@@ -168,7 +166,7 @@ fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Res
     Ok(repository.enter(&lost)?)
 }
 
-/// Those of these changes that are staged. In a lane nobody but an agent can have done that.
+/// Those of these changes that are staged. In a lane only an agent can have staged them, so none are returned.
 fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec<String>, GardenerError> {
     if recorder.branch() != recorder.run() || changes.is_empty() {
         return Ok(Vec::new());
@@ -178,7 +176,8 @@ fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec
     Ok(changes.iter().filter(is_staged).map(TreeChange::shown).collect())
 }
 
-/// What the branch held when the attempt began. The mark is on the branch's own commit then, or on one that follows it.
+/// The tree of the branch when the attempt started. The mark points to the branch's commit at that time, or to a child
+/// of it.
 fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
     if repository.is_ancestor(attempt.before, recorder.head())? {
@@ -189,19 +188,19 @@ fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid
     Ok(repository.tree_of(parent.unwrap_or(recorder.head()))?)
 }
 
-/// What a task has added to a tree and is still there.
+/// The work of a task that is still in a tree.
 #[derive(Debug)]
 pub struct Remains {
     /// The tree without it.
     pub tree: Oid,
-    /// What takes it out.
+    /// The changes that remove it.
     pub changes: Vec<TreeChange>,
-    /// Files of these that others have changed again since, so that taking it out would undo their work.
+    /// Files that others have changed since, so that removing the task's work would undo theirs.
     pub contested: Vec<String>,
 }
 
 impl Remains {
-    /// Of a task, at the tip of a branch.
+    /// Finds the work of a task at the tip of a branch.
     pub fn find(repository: &Repository, run: &Run, task: &TaskId, tip: Oid) -> Result<Self, GardenerError> {
         let whole = repository.tree_of(tip)?;
         let (tree, conflicts) = match run.start_of_work(task) {
@@ -218,14 +217,14 @@ impl Remains {
         Ok(Self { tree, changes, contested })
     }
 
-    /// The paths.
+    /// The paths of the changes.
     #[must_use]
     pub fn shown(&self) -> String {
         self.changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ")
     }
 
-    /// Takes it out of the tree, by a `reset` of the task. The commit that has it is saved first, under the ref that is given
-    /// back. Files that are changed and not committed are never touched: they stop this before anything is done.
+    /// Removes the work from the tree with a `reset` commit. The commit that has it is saved first; the saved ref is
+    /// returned. Uncommitted changes to these files are an error, before anything is done.
     pub fn take_out(
         &self,
         recorder: &mut RunRecorder<'_>,
@@ -242,7 +241,8 @@ impl Remains {
         }
         let folder = format!("refs/arborist/saved/{}/{task}", branch.component());
         let saved = save(recorder.repository(), &format!("{folder}/dropped-{}", tip.short()), tip)?;
-        // The files come first: killed behind this, the same command finds them as they shall be, and goes on.
+        // Files come first: if we are killed after this, the same command finds them in their final state and
+        // continues.
         if let Some(checkout) = checkout {
             checkout.put_back(self.tree, &self.changes)?;
         }
@@ -258,7 +258,7 @@ impl Remains {
         Ok((event.commit, saved))
     }
 
-    /// Refuses where a path that would be changed is neither as it is committed nor as it shall be, in the worktree or in the
+    /// Refuses if a path that would be changed is neither as committed nor as it will be, in the worktree or in the
     /// index.
     fn refuse_overlap(&self, checkout: &Repository, committed: Oid) -> Result<(), GardenerError> {
         let mut mine = Vec::new();
@@ -276,7 +276,8 @@ impl Remains {
     }
 }
 
-/// Saves the task's own branch, if it holds something that `tip` does not; the next run begins it anew. Gives the ref.
+/// Saves the task's own branch if it has commits that `tip` does not; the next run starts it again. Returns the saved
+/// ref.
 pub fn save_own_branch(
     repository: &Repository,
     run: &BranchName,

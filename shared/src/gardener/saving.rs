@@ -1,5 +1,5 @@
-//! While an agent works, what it has done so far is saved now and then: what it did in its turns is committed, but a turn can
-//! be long, and not every agent tells of them.
+//! Saves an agent's uncommitted work periodically. The changes of each turn are committed, but a turn can be long, and
+//! not every agent reports turns.
 
 use std::{
     sync::{
@@ -18,17 +18,17 @@ use crate::{
     worktree::Saver,
 };
 
-/// What the one who saves has to know.
+/// A message to the thread that saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// An agent begins to work.
+    /// An agent starts to work.
     Begun,
-    /// What it did is written down.
+    /// Its work has been recorded.
     Written,
 }
 
 impl Sign {
-    /// What follows from something that has happened.
+    /// The message for an event, if there is one.
     fn of(kind: &EventKind) -> Option<Self> {
         match kind {
             EventKind::StepBegins { step: "implement", .. } => Some(Self::Begun),
@@ -40,46 +40,46 @@ impl Sign {
     }
 }
 
-/// Gives signs.
+/// The sending side.
 pub(super) struct Signals {
     sender: Sender<Sign>,
-    /// The wish that the save under way stops, for the agent that is at work now.
+    /// Cancels the save in progress. Replaced for each agent.
     over: Arc<Mutex<Cancel>>,
 }
 
-/// Sees signs.
+/// The receiving side.
 pub(super) struct SaveSignals {
     receiver: Receiver<Sign>,
     over: Arc<Mutex<Cancel>>,
 }
 
 impl SaveSignals {
-    /// The wish that a save which begins now stops.
+    /// Cancels a save that starts now.
     fn cancel(&self) -> Cancel {
         self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Signals {
-    /// Those who give signs, and those who see them.
+    /// Creates both sides.
     pub(super) fn new() -> (Self, SaveSignals) {
         let (sender, receiver) = channel();
         let over = Arc::new(Mutex::new(Cancel::new()));
         (Self { sender, over: Arc::clone(&over) }, SaveSignals { receiver, over })
     }
 
-    /// Tells what has happened.
+    /// Sends the message for an event.
     pub(super) fn give(&self, kind: &EventKind) {
         let Some(sign) = Sign::of(kind) else { return };
         match sign {
             Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
             Sign::Written => self.stop_saving(),
         }
-        // Nobody listens only when the work is at its end.
+        // Sending fails only when the work is at its end.
         let _ = self.sender.send(sign);
     }
 
-    /// A save that hangs at what the agent has left must not hold up the run.
+    /// A save that hangs on something that the agent left must not delay the run.
     fn stop_saving(&self) {
         self.over.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
@@ -100,8 +100,8 @@ pub(super) struct Saving<'a> {
 }
 
 impl Saving<'_> {
-    /// Saves until nobody gives signs any more. What could not be saved now is saved the next time.
-    pub(super) fn go_on(&self, signs: &SaveSignals) {
+    /// Saves until the sender is gone. A failed save is retried the next time.
+    pub(super) fn run(&self, signs: &SaveSignals) {
         let mut saver = None;
         let mut is_at_work = false;
         loop {

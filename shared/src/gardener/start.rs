@@ -1,4 +1,4 @@
-//! How a run begins: its plan and its configuration are frozen into the first commit, and compared with it from then on.
+//! The start of a run: the plan and the configuration are frozen in the first commit, and later compared with it.
 
 use crate::{
     gardener::GardenerError,
@@ -13,16 +13,16 @@ use crate::{
 
 const CONFIG: &str = ".arborist/config.toml";
 
-/// A plan's file, as it is now.
+/// The current file of a plan.
 #[derive(Debug)]
 pub struct PlanFile {
-    /// Relative to the top.
+    /// Relative to the top of the repository.
     pub path: String,
     /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// A short name for a run that nobody else has.
+/// A new session id.
 #[must_use]
 pub fn new_session(head: Oid) -> SessionId {
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -34,9 +34,9 @@ pub fn new_session(head: Oid) -> SessionId {
 /// The plan that a commit freezes.
 #[derive(Debug, Clone, Copy)]
 pub enum FrozenPlan<'a> {
-    /// The file as it is now. It is committed too if the commit does not have it like that.
+    /// The current file. It is committed too unless the tree has it already.
     File(&'a PlanFile),
-    /// This content, whatever the file holds now: agents may have edited it since.
+    /// This content, whatever the file holds now. Agents may have edited the file.
     Kept(&'a PlanRef),
     /// There is no plan.
     Nothing,
@@ -48,8 +48,8 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
-/// Writes the start of a run, with what is known of its tests. A plan or configuration that is not tracked yet is
-/// committed with it; what was is said.
+/// Writes the commit that starts a run, with the known results of its tests. A plan or configuration that is not
+/// tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
@@ -58,8 +58,8 @@ pub fn write_start(
     write_first(recorder, plan.into(), (None, body))
 }
 
-/// The same for a run that goes on with the work of another session, which its start names: the base of a task's work is
-/// then looked for there as well.
+/// The same for a run that continues the work of another session. Its start names that session, because the base of a
+/// task's work is then looked for there as well.
 pub fn write_start_of(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
@@ -87,8 +87,8 @@ fn write_first(
     Ok(added.iter().map(TreeChange::shown).collect())
 }
 
-/// Writes which plan and configuration hold from now on: they were accepted, or are used for the first time. Gives the
-/// files that were committed with it.
+/// Records the plan and configuration in force from now on, because they were accepted or are used for the first time.
+/// Returns the paths that were committed with it.
 pub fn write_change(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
@@ -99,8 +99,9 @@ pub fn write_change(
     Ok(added.iter().map(TreeChange::shown).collect())
 }
 
-/// The content of a plan that a run uses for the first time, if it is not the file's: a run that began without a plan has
-/// frozen none, and its agents may have edited the file since. Then the plan counts as it was when the run began.
+/// The content of a plan that a run uses for the first time, if it differs from the file. A run that started without a
+/// plan has frozen none, and its agents may have edited the file since; then the version at the start of the run is
+/// used.
 pub fn find_first_plan(
     repository: &Repository,
     run: &Run,
@@ -132,7 +133,7 @@ fn freeze(
             add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
             PlanRef { path: path.clone(), blob }.to_string()
         }
-        // Only a name keeps a blob, so a plan that the tree does not have is put there.
+        // Git deletes a blob that no tree names, so put the plan into the tree if it is not there.
         FrozenPlan::Kept(PlanRef { path, blob }) => {
             if repository.find_path(recorder.head(), path)?.is_none() {
                 add_if_new(repository, recorder.head(), (path, *blob), &mut added)?;
@@ -168,7 +169,7 @@ fn add_if_new(
     Ok(())
 }
 
-/// Refuses to begin on a branch that a session's work on the same plan was merged into: all of it would be done again.
+/// Refuses to start on a branch into which a session's work on the same plan was merged: all of it would be done again.
 pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(), GardenerError> {
     for commit in repository.load_commits(&run.merged)? {
         let MessageReading::Sound(message) = message::read(commit.message()) else {
@@ -183,7 +184,7 @@ pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(
     Ok(())
 }
 
-/// Refuses to go on if plan or configuration are not what the run was started with. Boxes make no difference.
+/// Refuses to continue if the plan or the configuration has changed since the run started. Ticked boxes do not count.
 pub fn require_unchanged(
     repository: &Repository,
     run: &Run,
@@ -210,7 +211,7 @@ pub fn require_unchanged(
     Ok(())
 }
 
-/// What differs between two plans, a line each.
+/// The differences between two plans, one line each.
 #[must_use]
 pub fn difference(before: &Plan, after: &Plan) -> String {
     let mut lines = Vec::new();
@@ -226,7 +227,7 @@ pub fn difference(before: &Plan, after: &Plan) -> String {
     lines.join("\n")
 }
 
-/// Everything that matters of a task, in one text. Its mark and its line do not.
+/// Everything of a task that counts as a change, in one text. Its checkbox and its line number do not.
 fn facts(task: &crate::plan::Task) -> String {
     let tests: Vec<_> =
         task.test_commands.iter().map(|test| (test.kind.as_str(), &test.command, test.timeout)).collect();
@@ -251,14 +252,14 @@ fn facts(task: &crate::plan::Task) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
     path: String,
-    /// The commit that has it as it was; none if it was not there.
+    /// The commit with the accepted version; `None` if the file did not exist.
     accepted: Option<Oid>,
-    /// The commit of the run that changed it last, and whose it is.
+    /// The run's last commit that changed it, and that commit's task.
     by: Option<(Oid, Option<TaskId>)>,
 }
 
 impl Drift {
-    /// What became of a file since the run accepted it; `None` where no run has begun.
+    /// Finds out how a file changed since the run accepted it; `None` if no run has started.
     pub fn find(repository: &Repository, run: &Run, path: &str) -> Result<Option<Self>, GitError> {
         let Some(start) = &run.start else { return Ok(None) };
         let accepted = repository.find_path(start.accepted, path)?.map(|_| start.accepted);
@@ -269,7 +270,7 @@ impl Drift {
         Ok(Some(Self { path: path.to_owned(), accepted, by }))
     }
 
-    /// Whether a commit of a task between the two has changed a file: only agents' work is in such commits.
+    /// Whether a commit of a task in this range has changed the file. Such commits contain only agents' work.
     pub(super) fn is_edited_by_run(
         repository: &Repository,
         (from, tip): (Oid, Oid),
@@ -286,7 +287,7 @@ impl Drift {
         Ok(false)
     }
 
-    /// Who changed it, and how it comes back, a line each.
+    /// Who changed it and how to restore it, one line each.
     #[must_use]
     pub fn words(&self) -> String {
         let Self { path, accepted, by } = self;
@@ -331,7 +332,7 @@ fn last_change(
     Ok(Some((commit.id, task)))
 }
 
-/// A path as it is typed into a shell.
+/// A path quoted for a shell.
 fn shown(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! One worker: takes a task to its end in a place of its own, and reports.
+//! A worker thread: works on one task in its own place, and reports.
 
 use std::{
     sync::{Arc, mpsc::SyncSender},
@@ -16,14 +16,14 @@ use crate::{
         land::Landed,
         lanes::LaneStart,
         phase,
-        recover::{TaskFacts, write_down},
+        recover::{TaskFacts, record_unfinished},
     },
     git::Repository,
     history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, Others, RunContext,
-        TaskContext, TaskEnd, TaskRun,
+        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, OtherSpending,
+        RunContext, TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
     process::OrphanLock,
@@ -33,38 +33,38 @@ use crate::{
     worktree::{Pool, run_variables},
 };
 
-/// What all workers of a run have in common.
+/// What all workers of a run share.
 #[derive(Clone)]
 pub struct Tools<'a> {
     /// What all tasks share.
     pub context: RunContext<'a>,
-    /// What agents may be given as tools.
+    /// The tools that agents may be given.
     pub toolbox: Toolbox,
-    /// Who writes the session down.
+    /// Writes the session's records.
     pub checkpoints: CheckpointWriter<'a>,
-    /// What is known of tasks that an earlier process began.
+    /// Context of tasks that an earlier process started.
     pub recalled: Vec<ResumeContext>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
-    /// What git ignores in the user's checkout.
+    /// The ignored files of the user's checkout.
     pub ignored: IgnoredFiles,
-    /// Where tests run that need a clean checkout, and which ignored files stay there.
+    /// The pool for tests that need a clean checkout, and the ignored files that stay there.
     pub clean: Option<Arc<(Pool, Vec<String>)>>,
     /// The repositories of the workspace; the first is the one that has the plan.
     pub sections: &'a [RepoSection],
-    /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
+    /// Lanes for several tasks at once; `None` if tasks work in the user's checkout.
     pub lanes: Option<&'a Lanes<'a>>,
 }
 
 impl<'a> Tools<'a> {
-    /// A lane for a task; what is to be said of it is said.
+    /// Takes a lane for a task, and reports it.
     fn take_lane(
         &self,
         task: &TaskId,
-        ground: &LaneStart,
+        start: &LaneStart,
         reports: &SyncSender<WorkerReport>,
     ) -> Result<WorkerPlace, GardenerError> {
-        let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
+        let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, start)?;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
             let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
@@ -100,19 +100,19 @@ impl<'a> Tools<'a> {
             ),
             environment,
             on_event: Box::new(on_event),
-            memory: CallMemory::recalling(self.recalled.clone()),
+            memory: CallMemory::with_resume_contexts(self.recalled.clone()),
             checkpoints: self.checkpoints.clone(),
             other_repos: Vec::new(),
-            lent: Vec::new(),
+            test_only_repos: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
             ignored: None,
             lane_check: None,
-            clean_places: None,
+            clean_checkouts: None,
         }
     }
 
-    /// Whether a task, or a phase, needs this repository for itself: it works there, or a tool of it is among its tests.
+    /// Whether a task or phase needs exclusive use of this repository: it works there, or its tests use a tool of it.
     pub(super) fn needs(&self, task: &Task, name: &RepoName) -> bool {
         let is_tested_there = |section: &RepoSection| {
             let tests =
@@ -123,7 +123,7 @@ impl<'a> Tools<'a> {
             || self.sections.iter().any(|section| section.name == *name && is_tested_there(section))
     }
 
-    /// Gives a task the other repositories that it works in, and the tools of those that only test it.
+    /// Gives a task the other repositories that it works in, and the tools of those that it only tests with.
     fn equip(&self, context: &mut TaskContext<'_>, task: &Task, other_repos: Vec<OtherRepo>) {
         let session = Some(&self.context.identity.session);
         let top = |other_repo: &OtherRepo| other_repo.repository.top().to_owned();
@@ -145,7 +145,7 @@ impl<'a> Tools<'a> {
             };
             context.commands.extend(section.tools.iter().map(named));
         }
-        let (other_repos, lent): (Vec<OtherRepo>, Vec<OtherRepo>) =
+        let (other_repos, test_only_repos): (Vec<OtherRepo>, Vec<OtherRepo>) =
             other_repos.into_iter().partition(|other_repo| works_in(task, &other_repo.name));
         context
             .places
@@ -167,11 +167,11 @@ impl<'a> Tools<'a> {
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             context.tools = self.toolbox.server(&roots, &context.environment);
         }
-        (context.other_repos, context.lent) = (other_repos, lent);
+        (context.other_repos, context.test_only_repos) = (other_repos, test_only_repos);
     }
 }
 
-/// Whether a task names a repository as one that it works in.
+/// Whether a task works in the repository of this name.
 pub(super) fn works_in(task: &Task, name: &RepoName) -> bool {
     task.repos.iter().any(|repo| name.as_str() == repo)
 }
@@ -181,77 +181,78 @@ pub(super) struct Job<'a> {
     pub(super) task: &'a Task,
     pub(super) work: JobKind,
     pub(super) place: JobPlace,
-    /// Places in other repositories.
+    /// Worktrees in other repositories.
     pub(super) other_repos: Vec<OtherRepo>,
 }
 
 /// What is to be done.
 pub(super) enum JobKind {
-    /// A task goes on to its end.
+    /// Work on a task to its end.
     Task(Box<TaskStart>),
-    /// The tests of a phase are run.
+    /// Run the tests of a phase.
     Phase,
 }
 
-/// Where a task stands.
+/// The state of a task when a worker starts on it.
 pub(super) struct TaskStart {
-    /// Events from before those.
+    /// Events before its last reset.
     pub(super) earlier: Vec<Event>,
-    /// The events that attempts are counted from.
+    /// Events since then, from which attempts are counted.
     pub(super) events: Vec<Event>,
-    /// Where its base is looked for: the start of the run and its session. `None` if nothing of it was committed before.
+    /// Where to look for its base: the start of the run, and the session. `None` if nothing was committed for it
+    /// before.
     pub(super) begun: Option<(Oid, SessionId)>,
-    /// Tests that may fail.
+    /// Tests that are known to fail.
     pub(super) known_red: KnownRed,
-    /// What the run has spent beside these events, and goes on spending.
-    pub(super) others: Others,
-    /// Whether an attempt may be marked that nobody ended.
+    /// What the rest of the run has spent, and keeps spending.
+    pub(super) others: OtherSpending,
+    /// Whether there may be an attempt that was not recorded to its end.
     pub(super) is_interrupted: bool,
-    /// Whether the user asks for it although it was interrupted too often.
+    /// Whether the user asked to retry it although it was interrupted too often.
     pub(super) is_retried: bool,
 }
 
-/// Where it is to be done.
+/// Where a job is done.
 pub(super) enum JobPlace {
-    /// Here.
-    Site(Box<WorkerPlace>),
-    /// In a lane, which has to be taken first.
+    /// In the user's checkout.
+    Checkout(Box<WorkerPlace>),
+    /// In a lane, which has yet to be taken.
     Lane(LaneStart),
-    /// On no branch, at this commit of the run's.
+    /// In a scratch worktree at this commit.
     Scratch(Oid),
 }
 
-/// What a worker tells.
+/// A message from a worker.
 pub(super) enum WorkerReport {
     News(RunEvent),
     Ended(Box<EndedJob>),
     Landed(Box<Landed>),
 }
 
-/// A job that is at its end.
+/// A job that has ended.
 pub(super) struct EndedJob {
     pub(super) task: TaskId,
-    /// The place that is free again, if there was one.
+    /// Its place, which is free again.
     pub(super) site: Option<WorkerPlace>,
-    /// Those in other repositories.
+    /// Its worktrees in other repositories.
     pub(super) other_repos: Vec<OtherRepo>,
-    /// What was written down.
+    /// The events that were recorded.
     pub(super) events: Vec<Event>,
     pub(super) result: Result<TaskEnd, GardenerError>,
 }
 
-/// Does a job. Everything that is told was written down before.
+/// Does a job. Everything is recorded before it is reported.
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
     let Job { task, work, place, mut other_repos } = job;
     let mut events = Vec::new();
-    // The steps of the task look after its own branch. Once they are over it is compared like all others.
+    // During its steps, the task itself watches its branch. After them, the branch is compared like all others.
     let _branch = tools.lanes.map(|lanes| {
         let branch = tools.context.identity.run.task_branch(&task.id);
-        lanes.repository.float_ref(&branch.to_ref())
+        lanes.repository.exempt_ref(&branch.to_ref())
     });
     let site = match place {
-        JobPlace::Site(site) => Ok(*site),
-        JobPlace::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
+        JobPlace::Checkout(site) => Ok(*site),
+        JobPlace::Lane(start) => tools.take_lane(&task.id, &start, reports),
         JobPlace::Scratch(commit) => {
             let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
             let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
@@ -284,13 +285,13 @@ fn work_at(
     reports: &SyncSender<WorkerReport>,
 ) -> (WorkerPlace, Result<TaskEnd, GardenerError>) {
     let WorkerPlace { repository, tip, orphan_lock, lease } = site;
-    let (signs, heard) = Signals::new();
+    let (signs, received) = Signals::new();
     let on_event = reports.clone();
     let (tip, orphan_lock, result) = thread::scope(|scope| {
         let saving = tools.saving(&repository, &task.id);
-        scope.spawn(move || saving.go_on(&heard));
+        scope.spawn(move || saving.run(&received));
         let mut context = tools.task_context(&repository, orphan_lock, move |event| {
-            // Nobody listens only when the run is at its end.
+            // Sending fails only when the run is ending.
             signs.give(&event.kind);
             let _ = on_event.send(WorkerReport::News(event));
         });
@@ -298,7 +299,7 @@ fn work_at(
             context.environment.extend(lease.environment.clone());
             context.lane_check = tools.lane_check(lease.path.clone());
         } else {
-            context.clean_places = tools.clean_places();
+            context.clean_checkouts = tools.clean_checkouts();
             context.ignored = Some(tools.ignored.clone());
         }
         tools.equip(&mut context, task, std::mem::take(other_repos));
@@ -310,14 +311,14 @@ fn work_at(
             }
         };
         *other_repos = std::mem::take(&mut context.other_repos);
-        other_repos.append(&mut context.lent);
-        (recorder.tip().clone(), context.leave(), result)
+        other_repos.append(&mut context.test_only_repos);
+        (recorder.tip().clone(), context.into_orphan_lock(), result)
     });
     (WorkerPlace { repository, tip, orphan_lock, lease }, result)
 }
 
-/// The tests of a phase run beside the checkout, at the run's newest commit. What comes of them is written down on the run's
-/// own branch.
+/// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
+/// branch.
 fn test_in_scratch(
     tools: &Tools<'_>,
     (phase, other_repos): (&Task, &mut Vec<OtherRepo>),
@@ -339,11 +340,11 @@ fn test_in_scratch(
     let result = phase::test(&mut context, &mut recorder, phase, written);
     lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
-    other_repos.append(&mut context.lent);
+    other_repos.append(&mut context.test_only_repos);
     Ok(result?)
 }
 
-/// What an earlier run left of the task in this place is written down first.
+/// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
     context: &mut TaskContext<'_>,
     recorder: &mut RunRecorder<'_>,
@@ -368,8 +369,8 @@ fn run_task(
     let mut run = TaskRun { context, recorder, task, earlier, events, base, known_red, others, is_retried };
     let result = run.run();
     let TaskRun { context, recorder, mut events, .. } = run;
-    // An error of ours leaves the attempt marked. Its reason is known only now, so it is recorded at once; if that fails too,
-    // the mark stays, and the next run records it.
+    // An error of ours leaves the attempt marked as unfinished. Its reason is known only now, so record it at once. If
+    // that fails too, the mark stays and the next run records it.
     if let Err(error) = &result
         && error.is_interruption()
     {
@@ -380,7 +381,7 @@ fn run_task(
     Ok(result?)
 }
 
-/// Records attempts of the task that are marked and have no end.
+/// Records attempts of the task that were started and not ended.
 fn record_left(
     (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
     task: &Task,
@@ -389,13 +390,13 @@ fn record_left(
 ) -> Result<(), GardenerError> {
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
     let known = TaskFacts { events: &own, name: &name, max: context.run.options.max_retries, why };
-    for recovered in write_down(recorder, &known)? {
-        context.tell(&task.id, EventKind::note(recovered.words()));
-        // What no record knows would not land, if the next attempt finds nothing left to change.
+    for recovered in record_unfinished(recorder, &known)? {
+        context.emit(&task.id, EventKind::note(recovered.words()));
+        // Work that no record mentions would not land if the next attempt has nothing left to change.
         if recovered.has_files()
             && let Some(told) = context.checkpoints.step(recorder, &recovered.event)
         {
-            context.tell(&task.id, told);
+            context.emit(&task.id, told);
         }
         events.push(recovered.event);
     }

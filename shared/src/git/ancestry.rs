@@ -1,6 +1,6 @@
-//! Which commits lead to which, answered from the objects in this process as long as the answer is near. A git process
-//! costs milliseconds, and these questions are asked several times for each step of a task. For long walks, shallow
-//! histories and objects that libgit2 cannot read, git is asked instead.
+//! Answers questions about ancestry from objects in this process, if the answer is near. A git process costs
+//! milliseconds, and these questions are asked several times for each step of a task. For long walks, shallow histories
+//! and objects that libgit2 cannot read, git is asked.
 
 use std::{
     cmp::Reverse,
@@ -10,23 +10,23 @@ use std::{
 use super::{GitError, RawCommit, Repository};
 use crate::name::{ObjectKind, Oid};
 
-/// After so many commits git is asked: it may have a commit-graph, which is faster than any walk over objects.
-const MOST: usize = 2048;
+/// After this many commits, git is asked.
+const MAX_VISITED: usize = 2048;
 
-/// How many more commits are looked at once all that are left are hidden, for histories whose clocks were wrong. It is the
-/// number that git uses.
+/// How many more commits are visited when only hidden ones are left, for histories with wrong dates. git uses the same
+/// number.
 const SLACK: usize = 5;
 
-/// Marks of commits that are excluded, with all of their ancestors.
+/// Marks commits that are excluded, with all of their ancestors.
 const HIDDEN: u8 = 1;
-/// Marks of the two sides that are compared, and of what both of them have.
+/// Mark the two sides of a comparison, and what both of them have.
 const OLD: u8 = 1;
 const NEW: u8 = 2;
 const BOTH: u8 = OLD | NEW;
 /// Marks the ancestors of commits that both sides have.
 const BELOW: u8 = 4;
 
-/// Commits that were met, and those of them that are still to be visited, newest first.
+/// The commits that were found, and those of them that are still to be visited, newest first.
 struct Walk<'a> {
     repository: &'a Repository,
     met: HashMap<Oid, Met>,
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(Some(()));
         }
-        if self.met.len() == MOST {
+        if self.met.len() == MAX_VISITED {
             return Ok(None);
         }
         let Some(content) = self.repository.read_object(ObjectKind::Commit, id)? else { return Ok(None) };
@@ -84,8 +84,8 @@ impl<'a> Walk<'a> {
 }
 
 impl Repository {
-    /// The commits that are reachable from `tips` and not from `hidden`, newest first, in the order of `git rev-list`. `None`
-    /// if git has to be asked.
+    /// The commits that are reachable from `tips` and not from `hidden`, newest first, in the order of `git rev-list`.
+    /// `None` if git has to be asked.
     pub(super) fn walk_range(
         &self,
         tips: &[Oid],
@@ -133,7 +133,7 @@ impl Repository {
         Ok(Some(false))
     }
 
-    /// The newest commits that both have, as `git merge-base --all` gives them.
+    /// The best common ancestors of two commits, as `git merge-base --all` prints them.
     pub(super) fn merge_bases(&self, one: Oid, other: Oid) -> Result<Vec<Oid>, GitError> {
         if one == other {
             return Ok(vec![one]);
@@ -143,11 +143,12 @@ impl Repository {
         }
         let command = self.git("merge-base").arg("--all").args([one.to_string(), other.to_string()]);
         let printed = String::from_utf8_lossy(&command.answer()?.unwrap_or_default()).into_owned();
-        let strange = |line: &str| GitError::Strange { command: "merge-base".into(), what: line.to_owned() };
-        printed.lines().map(|line| line.parse().map_err(|_| strange(line))).collect()
+        let unexpected =
+            |line: &str| GitError::UnexpectedOutput { command: "merge-base".into(), what: line.to_owned() };
+        printed.lines().map(|line| line.parse().map_err(|_| unexpected(line))).collect()
     }
 
-    /// The same from the objects. `None` if git has to be asked.
+    /// Like [`Self::merge_bases`], from objects. `None` if git has to be asked.
     fn walk_to_bases(&self, one: Oid, other: Oid) -> Result<Option<Vec<Oid>>, GitError> {
         if self.is_shallow || !self.reads_objects_in_process() {
             return Ok(None);
@@ -175,7 +176,7 @@ impl Repository {
         self.without_ancestors(&found)
     }
 
-    /// Dates may be wrong, so that a commit is met before one that leads to it.
+    /// Removes commits that are ancestors of others: with wrong dates, an ancestor may be found first.
     fn without_ancestors(&self, commits: &[Oid]) -> Result<Option<Vec<Oid>>, GitError> {
         let mut kept = Vec::new();
         for commit in commits {
@@ -195,7 +196,7 @@ impl Repository {
 }
 
 impl Walk<'_> {
-    /// Visits until only hidden commits are left. Some of what is returned may have been hidden later on.
+    /// Visits commits until only hidden ones are left. Some of the returned ones may have been marked as hidden later.
     fn visit_range(&mut self) -> Result<Option<Vec<Oid>>, GitError> {
         let mut order = Vec::new();
         let mut oldest = i64::MAX;
@@ -244,7 +245,7 @@ mod tests {
         String::from_utf8(ended.stdout).unwrap()
     }
 
-    /// Forty commits on three branches that are merged again and again. Dates are wrong in places.
+    /// Forty commits on three branches that are merged repeatedly. Some dates are wrong.
     const SCRIPT: &str = "git init -q -b main . && git config user.name A && git config user.email a@example.com
         empty=$(git hash-object -t tree -w --stdin < /dev/null)
         make() { GIT_AUTHOR_DATE=\"$1 +0000\" GIT_COMMITTER_DATE=\"$1 +0000\" git commit-tree -m $1 $empty \"${@:2}\"; }

@@ -1,5 +1,5 @@
-//! As whom a commit is written. Who that is only git can tell: the first commit is written by `commit-tree`, and the
-//! next ones say of their author what that one says.
+//! Knows the author lines of new commits. Only git can tell who the author is: the first commit is written by `git
+//! commit-tree`, and later ones copy its lines.
 
 use std::{
     env,
@@ -8,25 +8,27 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{GitError, Repository, Signing, Stamp, command::checked, followed::note_written, write::id_of};
+use super::{
+    GitError, Repository, Signing, Stamp, command::checked, forged_steps::note_written, write::id_of,
+};
 use crate::name::{ObjectKind, Oid};
 
-/// Clocks are put forward and back at the quarters of an hour, so that for so many seconds a time zone stays.
+/// Time zones change only at quarters of an hour, so the offset of a commit is valid until the next one.
 const QUARTER: u64 = 15 * 60;
 
-/// Where agents are reached: nowhere.
-const AGENTS: &str = "arborist@local";
+/// The mail address of agents, which reaches nobody.
+const AGENT_ADDRESS: &str = "arborist@local";
 
-/// The authors of a repository's worktrees, as far as they are known. Copies share them.
+/// The known authors of a repository's worktrees. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Authors(Arc<Mutex<Vec<Known>>>);
+pub(super) struct Authors(Arc<Mutex<Vec<KnownAuthor>>>);
 
-/// What is known of the author in one worktree.
+/// The author in one worktree.
 #[derive(Debug)]
-struct Known {
+struct KnownAuthor {
     git_dir: PathBuf,
     quarter: u64,
-    /// The files that can say who it is, as they were.
+    /// Stamps of the files that can define the author.
     files: Vec<Option<Stamp>>,
     example: Example,
 }
@@ -34,7 +36,7 @@ struct Known {
 /// A commit that git wrote for us.
 #[derive(Debug, Clone)]
 enum Example {
-    /// Nobody has looked at it yet.
+    /// It was not read yet.
     Unread(Oid),
     /// The lines of its header from the author on.
     Read(Vec<u8>),
@@ -42,7 +44,7 @@ enum Example {
 
 impl Repository {
     /// Writes a commit with any number of parents. It is signed if the user's commits are.
-    pub fn write_joint(
+    pub fn write_commit_with_parents(
         &self,
         tree: Oid,
         parents: &[Oid],
@@ -52,7 +54,7 @@ impl Repository {
         self.write_authored(None, (tree, parents), message, signing)
     }
 
-    /// The same; `agent` is the name of its author, if that is not the user.
+    /// Like [`Self::write_commit_with_parents`]; `agent` is the name of the author, if that is not the user.
     pub(super) fn write_authored(
         &self,
         agent: Option<&str>,
@@ -80,7 +82,7 @@ impl Repository {
             command = command.asking().arg("-S");
         }
         if let Some(name) = agent {
-            command = command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", AGENTS);
+            command = command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", AGENT_ADDRESS);
         }
         command = command.args(["-F", "-"]);
         for parent in parents {
@@ -96,14 +98,14 @@ impl Repository {
         Ok(commit)
     }
 
-    /// What git wrote of the author in this quarter of an hour, if it wrote anything.
+    /// The author lines that git wrote in this quarter of an hour, if any.
     fn example_of(&self, quarter: u64) -> Result<Option<Vec<u8>>, GitError> {
         let files = self.config_files();
         let known = self.authors.lock();
-        let is_it = |known: &&Known| {
+        let is_valid = |known: &&KnownAuthor| {
             known.git_dir == self.git_dir && known.quarter == quarter && known.files == files
         };
-        let found = known.iter().find(is_it);
+        let found = known.iter().find(is_valid);
         let example = found.map(|known| known.example.clone());
         drop(known);
         let commit = match example {
@@ -125,10 +127,11 @@ impl Repository {
         let files = self.config_files();
         let mut known = self.authors.lock();
         known.retain(|known| known.git_dir != self.git_dir);
-        known.push(Known { git_dir: self.git_dir.clone(), quarter, files, example });
+        known.push(KnownAuthor { git_dir: self.git_dir.clone(), quarter, files, example });
     }
 
-    /// The user's configuration and the repository's. What these include is not looked at: it is believed for a quarter.
+    /// Stamps of the user's configuration and the repository's. Include files are not checked; they may be out of date
+    /// for a quarter of an hour.
     fn config_files(&self) -> Vec<Option<Stamp>> {
         let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = variable("HOME").unwrap_or_default();
@@ -140,7 +143,7 @@ impl Repository {
 }
 
 impl Authors {
-    fn lock(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<KnownAuthor>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,7 +152,7 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The same lines with another time, but where our environment names one. `None` if they have another form.
+/// The lines with another time, except where our environment sets one. `None` if they have another form.
 fn at_time(lines: &[u8], now: u64) -> Option<Vec<u8>> {
     let is_set = |name: &str| env::var_os(name).is_some_and(|date| !date.is_empty());
     let mut written = Vec::new();
@@ -175,7 +178,8 @@ fn at_time(lines: &[u8], now: u64) -> Option<Vec<u8>> {
     Some(written)
 }
 
-/// The same lines with an agent as the author. `None` if they have another form, or the agent's name cannot stand there.
+/// The lines with an agent as the author. `None` if they have another form, or the agent's name cannot be written
+/// there.
 fn by_agent(lines: Vec<u8>, agent: Option<&str>) -> Option<Vec<u8>> {
     let Some(name) = agent else {
         return Some(lines);
@@ -183,5 +187,5 @@ fn by_agent(lines: Vec<u8>, agent: Option<&str>) -> Option<Vec<u8>> {
     let end = memchr::memchr(b'\n', &lines).filter(|_| lines.starts_with(b"author "))?;
     let mail = memchr::memrchr(b'>', &lines[..end])?;
     let is_plain = !name.contains(['<', '>', '\n', '\0']) && name.trim() == name && !name.is_empty();
-    is_plain.then(|| [format!("author {name} <{AGENTS}").as_bytes(), &lines[mail..]].concat())
+    is_plain.then(|| [format!("author {name} <{AGENT_ADDRESS}").as_bytes(), &lines[mail..]].concat())
 }

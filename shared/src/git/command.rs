@@ -1,4 +1,4 @@
-//! One builder for every call of the git program.
+//! Builds every call of the git program.
 
 use std::{
     ffi::OsStr,
@@ -9,22 +9,22 @@ use std::{
 
 use super::{
     GitError,
-    frozen::FrozenSettings,
+    frozen_settings::FrozenSettings,
     identity::{GitDirId, require_plain_top},
     locks,
 };
-use crate::process::{Awaited, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
+use crate::process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
 
-/// A call of git that only reads.
+/// A git command that is about to be run.
 #[derive(Debug)]
 pub struct GitCommand {
     name: String,
     program: Program,
-    /// Whether it is tried again where a lock file of another git stands in its way.
+    /// Whether it is run again after a lock of another git that stopped it is gone.
     waits_for_locks: bool,
-    /// The git directories that it must find as they were when the repository was opened.
-    homes: Arc<[GitDirId]>,
-    /// The worktree, which must not be behind a link.
+    /// The git directories that must be the same as when the repository was opened.
+    git_dirs: Arc<[GitDirId]>,
+    /// The worktree, which must not be reached through a new link.
     top: Option<PathBuf>,
     /// Why it must not be run.
     refusal: Option<String>,
@@ -32,42 +32,42 @@ pub struct GitCommand {
     settings: Option<Arc<FrozenSettings>>,
 }
 
-/// Why a command does not count whose settings were not those that were frozen.
+/// The error if the copy of the settings was changed while a command ran.
 const CHANGED_SETTINGS: &str = "something wrote to the copy of the settings while it ran";
 
-/// Without this git looks for a ref that is called like an object, in a dozen places for every id that it is given.
-const AMBIGUITY: &str = "core.warnAmbiguousRefs=false";
+/// Otherwise git looks for refs that are named like an object, in a dozen places for every id in its arguments.
+const NO_AMBIGUITY_CHECK: &str = "core.warnAmbiguousRefs=false";
 
-/// A commit-graph gives parents, trees and dates of commits without the commits, and nothing proves what stands in it: with a
-/// false parent, a merge takes landed work off again.
-const GRAPH: &str = "core.commitGraph=false";
-/// The same for where objects are. Each pack has an index of its own.
-const PACKS: &str = "core.multiPackIndex=false";
+/// A commit-graph contains parents, trees and dates of commits, and nothing proves that they are right: with a forged
+/// parent, a merge would undo landed work.
+const NO_COMMIT_GRAPH: &str = "core.commitGraph=false";
+/// The same applies to a multi-pack-index. Each pack has its own index anyway.
+const NO_MULTI_PACK_INDEX: &str = "core.multiPackIndex=false";
 
-/// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 13] = [
+/// Settings for all commands that only read: they keep git from running programs and fix its output.
+const READING_SETTINGS: [&str; 13] = [
     "advice.graftFileDeprecated=false",
-    GRAPH,
-    PACKS,
-    // All that git compares of a file: the time of its last change of status is what nobody can set.
+    NO_COMMIT_GRAPH,
+    NO_MULTI_PACK_INDEX,
+    // Compare all stat data of a file. The ctime is the part that no process can set.
     "core.checkStat=default",
     "core.trustctime=true",
     "core.fsmonitor=false",
-    // These remember in the index what lies in folders, and which files need not be looked at.
+    // These make git cache in the index what folders contain, and which files it need not look at.
     "core.ignoreStat=false",
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
-    AMBIGUITY,
+    NO_AMBIGUITY_CHECK,
     "i18n.logOutputEncoding=",
     "log.showSignature=false",
     "submodule.recurse=false",
 ];
 
-/// What is pinned for calls that change something.
-const CHANGING: [&str; 17] = [
+/// Settings for all commands that change something.
+const CHANGING_SETTINGS: [&str; 17] = [
     "advice.graftFileDeprecated=false",
-    GRAPH,
-    PACKS,
+    NO_COMMIT_GRAPH,
+    NO_MULTI_PACK_INDEX,
     "core.checkStat=default",
     "core.trustctime=true",
     "core.fsmonitor=false",
@@ -75,20 +75,20 @@ const CHANGING: [&str; 17] = [
     "core.splitIndex=false",
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
-    AMBIGUITY,
+    NO_AMBIGUITY_CHECK,
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
-    // What was once resolved stands in a folder that anybody can write to.
+    // The recorded resolutions are in a folder that every process can write to.
     "rerere.enabled=false",
     // An agent can put any repository in the place of a submodule.
     "submodule.recurse=false",
-    // On a Mac, names with characters that cannot be seen are `.git`. Nobody else needs them.
+    // On macOS, `.git` with additional invisible characters is still `.git`. No repository needs such names.
     "core.protectHFS=true",
 ];
 
-/// Commands that change something else than the files of worktrees, whatever their options. After any other a worktree is
-/// examined again.
+/// Commands that never change files of worktrees. After any other command, the scan of a worktree is not valid any
+/// more.
 const HARMLESS: [&str; 11] = [
     "add",
     "commit-tree",
@@ -103,15 +103,15 @@ const HARMLESS: [&str; 11] = [
     "write-tree",
 ];
 
-/// Commands that write to the files of one worktree and to no others.
-const SETTLED: [&str; 6] = ["checkout", "checkout-index", "clean", "read-tree", "reset", "restore"];
+/// Commands that write only to the files of one worktree.
+const ONE_WORKTREE: [&str; 6] = ["checkout", "checkout-index", "clean", "read-tree", "reset", "restore"];
 
-/// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
-const LOCKS_PASSED: usize = 5;
+/// How many locks a command may have to wait for: an index, `HEAD`, a branch, packed-refs.
+const MAX_LOCKS: usize = 5;
 
-/// What names a repository, or a part of one, in our own environment. A call for another repository sees none of it.
-/// `GIT_CONFIG_COUNT` and its kind are no part of this: they are the user's wishes for all repositories.
-const LOCAL: [&str; 12] = [
+/// Variables that name a repository, or a part of one. They are removed for commands in another repository.
+/// `GIT_CONFIG_COUNT` and so on are not among them: these are the user's settings for all repositories.
+const REPOSITORY_VARIABLES: [&str; 12] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -126,19 +126,19 @@ const LOCAL: [&str; 12] = [
     "GIT_REPLACE_REF_BASE",
 ];
 
-/// What changes how our own arguments are read: where `git config` looks, and what pathspecs mean. Objects that the
-/// environment names (`GIT_OBJECT_DIRECTORY`) stay: a hook of a push finds what is pushed there.
+/// Variables that change how our own arguments are read: where `git config` looks, and what pathspecs mean.
+/// `GIT_OBJECT_DIRECTORY` stays: a hook of a push finds the pushed objects there.
 const MISLEADING: [&str; 4] =
     ["GIT_CONFIG", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
 
 impl GitCommand {
-    /// `git {name}` in `dir`. It writes nothing and runs nothing that the repository brings along. What it prints comes
-    /// when its buffer is full: a write for each of a million commits costs more than to find them.
+    /// `git {name}` in `dir`, to read. It writes nothing and runs no program of the repository. Its output is buffered:
+    /// a write for each of a million commits would cost more than finding them.
     #[must_use]
     pub fn reading(name: &str, dir: &Path) -> Self {
-        let pins = PINNED.iter().flat_map(|pin| ["-c", pin]);
+        let pins = READING_SETTINGS.iter().flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
-            .spared(true)
+            .shielded_if_watched(true)
             .harmless()
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
@@ -152,13 +152,13 @@ impl GitCommand {
         Self::of(name, program)
     }
 
-    /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
-    /// and prunes nothing. What is on the disk when it ends is what the user's own `core.fsync` asks for.
+    /// `git {name}` in `dir`, to change objects, refs or an index, with additional settings for this call. It runs no
+    /// hooks and prunes nothing. The user's `core.fsync` decides what is on disk when it ends.
     #[must_use]
     pub(super) fn changing(name: &str, dir: &Path, settings: &[&str]) -> Self {
-        let pins = CHANGING.iter().chain(settings).flat_map(|pin| ["-c", pin]);
+        let pins = CHANGING_SETTINGS.iter().chain(settings).flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
-            .spared(true)
+            .shielded_if_watched(true)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -167,72 +167,72 @@ impl GitCommand {
             .args(comparison_options(name));
         let program = match name {
             name if HARMLESS.contains(&name) => program.harmless(),
-            name if SETTLED.contains(&name) => program.settled(),
+            name if ONE_WORKTREE.contains(&name) => program.settled(),
             _ => program,
         };
         Self {
             name: name.to_owned(),
             program,
             waits_for_locks: true,
-            homes: Arc::default(),
+            git_dirs: Arc::default(),
             top: None,
             refusal: None,
             settings: None,
         }
     }
 
-    /// The same in the repository of its directory, whichever our own environment names.
+    /// Uses the repository of its directory, even if our environment names another one.
     #[must_use]
-    pub(super) fn at_home(mut self) -> Self {
-        self.program = LOCAL.iter().fold(self.program, Program::env_remove);
+    pub(super) fn ignoring_environment(mut self) -> Self {
+        self.program = REPOSITORY_VARIABLES.iter().fold(self.program, Program::env_remove);
         self
     }
 
-    /// The same for a repository that lies at `top` or below it: git does not look for one above.
+    /// Keeps git from searching for a repository above `top`.
     #[must_use]
-    pub(super) fn not_above(mut self, top: &Path) -> Self {
+    pub(super) fn without_search_above(mut self, top: &Path) -> Self {
         let ceiling = top.parent().unwrap_or(top);
         let known = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
         let all = std::env::split_paths(&known).chain([ceiling.to_owned()]);
-        // A folder whose name has a colon in it cannot be named there; then git is left to look.
+        // A folder with a colon in its name cannot be listed there; then the search is not limited.
         if let Ok(all) = std::env::join_paths(all) {
             self.program = self.program.env("GIT_CEILING_DIRECTORIES", all);
         }
         self
     }
 
-    /// The same for as long as these directories are where they were.
+    /// Fails unless these git directories are still the same.
     #[must_use]
-    pub(super) fn of_homes(mut self, homes: &Arc<[GitDirId]>) -> Self {
-        self.homes = Arc::clone(homes);
+    pub(super) fn requiring_git_dirs(mut self, git_dirs: &Arc<[GitDirId]>) -> Self {
+        self.git_dirs = Arc::clone(git_dirs);
         self
     }
 
-    /// The same for as long as no link leads away from this worktree.
+    /// Fails if this worktree is reached through a new link.
     #[must_use]
-    pub(super) fn of_top(mut self, top: &Path) -> Self {
+    pub(super) fn requiring_top(mut self, top: &Path) -> Self {
         self.top = Some(top.to_owned());
         self
     }
 
-    /// The same as one that is never run, for this reason.
+    /// Makes the command fail for this reason.
     #[must_use]
     pub(super) fn refused(mut self, why: String) -> Self {
         self.refusal = Some(why);
         self
     }
 
-    /// The same with a copy of the settings that must stay as it is until it has ended.
+    /// Fails if this copy of the settings is changed before the command ends.
     #[must_use]
     pub(super) fn with_settings(mut self, settings: Arc<FrozenSettings>) -> Self {
         self.settings = Some(settings);
         self
     }
 
-    /// Runs it. It may have read a copy of the settings that was another for a moment: then it has done something else.
+    /// Runs it once. If the copy of the settings was changed meanwhile, its result is not used.
     fn run(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let ended = match self.program.finish_again(input) {
-            // Whoever put a named pipe in the place of a file has perhaps taken it away again.
+            // A named pipe in the place of a file may be gone by now, so it is tried once more.
             Err(error) if error.is_stuck() => self.program.finish_again(input)?,
             ended => ended?,
         };
@@ -245,26 +245,26 @@ impl GitCommand {
         }
     }
 
-    /// An error if the repository that it is meant for is not there any more, or if it must not be run.
-    pub(super) fn require_homes(&self) -> Result<(), GitError> {
+    /// Fails if the git directories are not the same any more, or if the command must not be run.
+    pub(super) fn require_runnable(&self) -> Result<(), GitError> {
         if let Some(complaint) = self.refusal.clone() {
             return Err(GitError::Failed { command: self.name.clone(), complaint });
         }
-        self.homes.iter().try_for_each(GitDirId::require)?;
+        self.git_dirs.iter().try_for_each(GitDirId::require)?;
         self.top.as_deref().map_or(Ok(()), require_plain_top)
     }
 
-    /// The same out of reach of Ctrl-C on the terminal: what it writes must not be left half done.
+    /// Protects it from Ctrl-C on the terminal, so that it is not stopped halfway.
     #[must_use]
     pub(super) fn shielded(mut self) -> Self {
         self.program = self.program.shielded();
         self
     }
 
-    /// The same for what may ask the user something on the terminal.
+    /// Allows it to ask the user on the terminal.
     #[must_use]
     pub(super) fn asking(mut self) -> Self {
-        self.program = self.program.spared(false);
+        self.program = self.program.shielded_if_watched(false);
         self
     }
 
@@ -273,38 +273,38 @@ impl GitCommand {
             name: name.to_owned(),
             program,
             waits_for_locks: false,
-            homes: Arc::default(),
+            git_dirs: Arc::default(),
             top: None,
             refusal: None,
             settings: None,
         }
     }
 
-    /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
+    /// `git {name}` in `dir` with the user's own settings, for commands that depend on hooks or configuration.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
         let program = Self::plain_program(dir).arg(name);
         Self::of(name, program)
     }
 
-    /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
+    /// `git {name}` in `dir` with its output for the user: in their language, and in the repository of `dir`.
     #[must_use]
     pub fn watched(name: &str, dir: &Path) -> Self {
-        let program = LOCAL.iter().fold(Program::new("git").dir(dir), Program::env_remove);
+        let program = REPOSITORY_VARIABLES.iter().fold(Program::new("git").dir(dir), Program::env_remove);
         Self {
             name: name.to_owned(),
             program: program.arg(name),
             waits_for_locks: false,
-            homes: Arc::default(),
+            git_dirs: Arc::default(),
             top: None,
             refusal: None,
             settings: None,
         }
     }
 
-    /// Runs it to its end where our own streams lead. Any exit code but 0 is an error.
+    /// Runs it with our own standard streams. Any exit code but 0 is an error.
     pub fn attend(self) -> Result<(), GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         let status = self.program.attend()?;
         if status.success() {
             return Ok(());
@@ -321,7 +321,7 @@ impl GitCommand {
             .env(DRIVER, driver_mark())
     }
 
-    /// What git is asked to do.
+    /// The subcommand.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -347,7 +347,7 @@ impl GitCommand {
         self
     }
 
-    /// Runs it elsewhere.
+    /// Runs it in another directory.
     #[must_use]
     pub(super) fn dir(mut self, dir: &Path) -> Self {
         self.program = self.program.dir(dir);
@@ -359,17 +359,16 @@ impl GitCommand {
         self
     }
 
-    /// Keeps a variable of ours from it.
+    /// Removes a variable from its environment.
     #[must_use]
     pub(super) fn env_remove(mut self, name: &str) -> Self {
         self.program = self.program.env_remove(name);
         self
     }
 
-    /// The same to be run with limits.
-    /// The program for whoever runs it otherwise, if it may be run.
+    /// The program, for callers that run it with limits, if it may be run.
     pub(super) fn checked_program(self) -> Result<Program, GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         Ok(self.into_program())
     }
 
@@ -377,36 +376,36 @@ impl GitCommand {
         self.program
     }
 
-    /// Starts it to be told things one after the other.
+    /// Starts it with a pipe to its standard input.
     pub(super) fn converse(self) -> Result<RunningProgram, GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         Ok(self.program.converse()?)
     }
 
-    /// Starts it; its output is read as it comes.
+    /// Starts it. Its output is read as it comes.
     pub fn start(self) -> Result<(String, RunningProgram), GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         Ok((self.name, self.program.start()?))
     }
 
-    /// The same for one that does not wait for lock files: who calls it knows what to do without it.
+    /// Does not wait for locks: the caller can do without it.
     #[must_use]
-    pub(super) const fn at_once(mut self) -> Self {
+    pub(super) const fn without_waiting_for_locks(mut self) -> Self {
         self.waits_for_locks = false;
         self
     }
 
-    /// Runs it to its end, whatever its exit code is.
+    /// Runs it to its end, with any exit code.
     pub fn finish(self) -> Result<ProgramOutput, GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         self.finish_past_locks(None)
     }
 
-    /// Git takes its lock before it changes anything, so one that a lock stopped can be run again. `worktree add` is not: it
-    /// makes a folder first.
+    /// git takes its locks before it changes anything, so a command that a lock has stopped can be run again. Except
+    /// for `worktree add`, which creates a folder first.
     fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let dir = self.program.find_dir().unwrap_or_default();
-        for _ in 0..LOCKS_PASSED {
+        for _ in 0..MAX_LOCKS {
             let ended = self.run(input)?;
             let may_retry = self.waits_for_locks && self.name != "worktree" && !ended.status.success();
             let lock = may_retry.then(|| locks::find_obstacle(&ended.complaint(), &dir)).flatten();
@@ -418,25 +417,25 @@ impl GitCommand {
         self.run(input)
     }
 
-    /// Runs it to its end beside us.
+    /// Runs it in the background.
     #[must_use]
-    pub fn finish_later(self) -> Awaited {
-        if self.require_homes().is_err() {
-            // Nothing can be returned yet. git refuses this directory, and says so when it is waited for.
-            return self.program.env("GIT_DIR", "/dev/null").finish_later();
+    pub fn finish_in_background(self) -> BackgroundProgram {
+        if self.require_runnable().is_err() {
+            // There is no result yet. git fails with this directory, and the caller gets that error later.
+            return self.program.env("GIT_DIR", "/dev/null").finish_in_background();
         }
         match self.settings {
             Some(settings) => self
                 .program
-                .finish_later()
+                .finish_in_background()
                 .but(move || (!settings.is_untouched()).then(|| CHANGED_SETTINGS.to_owned())),
-            None => self.program.finish_later(),
+            None => self.program.finish_in_background(),
         }
     }
 
-    /// Runs it to its end with `input` on standard input, whatever its exit code is.
+    /// Runs it to its end with `input` on standard input, with any exit code.
     pub fn finish_with(self, input: &[u8]) -> Result<ProgramOutput, GitError> {
-        self.require_homes()?;
+        self.require_runnable()?;
         self.finish_past_locks(Some(input))
     }
 
@@ -446,7 +445,7 @@ impl GitCommand {
         checked(&name, self.finish()?)
     }
 
-    /// Its standard output, `None` for exit code 1 ("no", "not there"). Other codes are errors.
+    /// Its standard output, or `None` for exit code 1 ("no", "not found"). Other codes are errors.
     pub fn answer(self) -> Result<Option<Vec<u8>>, GitError> {
         let name = self.name.clone();
         let finished = self.finish()?;
@@ -457,10 +456,10 @@ impl GitCommand {
     }
 }
 
-/// What every comparison is told. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would leave moves
-/// of a submodule out even where two trees are compared; attributes could have a program show another text. What is not
-/// committed in a submodule is left out: to find it, git would run `git status` there, with the settings of whatever
-/// repository an agent has put in its place. [`super::Repository::dirty_submodules`] asks for that.
+/// Options for every comparison. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would hide
+/// moves of a submodule even between two trees; attributes could make git show another text. Uncommitted changes in a
+/// submodule are ignored: to find them, git would run `git status` there, with the settings of any repository that an
+/// agent has put in its place. [`super::Repository::dirty_submodules`] looks for them.
 fn comparison_options(name: &str) -> &'static [&'static str] {
     match name {
         "diff-tree" | "diff-index" | "diff-files" => {
@@ -471,7 +470,7 @@ fn comparison_options(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The output of a call that succeeded, else an error with git's own words.
+/// The output of a successful command, otherwise an error with git's message.
 pub(super) fn checked(name: &str, finished: ProgramOutput) -> Result<Vec<u8>, GitError> {
     if finished.status.success() {
         return Ok(finished.stdout);
@@ -479,7 +478,7 @@ pub(super) fn checked(name: &str, finished: ProgramOutput) -> Result<Vec<u8>, Gi
     if let Some(signal) = finished.status.signal() {
         return Err(GitError::Killed { command: name.to_owned(), signal });
     }
-    // Only whoever waited for it in vain comes here with a lock that is still there.
+    // The lock is still there, so we have already waited for it in vain.
     if let Some(lock) =
         locks::find_obstacle(&finished.complaint(), Path::new("")).filter(|lock| lock.exists())
     {
@@ -488,7 +487,7 @@ pub(super) fn checked(name: &str, finished: ProgramOutput) -> Result<Vec<u8>, Gi
     Err(GitError::Failed { command: name.to_owned(), complaint: without_prefix(&finished.complaint()) })
 }
 
-/// git's complaint without `fatal: ` or `error: `, or a word for its silence.
+/// git's error message without `fatal: ` or `error: `.
 pub(super) fn without_prefix(complaint: &str) -> String {
     let line = complaint.trim();
     let line = line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line);

@@ -1,5 +1,5 @@
-//! Commits in a stream, as `git rev-list --header` gives them: as fast as git itself reads them, and for
-//! every kind of repository that git can open.
+//! Streams commits from `git rev-list --header`: as fast as git itself reads them, and for every kind of repository
+//! that git can open.
 
 use std::{
     io::BufRead,
@@ -21,8 +21,8 @@ pub struct RawCommit {
     /// Its id.
     pub id: Oid,
     buffer: Arc<Vec<u8>>,
-    place: Range<usize>,
-    /// Where the header ends, from the begin of the place.
+    range: Range<usize>,
+    /// The length of the header.
     split: usize,
 }
 
@@ -31,29 +31,29 @@ impl RawCommit {
     #[must_use]
     pub fn new(id: Oid, content: Vec<u8>) -> Self {
         let split = end_of_header(&content);
-        Self { id, place: 0..content.len(), buffer: Arc::new(content), split }
+        Self { id, range: 0..content.len(), buffer: Arc::new(content), split }
     }
 
     /// A commit whose content is a part of `buffer`.
     #[must_use]
-    pub fn within(buffer: &Arc<Vec<u8>>, id: Oid, place: Range<usize>) -> Option<Self> {
-        let split = end_of_header(buffer.get(place.clone())?);
-        Some(Self { id, buffer: Arc::clone(buffer), place, split })
+    pub fn within(buffer: &Arc<Vec<u8>>, id: Oid, range: Range<usize>) -> Option<Self> {
+        let split = end_of_header(buffer.get(range.clone())?);
+        Some(Self { id, buffer: Arc::clone(buffer), range, split })
     }
 
     /// Header, empty line, message.
     #[must_use]
     pub fn content(&self) -> &[u8] {
-        &self.buffer[self.place.clone()]
+        &self.buffer[self.range.clone()]
     }
 
-    /// The lines before the message, with the line end of the last.
+    /// The lines before the message, including the last line end.
     #[must_use]
     pub fn header(&self) -> &[u8] {
         &self.content()[..self.split]
     }
 
-    /// The message as it stands in the object.
+    /// The message, as it is in the object.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         self.content().get(self.split + 1..).unwrap_or_default()
@@ -65,7 +65,7 @@ impl RawCommit {
         lines(self.header()).next().and_then(|line| line.strip_prefix(b"tree ")).and_then(Oid::from_hex)
     }
 
-    /// Its parents, as the object itself says, whatever grafts claim.
+    /// Its parents according to the object itself, regardless of grafts.
     pub fn parents(&self) -> impl Iterator<Item = Oid> {
         lines(self.header()).skip(1).map_while(|line| line.strip_prefix(b"parent ")).filter_map(Oid::from_hex)
     }
@@ -86,14 +86,14 @@ impl RawCommit {
         Some((words.next()?.parse().ok()?, words.next().unwrap_or("+0000")))
     }
 
-    /// Whether the bytes are those that the id stands for.
+    /// Whether the bytes match the id.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
         Oid::of(ObjectKind::Commit, self.content(), self.id.format()) == self.id
     }
 }
 
-/// Commits as git finds them. Dropping it early ends the walk.
+/// A stream of commits. Dropping it early ends git.
 #[derive(Debug)]
 pub struct CommitStream(Source);
 
@@ -101,7 +101,7 @@ pub struct CommitStream(Source);
 enum Source {
     /// They were read in this process.
     Read(std::vec::IntoIter<RawCommit>),
-    /// git reads them.
+    /// git is reading them.
     Process(Box<Records>),
 }
 
@@ -114,22 +114,22 @@ struct Records {
     record: Vec<u8>,
 }
 
-/// What stands between the last angle brackets of a line about a person.
+/// The text between the last angle brackets of an author or committer line.
 fn address(line: &[u8]) -> Option<String> {
     let (from, to) = (memchr::memrchr(b'<', line)?, memchr::memrchr(b'>', line)?);
     Some(String::from_utf8_lossy(line.get(from + 1..to)?).into_owned())
 }
 
 impl Repository {
-    /// The mail address that this user commits with.
+    /// The mail address of this user's commits.
     pub fn committer(&self) -> Result<Option<String>, GitError> {
         Ok(address(&self.git("var").arg("GIT_COMMITTER_IDENT").stdout()?))
     }
 
-    /// Walks the commits that `revisions` select: ids, `^ids`, or options of `rev-list`.
+    /// Streams the commits that `revisions` select: ids, `^ids`, or options of `rev-list`.
     ///
-    /// The bytes are those of the object but for white space at the ends of lines and of the message, and
-    /// they end at a NUL: [`RawCommit::is_authentic`] tells where that made a difference.
+    /// The bytes are those of the object, except that white space at the ends of lines and of the message is lost, and
+    /// that they end at a NUL: [`RawCommit::is_authentic`] shows where that made a difference.
     pub fn stream_commits(&self, revisions: &[String]) -> Result<CommitStream, GitError> {
         if let Some((tips, hidden)) = range_of(revisions)
             && let Some(commits) = self.walk_range(&tips, &hidden)?
@@ -148,7 +148,7 @@ impl Repository {
 }
 
 impl Repository {
-    /// The commit byte for byte, read anew if the stream lost white space or stopped at a NUL.
+    /// The exact commit, read again if the stream lost white space or stopped at a NUL.
     pub fn exact(&self, commit: RawCommit) -> Result<RawCommit, GitError> {
         if commit.is_authentic() {
             return Ok(commit);
@@ -172,7 +172,7 @@ impl Records {
         self.parse_record().map(Some)
     }
 
-    /// A walk that git broke off is an error, not an end.
+    /// If git fails before the end, that is an error.
     fn end(&mut self) -> Result<Option<RawCommit>, GitError> {
         if let Some(running) = self.running.take() {
             let finished = running.finish()?;
@@ -188,10 +188,12 @@ impl Records {
 
     fn parse_record(&self) -> Result<RawCommit, GitError> {
         let record = self.record.strip_suffix(b"\0").unwrap_or(&self.record);
-        let strange =
-            || GitError::Strange { command: "rev-list".into(), what: "a record without an id".into() };
-        let id = record.get(..self.hex_len).and_then(Oid::from_hex).ok_or_else(strange)?;
-        let text = record.get(self.hex_len + 1..).ok_or_else(strange)?;
+        let unexpected = || GitError::UnexpectedOutput {
+            command: "rev-list".into(),
+            what: "a record without an id".into(),
+        };
+        let id = record.get(..self.hex_len).and_then(Oid::from_hex).ok_or_else(unexpected)?;
+        let text = record.get(self.hex_len + 1..).ok_or_else(unexpected)?;
         Ok(RawCommit::new(id, unindent(text)))
     }
 }
@@ -207,8 +209,8 @@ impl Iterator for CommitStream {
     }
 }
 
-/// The tips and the hidden commits of a range. Without a hidden one the whole history may follow: whoever asks for that
-/// reads only its begin, and git prints it piece by piece.
+/// The tips and the excluded commits of a range. `None` without excluded commits: then the caller may want only the
+/// beginning of a long history, and git prints that piece by piece.
 fn range_of(revisions: &[String]) -> Option<(Vec<Oid>, Vec<Oid>)> {
     let (hidden, tips): (Vec<&String>, Vec<&String>) =
         revisions.iter().partition(|name| name.starts_with('^'));
@@ -217,7 +219,7 @@ fn range_of(revisions: &[String]) -> Option<(Vec<Oid>, Vec<Oid>)> {
     Some((tips?, hidden.filter(|hidden| !hidden.is_empty())?))
 }
 
-/// The lines of a header, without their ends.
+/// The lines of a header, without line ends.
 fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut from = 0;
     memchr::memchr_iter(b'\n', header).chain([header.len()]).map(move |end| {
@@ -233,7 +235,7 @@ fn end_of_header(content: &[u8]) -> usize {
     EMPTY_LINE.find(content).map_or(content.len(), |at| at + 1)
 }
 
-/// Takes back the four spaces that `--header` puts before every line of the message.
+/// Removes the four spaces that `--header` puts before every line of the message.
 fn unindent(text: &[u8]) -> Vec<u8> {
     let mut content = Vec::with_capacity(text.len());
     let split = (end_of_header(text) + 1).min(text.len());

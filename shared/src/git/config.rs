@@ -1,16 +1,16 @@
-//! git's configuration, read once.
+//! Reads git's configuration, once.
 
 use std::path::Path;
 
 use super::{GitCommand, GitError, Repository, command::checked};
 use crate::process::RunningProgram;
 
-/// One setting, with where it comes from.
+/// One setting and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigEntry {
     /// `system`, `global`, `local`, `worktree` or `command`.
     pub scope: String,
-    /// The file or command line that it stands in, in git's words.
+    /// The file or command line that it is from, in git's words.
     pub origin: String,
     /// Section and variable in lower case, a subsection as written.
     pub key: String,
@@ -18,38 +18,38 @@ pub struct ConfigEntry {
     pub value: Option<String>,
 }
 
-/// Configuration that is being read.
+/// A running read of the configuration.
 #[derive(Debug)]
 pub struct ConfigReader(RunningProgram);
 
 impl ConfigReader {
-    /// Waits for it.
+    /// Waits for the result.
     pub fn finish(self) -> Result<Config, GitError> {
         Config::parse(&checked("config", self.0.finish()?)?)
     }
 }
 
-/// All settings that hold in a repository, weakest first.
+/// All settings of a repository, lowest precedence first.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     entries: Vec<ConfigEntry>,
 }
 
 impl Config {
-    /// Begins to read everything, includes and `git -c` among it, while others find the repository. Nothing is
-    /// pinned: to list settings runs nothing, and a pin would stand in the list.
+    /// Starts to read all settings, including include files and `git -c`, while the repository is being searched. No
+    /// settings are pinned: listing settings runs no program, and pinned ones would appear in the list.
     pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
-        // No thread waits for it: to make one and to be woken by it takes as long as git needs for most configurations.
+        // No thread waits for it: creating and waking one takes as long as git needs for most configurations.
         let (_, running) = list(GitCommand::acting("config", dir)).start()?;
         Ok(ConfigReader(running))
     }
 
-    /// Reads everything, includes and `git -c` among it.
+    /// Reads all settings, including include files and `git -c`.
     pub fn load(repository: &Repository) -> Result<Self, GitError> {
         Self::parse(&list(repository.act("config")).stdout()?)
     }
 
-    /// Reads one file of settings with all that it includes.
+    /// Reads one settings file and its include files.
     pub fn load_file(repository: &Repository, file: &Path) -> Result<Self, GitError> {
         let command = repository.act("config").arg("-f").arg(file).arg("--includes");
         Self::parse(&list(command).stdout()?)
@@ -61,7 +61,7 @@ impl Config {
         let mut entries = Vec::new();
         while let Some(scope) = fields.next() {
             let (Some(origin), Some(setting)) = (fields.next(), fields.next()) else {
-                return Err(GitError::Strange {
+                return Err(GitError::UnexpectedOutput {
                     command: "config".into(),
                     what: "a setting without a value".into(),
                 });
@@ -80,25 +80,25 @@ impl Config {
         Ok(Self { entries })
     }
 
-    /// The strongest setting of `key`.
+    /// The value of `key` with the highest precedence.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&ConfigEntry> {
         self.entries.iter().rev().find(|entry| entry.key == key)
     }
 
-    /// The strongest setting of any of `keys`, for keys that override each other.
+    /// The setting with the highest precedence among `keys`, for keys that override each other.
     #[must_use]
     pub fn find_any(&self, keys: &[&str]) -> Option<&ConfigEntry> {
         self.entries.iter().rev().find(|entry| keys.contains(&entry.key.as_str()))
     }
 
-    /// The text of the strongest setting of `key`; empty for a key without a value.
+    /// The text of `key`; empty for a key without a value.
     #[must_use]
     pub fn find_text(&self, key: &str) -> Option<&str> {
         self.find(key).map(|entry| entry.value.as_deref().unwrap_or_default())
     }
 
-    /// All settings whose key begins with `prefix`, weakest first.
+    /// All settings whose key begins with `prefix`, lowest precedence first.
     pub fn section<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a ConfigEntry> {
         self.entries.iter().filter(move |entry| entry.key.starts_with(prefix))
     }

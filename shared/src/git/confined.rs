@@ -1,9 +1,10 @@
-//! Gits that write or remove files of a worktree may do so only there. An agent of another task can replace a folder of the
-//! worktree by a link at any moment, also between git's look at the folder and its next file: without this, git would write
-//! to wherever the link leads, or remove what is there.
+//! Confines git commands that write or remove files of a worktree to that worktree. An agent of another task can
+//! replace a folder by a link at any time, even between git's check of the folder and its next file. Without
+//! confinement, git would write to wherever the link points, or remove what is there.
 //!
-//! So such a git is confined to the worktree, the git directories and temporary files. Filters and merge drivers of the user run inside of
-//! that; [`Helpers`] says what is done where they need more. Which of them there are, the frozen settings tell.
+//! Such a command may write to the worktree, the git directories and temporary files. The user's filters and merge
+//! drivers run inside of these limits; [`Helpers`] knows which of them need more. It takes them from the frozen
+//! settings.
 
 use std::{
     env,
@@ -17,8 +18,8 @@ use super::{
 };
 use crate::{process::Confinement, safe_files};
 
-/// Commands that write, make or remove files of a worktree. `clone` and `submodule update` are not among them: they need the
-/// network, and with it programs (ssh, helpers for passwords) that write wherever the user's own settings say.
+/// Commands that write, create or remove files of a worktree. `clone` and `submodule update` are not among them: they
+/// need the network, and with it programs (ssh, credential helpers) that write wherever the user's own settings say.
 const WRITING: [&str; 17] = [
     "am",
     "apply",
@@ -39,12 +40,12 @@ const WRITING: [&str; 17] = [
     "worktree",
 ];
 
-/// Those among them that merge files, and so run merge drivers.
+/// Commands that merge files, and so run merge drivers.
 const MERGING: [&str; 6] = ["am", "cherry-pick", "merge", "rebase", "revert", "stash"];
 
-/// Commands that run filters or merge drivers, also where they only compare: a file that was written in the same moment as
-/// the index is read again.
-const HELPED: [&str; 23] = [
+/// Commands that run filters or merge drivers, even if they only compare: git reads a file again that is as young as
+/// the index.
+const RUNNING_HELPERS: [&str; 23] = [
     "add",
     "am",
     "apply",
@@ -70,28 +71,28 @@ const HELPED: [&str; 23] = [
     "worktree",
 ];
 
-/// Folders of a git directory that users link to another disk or to another repository.
+/// Folders of a git directory that users often link to another disk or repository.
 const OFTEN_LINKED: [&str; 6] = ["annex", "lfs", "logs", "modules", "objects", "refs"];
 
-/// Whether a command writes, makes or removes files of a worktree.
+/// Whether a command writes, creates or removes files of a worktree.
 fn is_writing(command: &str) -> bool {
     WRITING.contains(&command)
 }
 
-/// What the user's settings let git run while it writes files.
+/// Programs that the user's settings let git run while it writes files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Helpers {
-    /// git-lfs, which may download: it writes to the user's cache, too.
+    /// git-lfs, which may download and write to the user's cache.
     lfs: bool,
-    /// Where git-lfs keeps its files, if the user says so.
+    /// Where git-lfs keeps its files, if that is set.
     lfs_storage: Option<PathBuf>,
-    /// How ssh is started, if the user says so.
+    /// The ssh command, if that is set.
     ssh: Option<String>,
-    /// A filter that is not known here.
+    /// Any other filter.
     filter: bool,
     /// A merge driver.
     driver: bool,
-    /// Objects that are fetched when they are needed.
+    /// A partial clone, which fetches objects when they are needed.
     promisor: bool,
 }
 
@@ -123,58 +124,59 @@ impl Helpers {
         }
     }
 
-    /// Whether this command may run a program that is not git's: a script of the repository, perhaps, which an agent has
-    /// just written.
+    /// Whether this command may run a program other than git, perhaps a script of the repository that an agent has just
+    /// written.
     pub(super) fn may_run_in(&self, command: &str) -> bool {
-        (self.filter || self.lfs || self.driver) && HELPED.contains(&command)
+        (self.filter || self.lfs || self.driver) && RUNNING_HELPERS.contains(&command)
     }
 
-    /// Whether it is unknown what this command has to write. Then it is not confined: the programs are the user's own, an agent
-    /// cannot configure one, and a checkout that fails for every task is worse than a race that only an agent of
-    /// another task can win.
-    fn are_unknown(&self, command: &str) -> bool {
+    /// Whether it is unknown where this command has to write. Then it is not confined: the programs are the user's own,
+    /// an agent cannot configure them, and a checkout that fails for every task is worse than a race that only an agent
+    /// of another task can win.
+    fn has_unknown_needs(&self, command: &str) -> bool {
         self.filter || self.promisor || (self.driver && MERGING.contains(&command))
     }
 
-    /// The folders that may be written besides worktree and git directory: that for temporary files, which git, filters and
-    /// merge drivers use and any program can write to, and what git-lfs needs.
+    /// The folders that may be written in addition: the one for temporary files, which git, filters and merge drivers
+    /// use and every program can write to, and those of git-lfs.
     fn folders(&self) -> Vec<PathBuf> {
         let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
         let storage = || self.lfs_storage.clone().filter(|storage| storage.is_absolute());
         let all = [Some(env::temp_dir()), cache().filter(|_| self.lfs), storage().filter(|_| self.lfs)];
-        // These are the user's own, and may well be links.
+        // These are the user's own and may be links.
         all.into_iter().flatten().map(|folder| safe_files::resolved(&folder)).collect()
     }
 
-    /// ssh without a socket for later calls, which it would put into a folder that is closed, and give up.
+    /// The ssh command without a control socket: ssh would create it in a folder that is not writable, and fail.
     fn ssh(&self) -> Option<String> {
-        let own =
+        let command =
             env::var("GIT_SSH_COMMAND").ok().or_else(|| self.ssh.clone()).unwrap_or_else(|| "ssh".into());
-        let is_usual = self.lfs && env::var_os("GIT_SSH").is_none() && is_openssh(&own);
-        is_usual.then(|| format!("{own} -o ControlMaster=no"))
+        let is_replaceable = self.lfs && env::var_os("GIT_SSH").is_none() && is_openssh(&command);
+        is_replaceable.then(|| format!("{command} -o ControlMaster=no"))
     }
 }
 
 impl Repository {
-    /// The same as [`Repository::pin`] for a command that changes something. If it writes files of the worktree, it is confined
-    /// to that and the git directories.
+    /// Like [`Repository::pin`], for a command that changes something. If it writes files of the worktree, it is
+    /// confined to that and to the git directories.
     pub(super) fn pin_changing(&self, command: GitCommand) -> GitCommand {
         if !is_writing(command.name()) {
             return self.pin(command);
         }
-        // Agents of another run may be at work before this one has started any. Where this fails, every call is refused.
-        let _ = self.freeze_settings(SettingsChange::Once);
+        // Agents of other runs may be active before this run has started any. If freezing fails, every command is
+        // refused.
+        let _ = self.freeze_settings(SettingsChange::Ignored);
         let command = self.pin(command);
-        let is_register = command.name() == "worktree";
-        // A command for the register of worktrees writes to the folders that it is given, not to this one.
-        let top = self.worktree.as_deref().filter(|_| !is_register).map(identity::real_top);
-        let homes = [self.common_dir.clone(), self.git_dir.clone()];
+        let is_worktree_command = command.name() == "worktree";
+        // `git worktree` writes to the folders in its arguments, not to this worktree.
+        let top = self.worktree.as_deref().filter(|_| !is_worktree_command).map(identity::real_top);
+        let git_dirs = [self.common_dir.clone(), self.git_dir.clone()];
         let linked = identity::linked_folders(&self.common_dir, &OFTEN_LINKED);
-        self.confine_to(command, homes.into_iter().chain(linked).chain(top))
+        self.confine_to(command, git_dirs.into_iter().chain(linked).chain(top))
     }
 
-    /// The same command, confined to these folders if it writes files.
+    /// Confines a command to these folders if it writes files.
     pub(super) fn confine_to(
         &self,
         command: GitCommand,
@@ -183,7 +185,8 @@ impl Repository {
         if !is_writing(command.name()) {
             return command;
         }
-        let Some(helpers) = self.frozen_helpers().filter(|helpers| !helpers.are_unknown(command.name()))
+        let Some(helpers) =
+            self.frozen_helpers().filter(|helpers| !helpers.has_unknown_needs(command.name()))
         else {
             return command;
         };
@@ -197,7 +200,7 @@ impl Repository {
 }
 
 impl GitCommand {
-    /// The same, which may change files beneath this folder too.
+    /// Allows a command to write below this folder too.
     #[must_use]
     pub(super) fn writing_in(self, folder: &Path) -> Self {
         self.map_program(|program| program.writing_in(folder))

@@ -1,6 +1,6 @@
-//! Differences between commits, as text. Those that a reviewer decides on are made in this process, from objects that were
-//! hashed when they were read: git does not hash what it reads. Nothing that the repository configures is run for them, and
-//! no attribute hides anything of them.
+//! Shows differences between commits as text. Those for reviewers are made in this process from hashed objects, because
+//! git does not hash what it reads. No program of the repository's configuration is run for them, and no attribute can
+//! hide a part of them.
 
 use std::fmt::Write;
 
@@ -15,23 +15,23 @@ use crate::{
     name::{ObjectKind, Oid},
 };
 
-/// How the part of a patch for one file begins. Every line of a file has a sign before it.
+/// The beginning of a file's part of a patch. Every line of a file has a sign before it.
 const HEADER: &[u8] = b"diff --git ";
-/// So many characters in a row are text in a line that is not: a command that does any harm is no shorter.
+/// The shortest text that is shown from a line of a binary file: no harmful command is shorter.
 const SHORTEST_TEXT: usize = 6;
 
-/// What differs between two commits or trees.
+/// The differences between two commits or trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     /// The patch for each file.
     pub files: Vec<String>,
-    /// A line for each file: how many lines were added and removed, and its name.
+    /// One line for each file: the number of added and removed lines, and its name.
     pub list: Vec<String>,
 }
 
 impl Repository {
-    /// The change from one commit to another, and its paths with how much of each, as git shows it to people. What is text is
-    /// told by content alone: with `-diff` in `.gitattributes`, git would not show it.
+    /// The patch and the diffstat between two commits, as git shows them. Whether a file is text depends only on its
+    /// content: with `-diff` in `.gitattributes`, git would not show it.
     pub fn diff(&self, from: Oid, to: Oid) -> Result<(String, String), GitError> {
         let command = self.git("diff-tree").args(["-r", "-M", "--text", "--no-color"]);
         let printed = command.arg("--patch-with-stat").args([from.to_string(), to.to_string()]).stdout()?;
@@ -42,7 +42,7 @@ impl Repository {
         Ok((files_of(patch).into_iter().map(|file| shown(file, "")).collect(), stat))
     }
 
-    /// The change from one commit or tree to another by file, for a reviewer. All that is shown was hashed.
+    /// The changes from one commit or tree to another by file, for a reviewer. All objects were hashed.
     pub fn difference(&self, from: Oid, to: Oid) -> Result<Difference, GitError> {
         let changes = self.changes(self.tree_of(from)?, self.tree_of(to)?)?;
         let mut difference = Difference::default();
@@ -55,13 +55,13 @@ impl Repository {
         Ok(difference)
     }
 
-    /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
+    /// Whether a path that matches these pathspecs, from the top, differs between two commits or trees.
     pub fn touches(&self, from: Oid, to: Oid, paths: &[&str]) -> Result<bool, GitError> {
         let command = self.pin(GitCommand::reading("diff-tree", self.top())).args(["-r", "--quiet"]);
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
     }
 
-    /// The patch for one file, and how many lines it adds and removes.
+    /// The patch of one file, and how many lines it adds and removes.
     fn patch_of(&self, file: &ChangedFile) -> Result<(String, usize, usize), GitError> {
         let [old, new] = [self.text_of(file.old.as_ref())?, self.text_of(file.new.as_ref())?];
         let mut patch = file.header().into_bytes();
@@ -82,7 +82,7 @@ impl Repository {
         Ok((shown(&patch, &facts), added, removed))
     }
 
-    /// What is compared of a file. A submodule is the commit that it is at.
+    /// The text of a file to compare. For a submodule, it is the id of its commit.
     fn text_of(&self, side: Option<&FileSide>) -> Result<Vec<u8>, GitError> {
         let Some(side) = side else { return Ok(Vec::new()) };
         if side.mode == 0o160_000 {
@@ -94,7 +94,7 @@ impl Repository {
 }
 
 impl ChangedFile {
-    /// The lines before those that say what changed inside, as git writes them.
+    /// The header lines of a file in a patch, as git writes them.
     fn header(&self) -> String {
         let path = |side: &Option<FileSide>, other: &Option<FileSide>, letter: &str| {
             side.as_ref().or(other.as_ref()).map(|side| quoted(letter, &side.path)).unwrap_or_default()
@@ -122,7 +122,7 @@ impl ChangedFile {
         text
     }
 
-    /// Its name, and where it was before if it was renamed.
+    /// Its name, and the old name if it was renamed.
     fn name(&self) -> String {
         let name = |side: &FileSide| String::from_utf8_lossy(&side.path).into_owned();
         match (&self.old, &self.new) {
@@ -132,15 +132,15 @@ impl ChangedFile {
     }
 }
 
-/// Adds what differs between two texts, and tells how many lines were added and removed.
+/// Adds the hunks between two texts. Returns how many lines were added and removed.
 fn add_hunks(patch: &mut Vec<u8>, old: &[u8], new: &[u8]) -> Result<(usize, usize), GitError> {
-    let strange = |error: git2::Error| GitError::Strange {
+    let unexpected = |error: git2::Error| GitError::UnexpectedOutput {
         command: "diff".into(),
         what: format!("two files could not be compared: {}", error.message()),
     };
     let mut options = DiffOptions::new();
     options.force_text(true).indent_heuristic(true);
-    let mut compared = Patch::from_buffers(old, None, new, None, Some(&mut options)).map_err(strange)?;
+    let mut compared = Patch::from_buffers(old, None, new, None, Some(&mut options)).map_err(unexpected)?;
     let printed = compared.print(&mut |_, _, line| {
         match line.origin_value() {
             DiffLineType::FileHeader | DiffLineType::Binary => return true,
@@ -152,12 +152,12 @@ fn add_hunks(patch: &mut Vec<u8>, old: &[u8], new: &[u8]) -> Result<(usize, usiz
         patch.extend(line.content());
         true
     });
-    printed.map_err(strange)?;
-    let (_, added, removed) = compared.line_stats().map_err(strange)?;
+    printed.map_err(unexpected)?;
+    let (_, added, removed) = compared.line_stats().map_err(unexpected)?;
     Ok((added, removed))
 }
 
-/// A path as git writes it in a patch: in quotes if there is anything in it that could be taken for something else.
+/// A path as git writes it in a patch: quoted if it has special characters.
 fn quoted(letter: &str, path: &[u8]) -> String {
     let is_plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\' | '\u{fffd}');
     let text = String::from_utf8_lossy(path);
@@ -175,7 +175,7 @@ fn quoted(letter: &str, path: &[u8]) -> String {
     quoted + "\""
 }
 
-/// Where the next part begins, from `at`.
+/// Where the next file begins, from `at`.
 fn next_header(patch: &[u8], at: usize) -> Option<usize> {
     let is_start = |start: &usize| *start == 0 || patch[*start - 1] == b'\n';
     memchr::memmem::find_iter(&patch[at..], HEADER).map(|found| at + found).find(is_start)
@@ -192,8 +192,8 @@ fn files_of(patch: &[u8]) -> Vec<&[u8]> {
     files
 }
 
-/// The part for one file. Where both sides are no text, it says that they differ, with what else is known of them, and shows
-/// whatever is text in it: a script can have anything behind its last command.
+/// The part of one file. For a binary file, it says that the sides differ, with some facts, and shows all text in it: a
+/// script can have arbitrary bytes after its last command.
 fn shown(file: &[u8], facts: &str) -> String {
     let text = String::from_utf8_lossy(file).replace('\0', "\u{fffd}");
     if !is_binary(file, &text) {
@@ -208,7 +208,7 @@ fn shown(file: &[u8], facts: &str) -> String {
     words + &text_lines(&text)
 }
 
-/// The lines of a patch as far as they are text, if any of them is. Numbers stand for the others.
+/// The text in the lines of a patch, if there is any. Other lines are counted.
 fn text_lines(text: &str) -> String {
     let lines = || text.lines().skip_while(|line| !line.starts_with("@@ "));
     if !lines().any(|line| !line.starts_with("@@ ") && text_in(line).is_some()) {
@@ -227,11 +227,11 @@ fn text_lines(text: &str) -> String {
         shown += &line;
         shown.push('\n');
     }
-    // The end itself is counted, too.
+    // The end itself is counted too.
     if others > 1 { shown + &format!("[{} lines that are no text]\n", others - 1) } else { shown }
 }
 
-/// What is text in a line of a patch: all of it, or what is long enough to be one. A mark stands for each part between.
+/// The text in a line of a patch: all of it, or its longer runs of text, with a mark for each gap.
 fn text_in(line: &str) -> Option<String> {
     if !line.chars().any(|c| is_odd(&c)) {
         return (line.len() > 1).then(|| line.to_owned());
@@ -242,7 +242,7 @@ fn text_in(line: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{sign}\u{fffd}{}\u{fffd}", parts.join("\u{fffd}")))
 }
 
-/// Whether it holds a zero byte, and more than a tenth of it is no text: one such byte in a script hides nothing.
+/// Whether it contains a zero byte and more than a tenth is not text: a single such byte in a script hides nothing.
 fn is_binary(file: &[u8], text: &str) -> bool {
     file.contains(&0) && text.chars().filter(is_odd).count() * 10 > text.chars().count()
 }

@@ -1,9 +1,9 @@
-//! How far branches are from another commit.
+//! Counts how many commits branches are ahead of and behind another commit.
 
 use super::{GitError, GitVersion, Ref, Repository};
 use crate::name::Oid;
 
-/// How many commits each side has that the other has not.
+/// How many commits each side has that the other lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Distance {
     /// Commits that only the branch has.
@@ -13,7 +13,7 @@ pub struct Distance {
 }
 
 impl Repository {
-    /// The refs below `prefix`, and how far each is from `other`.
+    /// The refs below `prefix`, and the distance of each from `other`.
     pub fn distances(&self, prefix: &str, other: Oid) -> Result<Vec<(Ref, Distance)>, GitError> {
         if self.version < GitVersion::AHEAD_BEHIND {
             let refs = self.list_refs(&[prefix])?.into_iter();
@@ -23,15 +23,15 @@ impl Repository {
         let format = format!("--format=%(ahead-behind:{other}) %(objectname) %(refname)");
         let printed = self.git("for-each-ref").arg(format).arg(prefix).stdout()?;
         let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| parse_line(line).ok_or_else(|| strange("for-each-ref", line))).collect()
+        text.lines().map(|line| parse_line(line).ok_or_else(|| unexpected("for-each-ref", line))).collect()
     }
 
-    /// How far `tip` is from `other`.
+    /// The distance of `tip` from `other`.
     pub fn distance(&self, tip: Oid, other: Oid) -> Result<Distance, GitError> {
         let command = self.git("rev-list").args(["--left-right", "--count"]);
         let printed = command.arg(format!("{tip}...{other}")).stdout()?;
         let text = String::from_utf8_lossy(&printed);
-        parse(text.split_ascii_whitespace()).ok_or_else(|| strange("rev-list", &text))
+        parse(text.split_ascii_whitespace()).ok_or_else(|| unexpected("rev-list", &text))
     }
 }
 
@@ -47,6 +47,6 @@ fn parse<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Option<Distance> {
     Some(Distance { ahead: next()?, behind: next()? })
 }
 
-fn strange(command: &str, what: &str) -> GitError {
-    GitError::Strange { command: command.into(), what: what.trim().to_owned() }
+fn unexpected(command: &str, what: &str) -> GitError {
+    GitError::UnexpectedOutput { command: command.into(), what: what.trim().to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong when git is asked, and what it means for the user.
+//! Errors of git commands, and what they mean for the user.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,21 +8,21 @@ use crate::{
     process::{LockError, ProcessError},
 };
 
-/// What can go wrong when git is asked.
+/// An error of a git command, or of our access to a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// git could not be started.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// git ran and said no.
+    /// git ran and failed.
     #[error("git {command} failed: {complaint}")]
     Failed {
         /// Its subcommand.
         command: String,
-        /// What it said, without its prefix.
+        /// Its error message, without the prefix.
         complaint: String,
     },
-    /// git was ended before it could say anything.
+    /// git was killed.
     #[error("git {command} was ended by signal {signal}")]
     Killed {
         /// Its subcommand.
@@ -30,21 +30,21 @@ pub enum GitError {
         /// The signal.
         signal: i32,
     },
-    /// This is no repository, or none that git would open for us.
+    /// There is no repository here, or git refuses to open it.
     #[error("{complaint}")]
     NoRepository {
-        /// git's own words.
+        /// git's message.
         complaint: String,
     },
     /// git is older than what we rely on.
     #[error("git {0} is too old: git arborist needs {needed} or newer", needed = GitVersion::OLDEST)]
     TooOld(GitVersion),
-    /// git answered in a form that we do not know.
+    /// The output of git could not be parsed.
     #[error("git {command} gave an answer that could not be understood: {what}")]
-    Strange {
+    UnexpectedOutput {
         /// Its subcommand.
         command: String,
-        /// What was strange.
+        /// The unexpected part.
         what: String,
     },
     /// A file of the repository could not be written.
@@ -52,13 +52,13 @@ pub enum GitError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// Another process is writing it.
+    /// Another process holds the lock.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A git is at work with the index, or was killed there.
+    /// Another git holds the lock of the index, or was killed.
     #[error("'{}' is there: another git is at work in this checkout, or was killed", path.display())]
     IndexHeld {
         /// The lock file.
@@ -72,27 +72,27 @@ pub enum GitError {
         /// How old it is.
         age: Duration,
     },
-    /// A git that a killed run started has not ended.
+    /// A git process that a killed run started is still running.
     #[error("process {pid}, a git that a killed run has started, is still at work in this repository")]
     Orphan {
         /// The process.
         pid: u32,
     },
-    /// The repository that was opened is not there any more.
+    /// The git directory is not the one that was opened.
     #[error("the git directory '{}' {why} while this command ran", path.display())]
     Moved {
         /// Where it was.
         path: PathBuf,
-        /// What became of it.
+        /// What happened to it.
         why: &'static str,
     },
-    /// A link leads away from a worktree.
+    /// The worktree was replaced by a link.
     #[error("a link has taken the place of the worktree '{}', or of a folder above it", path.display())]
     LinkedWorktree {
-        /// Where the worktree was.
+        /// The path of the worktree.
         path: PathBuf,
     },
-    /// The exclude file is a link, and a line is missing in it.
+    /// The exclude file is a link and lacks a line.
     #[error("'{}' is a link, and nothing is written through it", path.display())]
     LinkedExclude {
         /// The exclude file.
@@ -100,28 +100,28 @@ pub enum GitError {
         /// The line.
         line: String,
     },
-    /// git would read a file for minutes, each time that it looks.
+    /// A file that git would read for minutes, each time.
     #[error("'{}' is larger than 4 GB, or has more holes than content, and is not taken in", path.display())]
     Huge {
-        /// Where it is, from the top of the worktree.
+        /// Its path, from the top of the worktree.
         path: PathBuf,
     },
-    /// git would wait for ever at something that is no file.
+    /// Something that is no regular file, on which git would block.
     #[error("'{}' is a queue, a socket, a device or far too large, and git would wait for it", path.display())]
     Special {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
-    /// A name did not lead to an object.
+    /// A name does not resolve to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
-    /// The content of an object is not what its id says.
+    /// The content of an object does not match its id.
     #[error("the {1} '{0}' is corrupt: its content does not match its id")]
     Corrupt(String, &'static str),
 }
 
 impl GitError {
-    /// Whether a lock file of another git was in the way, which says nothing about where refs are.
+    /// Whether a lock of another git was in the way, which says nothing about the values of refs.
     #[must_use]
     pub const fn is_lock(&self) -> bool {
         matches!(self, Self::LockHeld { .. })
@@ -132,7 +132,7 @@ impl Explain for GitError {
     fn exit(&self) -> Exit {
         match self {
             Self::Lock(error) => error.exit(),
-            Self::Killed { signal, .. } => wish_of(*signal),
+            Self::Killed { signal, .. } => exit_of(*signal),
             _ => Exit::Fatal,
         }
     }
@@ -182,8 +182,8 @@ impl Explain for GitError {
     }
 }
 
-/// Ctrl-C and its relatives reach git too; whatever else ends it is a failure of the machine.
-fn wish_of(signal: i32) -> Exit {
+/// Ctrl-C reaches git too. Any other signal is a failure.
+fn exit_of(signal: i32) -> Exit {
     match u8::try_from(signal) {
         Ok(signal @ (1 | 2 | 15)) => Exit::Child(128 + signal),
         _ => Exit::Fatal,

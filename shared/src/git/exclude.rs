@@ -1,4 +1,4 @@
-//! The repository's own exclude file: what `git status` shows in no checkout of it.
+//! Adds lines to the repository's exclude file, which applies to all checkouts.
 
 use std::{
     collections::BTreeSet,
@@ -14,28 +14,28 @@ use crate::{
     safe_files,
 };
 
-/// Hides everything in a folder, the file that says so as well.
-const ALL: &str = "*";
+/// Hides everything in a folder, including the `.gitignore` itself.
+const IGNORE_ALL: &str = "*";
 
 /// How long another process may take to add its line.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Lines that this process has added, or was about to add: children that run meanwhile have not done it.
-static OWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Lines that this process has added, or was about to add, so that no child is blamed for them.
+static OWN_LINES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Whether this process adds this line to exclude files.
 #[must_use]
 pub fn is_own_exclude(line: &[u8]) -> bool {
-    let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner);
     std::str::from_utf8(line).is_ok_and(|line| own.contains(line))
 }
 
 impl Repository {
-    /// Adds a line to the exclude file, unless it stands there. Whoever reads meanwhile finds the old file or the new
-    /// one, and of two who write neither loses a line.
+    /// Adds a line to the exclude file, unless it is there. A concurrent reader finds the old file or the new one, and
+    /// two concurrent writers do not lose a line.
     ///
-    /// A user may have linked the file to one that other repositories share. That one is read, as git does, but nothing is
-    /// written through a link: a folder is then hidden by a `.gitignore` in it.
+    /// The user may have linked the file to one that several repositories share. That file is read, as git does, but
+    /// nothing is written through a link: a folder is then hidden by a `.gitignore` in it.
     pub fn exclude(&self, line: &str) -> Result<(), GitError> {
         let file = self.common_dir.join("info/exclude");
         if file.is_symlink() || self.common_dir.join("info").is_symlink() {
@@ -44,29 +44,62 @@ impl Repository {
         if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
-        OWN.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
+        OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
-        let _lock = FileLock::take_within(&lock, "git arborist", PATIENCE, &Cancel::new())?;
+        let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
         add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })?;
         self.freeze_excluded(line)
     }
 }
 
 impl Repository {
+    /// Hides the logs in a folder from `git status`. In a folder that the configuration names, other files stay
+    /// visible: it may be a folder of sources.
+    pub fn exclude_logs(&self, folder: &str) -> Result<(), GitError> {
+        let folder = folder.trim_matches('/');
+        if folder == "spec/logs" {
+            return self.exclude("/spec/logs/");
+        }
+        let mut pattern = String::from("/");
+        for c in folder.chars() {
+            if matches!(c, '*' | '?' | '[' | '\\' | ' ') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        let (file, line) = (self.common_dir.join("info/exclude"), pattern + "/*.log");
+        if !file.is_symlink() && !self.common_dir.join("info").is_symlink() {
+            return self.exclude(&line);
+        }
+        if safe_files::read_users(&file).is_ok_and(|text| holds(&text, &line)) {
+            return Ok(());
+        }
+        self.ignore_in(folder, &["*.log", ".gitignore"], (&file, &line))
+    }
+
     fn hide_without_exclude(&self, file: &Path, line: &str) -> Result<(), GitError> {
         if safe_files::read_users(file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
         let folder = line.strip_prefix('/').and_then(|line| line.strip_suffix('/'));
+        self.ignore_in(folder.unwrap_or_default(), &[IGNORE_ALL], (file, line))
+    }
+
+    /// Writes lines to a `.gitignore` in a folder, because `line` cannot be written to the exclude file.
+    fn ignore_in(&self, folder: &str, lines: &[&str], (file, line): (&Path, &str)) -> Result<(), GitError> {
+        let folder = Some(folder).filter(|folder| !folder.is_empty());
         let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
         let (Some(folder), Some(top)) = (folder, main.or(self.worktree.as_deref())) else {
             return Err(GitError::LinkedExclude { path: file.to_owned(), line: line.to_owned() });
         };
         let ignore = top.join(folder).join(".gitignore");
-        if read(&ignore).is_ok_and(|text| holds(&text, ALL)) {
-            return Ok(());
+        for line in lines {
+            if !read(&ignore).is_ok_and(|text| holds(&text, line)) {
+                add(&ignore, line)
+                    .map_err(|source| GitError::File { path: ignore.display().to_string(), source })?;
+            }
         }
-        add(&ignore, ALL).map_err(|source| GitError::File { path: ignore.display().to_string(), source })
+        Ok(())
     }
 }
 
@@ -83,7 +116,7 @@ fn add(file: &Path, line: &str) -> io::Result<()> {
     safe_files::write(file, &text)
 }
 
-/// The bytes of a file, none if it is not there. They need not be text.
+/// The bytes of a file, which need not be text; empty if it does not exist.
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     match safe_files::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

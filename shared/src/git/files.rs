@@ -1,18 +1,18 @@
-//! The files that belong to a worktree: those that are tracked, and those that are new and not ignored.
+//! Lists the files of a worktree: tracked files, and new files that are not ignored.
 
 use std::io::BufRead;
 
 use super::{GitError, Repository, command::without_prefix};
 use crate::process::RunningProgram;
 
-/// Names of files as git finds them, relative to the directory that it was asked in. It is ended when this is dropped.
+/// File names as git lists them, relative to the directory of the repository. git is ended when this is dropped.
 #[derive(Debug)]
 pub struct FileNames {
     running: Option<RunningProgram>,
 }
 
 impl Repository {
-    /// The files below its directory, those whose paths match one of `globs` if there are any.
+    /// The files below its directory whose paths match one of `globs`, or all if there are none.
     pub fn list_files(&self, globs: &[String]) -> Result<FileNames, GitError> {
         let specs = globs.iter().map(|glob| format!(":(glob){glob}"));
         let listing = self
@@ -29,11 +29,12 @@ impl Iterator for FileNames {
     type Item = Result<String, GitError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let strange = |what: &str| GitError::Strange { command: "ls-files".into(), what: what.to_owned() };
+        let unexpected =
+            |what: &str| GitError::UnexpectedOutput { command: "ls-files".into(), what: what.to_owned() };
         let output = self.running.as_mut()?.output()?;
         let mut name = Vec::new();
         if let Err(error) = output.read_until(0, &mut name) {
-            return Some(Err(strange(&error.to_string())));
+            return Some(Err(unexpected(&error.to_string())));
         }
         if name.pop().is_some() {
             return Some(Ok(String::from_utf8_lossy(&name).into_owned()));

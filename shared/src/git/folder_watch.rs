@@ -1,5 +1,5 @@
-//! Whether folders stay where they are. To move a folder away and put another in its place for a while changes nothing about
-//! the files in it, not even a time; the system tells of it while it happens.
+//! Notices folders that are moved. Moving a folder away and another one in its place for a while changes nothing about
+//! the files in it, not even a ctime; but inotify reports it while it happens.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
 };
 
-/// The folders of tracked files, and those that lead to them. Where the system does not tell, nothing is known.
+/// Watches the folders of files and all their parents. On systems without inotify it reports nothing.
 #[derive(Debug, Default)]
 pub(super) struct FolderWatch {
     #[cfg(target_os = "linux")]
@@ -25,7 +25,7 @@ pub(super) struct FolderWatch {
 }
 
 impl FolderWatch {
-    /// Begins to watch the folders of these files below `top`, and all above.
+    /// Starts to watch the folders of these files below `top`, and all parents.
     #[cfg(target_os = "linux")]
     pub(super) fn begin<'a>(top: &Path, files: impl Iterator<Item = &'a [u8]>) -> Self {
         let Ok(events) = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) else {
@@ -55,7 +55,7 @@ impl FolderWatch {
         Self::default()
     }
 
-    /// The folders that were moved or removed since it began.
+    /// The folders that were moved or removed since the watch started.
     #[cfg(target_os = "linux")]
     pub(super) fn find_moved(&self) -> Vec<PathBuf> {
         let Some((events, folders)) = &self.events else { return Vec::new() };
@@ -63,8 +63,8 @@ impl FolderWatch {
         let mut reader = inotify::Reader::new(events.as_fd(), &mut buffer);
         let mut moved = BTreeSet::new();
         while let Ok(event) = reader.next() {
-            let is_lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            if is_lost || event.events().intersects(ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF) {
+            let has_overflow = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            if has_overflow || event.events().intersects(ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF) {
                 moved.insert(folders.get(&event.wd()).cloned().unwrap_or_else(|| PathBuf::from(".")));
             }
         }

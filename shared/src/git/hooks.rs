@@ -1,4 +1,4 @@
-//! Where git looks for hooks, and how one is fired through git.
+//! Finds the folder of git's hooks, and runs hooks through git.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -9,21 +9,21 @@ use std::{
 use super::{Config, ConfigEntry, GitCommand, GitError, Repository};
 use crate::{process::ProgramOutput, safe_files::resolved};
 
-/// The directory that git takes hook files from.
+/// The folder from which git takes hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HooksDir {
     /// Its absolute path. It need not exist.
     pub path: PathBuf,
-    /// `core.hooksPath`, where that decided.
+    /// `core.hooksPath`, if it is set.
     pub setting: Option<ConfigEntry>,
-    /// Whose it is.
+    /// Which part of the repository it belongs to.
     pub reach: DirPlace,
 }
 
-/// Where a directory lies, links resolved.
+/// Where a folder is, with links resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirPlace {
-    /// In the git directory: of this clone only.
+    /// In the git directory, so for this clone only.
     Clone,
     /// In a worktree: its files may be tracked and shared with others.
     Worktree,
@@ -32,7 +32,7 @@ pub enum DirPlace {
 }
 
 impl Repository {
-    /// Where git looks for hook files of this worktree.
+    /// The folder of hooks for this worktree.
     pub fn hooks_dir(&self, config: &Config) -> Result<HooksDir, GitError> {
         let setting = config.find("core.hookspath").cloned();
         let printed =
@@ -42,7 +42,7 @@ impl Repository {
         Ok(HooksDir { reach: self.reach(&path), path, setting })
     }
 
-    /// The directory that holds for every worktree unless `core.hooksPath` says otherwise.
+    /// The folder for all worktrees, unless `core.hooksPath` is set.
     #[must_use]
     pub fn default_hooks_dir(&self) -> PathBuf {
         self.common_dir.join("hooks")
@@ -62,29 +62,29 @@ impl Repository {
         }
     }
 
-    /// Fires a hook as git would. A hook that is not there counts as one that succeeds.
-    pub fn fire_hook(&self, firing: &Firing<'_>) -> Result<ProgramOutput, GitError> {
+    /// Runs a hook as git would. A missing hook counts as successful.
+    pub fn run_hook(&self, hook: &HookRun<'_>) -> Result<ProgramOutput, GitError> {
         let mut command = self.pin_hook(GitCommand::acting("hook", &self.dir));
         command = command.args(["run", "--ignore-missing"]);
-        if let Some(file) = firing.stdin {
+        if let Some(file) = hook.stdin {
             let mut option = OsString::from("--to-stdin=");
             option.push(file);
             command = command.arg(option);
         }
-        let (name, value) = firing.variable;
-        command.env(name, value).args([firing.event, "--"]).args(firing.arguments).finish()
+        let (name, value) = hook.variable;
+        command.env(name, value).args([hook.event, "--"]).args(hook.arguments).finish()
     }
 }
 
-/// One firing of a hook.
+/// One run of a hook.
 #[derive(Debug, Clone, Copy)]
-pub struct Firing<'a> {
-    /// Which hook.
+pub struct HookRun<'a> {
+    /// The name of the hook.
     pub event: &'a str,
-    /// What git would give it.
+    /// The arguments that git would pass.
     pub arguments: &'a [OsString],
-    /// The file that it reads from standard input; git 2.40 or newer.
+    /// The file for its standard input; needs git 2.40 or newer.
     pub stdin: Option<&'a Path>,
-    /// A variable of its environment.
+    /// A variable for its environment.
     pub variable: (&'a str, &'a str),
 }

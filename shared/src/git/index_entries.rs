@@ -1,6 +1,6 @@
-//! The entries of an index file. git believes what an index says about the files of a worktree: their times, sizes and
-//! inodes. Whoever can write the index can make git take a changed file for an unchanged one, so these facts are taken only
-//! from an index that is known, and everything else that only saves git a look is left out.
+//! The entries of an index file. git trusts the stat data of an index: times, sizes and inodes of files. A process that
+//! can write the index can make git believe that a changed file is unchanged. So stat data is taken only from a known
+//! index, and all extensions that only save git some work are left out.
 
 use std::{cmp::Ordering, collections::HashSet, fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     safe_files::ChangeStamp,
 };
 
-/// The kinds of entries that have content: a file, and a link.
+/// The kinds of entries with content: files and links.
 const FILE: u8 = 0o10;
 const LINK: u8 = 0o12;
 
@@ -27,7 +27,7 @@ pub(super) struct IndexEntries {
     entries: Vec<IndexEntry>,
 }
 
-/// One of them.
+/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IndexEntry {
     facts: [u8; FACTS],
@@ -37,12 +37,12 @@ struct IndexEntry {
     path: Vec<u8>,
 }
 
-/// What becomes of marks that keep git from looking at a file.
+/// What to do with the marks `assume-unchanged` and `skip-worktree`, which keep git from looking at a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HiddenMarks {
-    /// They stay: it is the user's own index.
+    /// Keep them: it is the user's index.
     Kept,
-    /// They go: nobody has reason to set them in a worktree of ours.
+    /// Clear them: nothing has a reason to set them in one of our worktrees.
     Cleared,
 }
 
@@ -72,12 +72,12 @@ impl IndexEntry {
         self.view().kind()
     }
 
-    /// git sorts by name, then by the side of the conflict.
+    /// git sorts by path, then by stage.
     fn order(&self, other: &Self) -> Ordering {
         self.path.cmp(&other.path).then(self.stage().cmp(&other.stage()))
     }
 
-    /// An entry without facts is what `git read-tree` leaves: git has to read the file.
+    /// Clears the stat data, as `git read-tree` does, so that git has to read the file.
     fn forget_facts(&mut self) {
         self.facts[..MODE.start].fill(0);
         self.facts[MODE.end..].fill(0);
@@ -85,24 +85,24 @@ impl IndexEntry {
 }
 
 impl IndexEntries {
-    /// Reads an index file. `None` if it is broken, or if a part of it is in another file.
+    /// Parses an index file. `None` if it is broken or split.
     pub(super) fn parse(bytes: &[u8], format: ObjectFormat) -> Option<Self> {
         let mut entries = Vec::new();
         let form = index_format::visit(bytes, format, |entry| entries.push(IndexEntry::of(entry)))?;
         Some(Self { form, entries })
     }
 
-    /// The file that git reads. It has none of the extensions that only save git some work.
+    /// The bytes of an index file, without any extensions.
     pub(super) fn to_bytes(&self, format: ObjectFormat) -> Vec<u8> {
         index_format::write(self.form, self.entries.iter().map(IndexEntry::view), format)
     }
 
-    /// Takes the facts about files from `known`, where that has the same entry and `is_believed` says yes. Of all other files
-    /// nothing is believed.
-    pub(super) fn believe_only(
+    /// Takes stat data from `known`, where it has the same entry and `is_trusted` agrees. All other stat data is
+    /// cleared.
+    pub(super) fn trust_only(
         &mut self,
         known: Option<&Self>,
-        is_believed: impl Fn(&[u8]) -> bool,
+        is_trusted: impl Fn(&[u8]) -> bool,
         marks: HiddenMarks,
     ) {
         let mut others = known.map_or(&[][..], |known| &known.entries);
@@ -112,7 +112,7 @@ impl IndexEntries {
             }
             let same = others.first().filter(|other| other.order(entry) == Ordering::Equal);
             match same.filter(|same| same.id == entry.id && same.mode() == entry.mode()) {
-                Some(same) if is_believed(&entry.path) => entry.facts = same.facts,
+                Some(same) if is_trusted(&entry.path) => entry.facts = same.facts,
                 _ => entry.forget_facts(),
             }
             if marks == HiddenMarks::Cleared && !self.form.is_sparse {
@@ -122,9 +122,10 @@ impl IndexEntries {
         }
     }
 
-    /// Puts the entries of those paths back that `is_meant` chooses, as they are in `before`. Whether that changes anything.
-    pub(super) fn put_back(&mut self, before: &Self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
-        let is_chosen = |entry: &&IndexEntry| is_meant(&entry.path);
+    /// Restores the entries of the paths that `is_selected` selects from `before`. Returns whether that changed
+    /// anything.
+    pub(super) fn put_back(&mut self, before: &Self, is_selected: impl Fn(&[u8]) -> bool) -> bool {
+        let is_chosen = |entry: &&IndexEntry| is_selected(&entry.path);
         let wanted: Vec<&IndexEntry> = before.entries.iter().filter(is_chosen).collect();
         let same = |one: &IndexEntry, other: &IndexEntry| {
             let marks = |entry: &IndexEntry| (entry.flags, entry.more);
@@ -134,13 +135,13 @@ impl IndexEntries {
         if found.len() == wanted.len() && found.iter().zip(&wanted).all(|(one, other)| same(one, other)) {
             return false;
         }
-        // What lies where a folder of a wanted path must be, or below a wanted path, cannot be there too.
+        // An entry where a restored path needs a folder, or below a restored path, cannot stay.
         let paths: HashSet<&[u8]> = wanted.iter().map(|entry| entry.path.as_slice()).collect();
         let folders: HashSet<&[u8]> = wanted.iter().flat_map(|entry| folders_of(&entry.path)).collect();
         let stays = |entry: &&IndexEntry| {
             let is_in_the_way = folders.contains(entry.path.as_slice())
                 || folders_of(&entry.path).any(|folder| paths.contains(folder));
-            !is_meant(&entry.path) && !is_in_the_way
+            !is_selected(&entry.path) && !is_in_the_way
         };
         let mut entries: Vec<IndexEntry> = self.entries.iter().filter(stays).cloned().collect();
         entries.extend(wanted.into_iter().cloned());
@@ -150,7 +151,8 @@ impl IndexEntries {
         true
     }
 
-    /// All entries, if each of them is a file or a link that git looks at, and none is in conflict or only announced.
+    /// All entries, if each is a file or a link that git looks at; `None` if there is a conflict, a submodule or an
+    /// `intent-to-add`.
     pub(super) fn plain(&self) -> Option<Vec<PlainEntry<'_>>> {
         let is_plain = |entry: &IndexEntry| {
             entry.flags & (ASSUMED | EXTENDED | STAGE) == 0 && matches!(entry.kind(), FILE | LINK)
@@ -159,7 +161,7 @@ impl IndexEntries {
         are_plain.then(|| self.entries.iter().map(PlainEntry::of).collect())
     }
 
-    /// The paths of files with this name, in whichever folder, and what they hold.
+    /// The paths and ids of files with this name, in any folder.
     pub(super) fn called(&self, name: &str) -> Vec<(Vec<u8>, Oid)> {
         let is_called = |entry: &&IndexEntry| {
             entry.path.strip_suffix(name.as_bytes()).is_some_and(|rest| matches!(rest, [] | [.., b'/']))
@@ -173,22 +175,22 @@ impl IndexEntries {
         self.entries.get(at).is_some_and(|entry| entry.path.starts_with(folder))
     }
 
-    /// The tree that git would write of them. Only for entries that are [`IndexEntries::plain`].
+    /// The tree that git would write. Only for entries that are [`IndexEntries::plain`].
     pub(super) fn tree(&self, format: ObjectFormat) -> Oid {
         tree_of(&self.entries, 0, format)
     }
 
-    /// The tree that they hold, with submodules and with folders that are one entry; `None` if there is a conflict.
+    /// The tree of all entries, including submodules and sparse folders; `None` if there is a conflict.
     pub(super) fn staged_tree(&self, format: ObjectFormat) -> Option<Oid> {
         self.entries.iter().all(|entry| entry.stage() == 0).then(|| tree_of(&self.entries, 0, format))
     }
 
-    /// Whether they are the files of a tree, given as what is new in it, whatever other bits their modes have.
+    /// Whether the entries are exactly the files of a tree, given as its changes since the empty tree.
     pub(super) fn are_those_of(&self, files: &[TreeChange]) -> bool {
         let mut files: Vec<&TreeChange> = files.iter().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let is_same = |(entry, change): (&IndexEntry, &&TreeChange)| {
-            // Of the permissions of a file, an index keeps whether it can be run.
+            // An index keeps only whether a file is executable.
             let kept = |mode: u32| (mode >> 12, mode >> 12 == u32::from(FILE) && mode & 0o100 != 0);
             entry.stage() == 0
                 && entry.path == change.path
@@ -199,8 +201,8 @@ impl IndexEntries {
         files.len() == self.entries.len() && self.entries.iter().zip(&files).all(is_same)
     }
 
-    /// The files whose entries are not those of `before`, with their ids. Submodules aside.
-    pub(super) fn files_beside<'a>(
+    /// Files whose entries differ from `before`, with their ids, without submodules.
+    pub(super) fn files_changed_since<'a>(
         &'a self,
         before: Option<&'a Self>,
     ) -> impl Iterator<Item = (&'a [u8], Oid)> {
@@ -214,21 +216,21 @@ impl IndexEntries {
         new.filter(|entry| entry.mode() != GITLINK).map(|entry| (entry.path.as_slice(), entry.id))
     }
 
-    /// The same with the id of what is staged.
+    /// Paths, ids and stat data of all files and links.
     pub(super) fn files(&self) -> impl Iterator<Item = (&[u8], Oid, FileFacts)> {
         let is_file = |entry: &&IndexEntry| matches!(entry.kind(), FILE | LINK);
         let entries = self.entries.iter().filter(is_file);
         entries.map(|entry| (entry.path.as_slice(), entry.id, FileFacts::of(&entry.facts)))
     }
 
-    /// Each entry's path with the facts that are known of its file. Submodules and folders have none.
+    /// Paths and stat data of all files and links.
     pub(super) fn facts(&self) -> impl Iterator<Item = (&[u8], FileFacts)> {
         let is_file = |entry: &&IndexEntry| matches!(entry.kind(), FILE | LINK);
         self.entries.iter().filter(is_file).map(|entry| (entry.path.as_slice(), FileFacts::of(&entry.facts)))
     }
 }
 
-/// An entry of a file or a link.
+/// The entry of a file or a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlainEntry<'a> {
     pub(super) path: &'a [u8],
@@ -242,15 +244,15 @@ impl<'a> PlainEntry<'a> {
     }
 }
 
-/// The tree of these entries, which are all in one folder: its path with the slash is so long. The order of an index is that
-/// of trees.
+/// The tree of these entries, which are all in one folder; `folder` is the length of its path with the slash. An index
+/// has the same order as trees.
 fn tree_of(entries: &[IndexEntry], folder: usize, format: ObjectFormat) -> Oid {
     let mut content = Vec::new();
     let mut rest = entries;
     while let Some(first) = rest.first() {
         let name = &first.path[folder..];
         let (mode, name, id, count) = match memchr::memchr(b'/', name) {
-            // A whole folder that is one entry.
+            // A folder of a sparse index, which is one entry.
             Some(at) if folder + at + 1 == first.path.len() => (0o40_000, &name[..at], first.id, 1),
             Some(at) => {
                 let inner = &first.path[..=folder + at];
@@ -268,10 +270,10 @@ fn tree_of(entries: &[IndexEntry], folder: usize, format: ObjectFormat) -> Oid {
     Oid::of(ObjectKind::Tree, &content, format)
 }
 
-/// What an entry says about its file, but for the mode.
+/// The stat data of an entry, without the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileFacts {
-    /// When its status changed last, in seconds and nanoseconds.
+    /// The ctime, in seconds and nanoseconds.
     pub(super) changed: (u32, u32),
     written: (u32, u32),
     inode: u32,
@@ -289,14 +291,14 @@ impl FileFacts {
         }
     }
 
-    /// Whether they are those of this file now.
+    /// Whether this is the stat data of the file at present.
     pub(super) fn are_of(&self, file: &Path) -> bool {
         fs::symlink_metadata(file).is_ok_and(|file| self.are(&ChangeStamp::of(&file)))
     }
 
-    /// Whether they are those of a file with this stamp.
+    /// Whether this is the stat data of a file with this stamp.
     pub(super) fn are(&self, stamp: &ChangeStamp) -> bool {
-        // git keeps the lower half of each number.
+        // git keeps the lower 32 bits of each number.
         let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
         let time = |(seconds, nanos): (i64, i64)| (low(seconds.cast_unsigned()), low(nanos.cast_unsigned()));
         self.changed == time(stamp.changed)
@@ -305,7 +307,7 @@ impl FileFacts {
     }
 }
 
-/// The folders that lead to a path.
+/// All parent folders of a path.
 fn folders_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
@@ -317,7 +319,7 @@ mod tests {
 
     const BEGIN: &str = "mkdir -p a/d && echo x > a/b && echo y > c && echo z > a/d/e && touch f";
 
-    /// What git leaves in a repository of this kind after these commands, and the folder of it.
+    /// The index that git writes in a new repository after these commands, and its folder.
     fn made(format: &str, script: &str) -> (tempfile::TempDir, Vec<u8>) {
         let folder = tempfile::tempdir().unwrap();
         let long = "long".repeat(50);
@@ -343,7 +345,7 @@ mod tests {
         let found = std::fs::read(folder.path().join(".git/index")).unwrap();
         let known = IndexEntries::parse(&known, ObjectFormat::Sha1).unwrap();
         let mut entries = IndexEntries::parse(&found, ObjectFormat::Sha1).unwrap();
-        entries.believe_only(Some(&known), |path| path != b"a/d/e", HiddenMarks::Cleared);
+        entries.trust_only(Some(&known), |path| path != b"a/d/e", HiddenMarks::Cleared);
         let sizes: Vec<(&[u8], u32)> = entries.facts().map(|(path, facts)| (path, facts.size)).collect();
         assert_eq!(sizes[..3], [(&b"a/b"[..], 2), (&b"a/d/e"[..], 0), (&b"c"[..], 0)]);
         assert!(entries.entries.iter().all(|entry| entry.flags & ASSUMED == 0));

@@ -1,45 +1,45 @@
-//! The form of an index file, as `git help gitformat-index` describes it.
+//! Parses and writes index files, as described in `git help gitformat-index`.
 //!
-//! libgit2 is not used for it, for three reasons. What is believed of an index must be the very bytes that were compared with the known
-//! ones, and libgit2 reads an index only from a file that it opens by name: an agent that is at work elsewhere can replace that file
-//! in between, or put a pipe there, at which libgit2 waits for ever. It writes an index only to such a file, too, and what is noted as known
-//! must not be read back from there. And it refuses the indexes of sparse checkouts, whose facts about files must not be believed either.
-//! The tests below hold this reader against libgit2 and against git.
+//! libgit2 is not used, for three reasons. The parsed index must be exactly the bytes that were compared with the known
+//! ones, and libgit2 reads an index only from a file that it opens by name: an agent elsewhere can replace that file in
+//! between, or put a named pipe there, on which libgit2 blocks for ever. It also writes an index only to such a file,
+//! and the recorded bytes must not be read back from there. And it refuses the indexes of sparse checkouts, whose stat
+//! data must not be trusted either. The tests below compare this parser with libgit2 and with git.
 
 use std::{cmp::Ordering, io, path::Path};
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use super::misplaced::is_sparse;
+use super::misplaced_files::is_sparse;
 use crate::{
     name::{ObjectFormat, Oid},
     safe_files,
 };
 
-/// An index of a repository with tens of millions of files is not larger.
+/// No index is larger, even with tens of millions of files.
 pub(super) const LARGEST: u64 = 8 << 30;
 
-/// What an entry says about its file: times, device, inode, mode, owner and size.
+/// The length of the stat data of an entry: times, device, inode, mode, owner and size.
 pub(super) const FACTS: usize = 40;
-/// The mode among them, which is no fact about the file but a part of what is staged.
+/// The mode in the stat data, which belongs to the staged content.
 pub(super) const MODE: std::ops::Range<usize> = 24..28;
-/// Set on an entry that is assumed not to change.
+/// The flag `assume-unchanged`.
 pub(super) const ASSUMED: u16 = 0x8000;
-/// Set on an entry that has more flags.
+/// The flag of an entry with extended flags.
 pub(super) const EXTENDED: u16 = 0x4000;
-/// Set among these on an entry whose file is not looked at.
+/// The extended flag `skip-worktree`.
 pub(super) const SKIPPED: u16 = 0x4000;
-/// Which side of a conflict an entry is.
+/// The stage of an entry in a conflict.
 pub(super) const STAGE: u16 = 0x3000;
-/// The length of a name, or that it is longer than can be said.
+/// The length of the path; the maximum also stands for all longer paths.
 const LENGTH: u16 = 0x0fff;
-/// The extension that says that whole folders are one entry. Without it git would not understand those.
+/// The extension of a sparse index, in which a whole folder can be one entry. git needs it to read such entries.
 const SPARSE: &[u8] = b"sdir";
-/// The type of a submodule, within the mode of its entry.
+/// The type of a submodule, in the mode of its entry.
 const GITLINK: u8 = 0o16;
 
-/// What an index file says of all its entries together.
+/// The header of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexForm {
     pub(super) version: u32,
@@ -47,7 +47,7 @@ pub(super) struct IndexForm {
     pub(super) is_sparse: bool,
 }
 
-/// An entry as it stands in the file, with its whole path.
+/// An entry in the file, with its full path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryView<'a> {
     pub(super) facts: &'a [u8; FACTS],
@@ -58,7 +58,7 @@ pub(super) struct EntryView<'a> {
 }
 
 impl EntryView<'_> {
-    /// What it is, by the highest bits of its mode.
+    /// The type of the entry: the highest bits of its mode.
     pub(super) fn kind(&self) -> u8 {
         match self.facts[MODE] {
             [0, 0, high, _] => high >> 4,
@@ -83,7 +83,7 @@ pub(super) fn has_hidden(file: &Path, format: ObjectFormat) -> Option<bool> {
 pub(super) fn find_gitlinks(file: &Path, format: ObjectFormat) -> Option<Vec<Vec<u8>>> {
     let mut paths: Vec<Vec<u8>> = Vec::new();
     visit_file(file, format, |entry| {
-        // A path in conflict has several entries.
+        // A path with a conflict has several entries.
         if entry.kind() == GITLINK && paths.last().is_none_or(|last| last != entry.path) {
             paths.push(entry.path.to_vec());
         }
@@ -91,7 +91,7 @@ pub(super) fn find_gitlinks(file: &Path, format: ObjectFormat) -> Option<Vec<Vec
     Some(paths)
 }
 
-/// Shows all entries of an index that need not be there. `None` if they do not tell everything.
+/// Visits all entries of an index file, which need not exist. `None` if git has to be asked.
 fn visit_file(file: &Path, format: ObjectFormat, see: impl FnMut(EntryView<'_>)) -> Option<()> {
     if file.symlink_metadata().is_ok_and(|found| is_sparse(&found)) {
         return None;
@@ -103,7 +103,7 @@ fn visit_file(file: &Path, format: ObjectFormat, see: impl FnMut(EntryView<'_>))
     }
 }
 
-/// Shows all entries of an index file, in git's order. `None` if it is broken, or if a part of it is in another file.
+/// Visits all entries of an index, in git's order. `None` if it is broken or split.
 pub(super) fn visit(
     bytes: &[u8],
     format: ObjectFormat,
@@ -132,7 +132,7 @@ pub(super) fn visit(
     Some(IndexForm { version, is_sparse: take_extensions(rest)? })
 }
 
-/// Takes one entry from the front of `rest`: its id, its flags and, into `path`, its path.
+/// Takes one entry off the front of `rest`: returns id and flags, and puts its path into `path`.
 fn take_entry(
     rest: &mut &[u8],
     (version, id_len): (u32, usize),
@@ -155,14 +155,14 @@ fn take_entry(
         let length = memchr::memchr(0, rest)?;
         path.extend_from_slice(&rest[..length]);
         let used = start.len() - rest.len() + length;
-        // At least one zero, and as many as make the length a multiple of eight.
+        // At least one zero byte, up to a multiple of eight.
         *rest = start.get(used + 8 - used % 8..)?;
     }
     let is_true = usize::from(flags & LENGTH) == path.len().min(usize::from(LENGTH));
     (is_true && !path.is_empty()).then_some((id, flags, more))
 }
 
-/// The file that git reads. It has none of the extensions that only save git some work.
+/// The bytes of an index file, without extensions that only save git some work.
 pub(super) fn write<'a>(
     form: IndexForm,
     entries: impl ExactSizeIterator<Item = EntryView<'a>> + Clone,
@@ -210,7 +210,7 @@ fn put_entry(bytes: &mut Vec<u8>, entry: EntryView<'_>, (version, before): (u32,
     bytes.resize(start + used + 8 - used % 8, 0);
 }
 
-/// Whether whole folders may be one entry. `None` if an extension is there without which entries do not tell everything.
+/// Whether it is a sparse index. `None` if there is an extension that changes the meaning of entries.
 fn take_extensions(mut rest: &[u8]) -> Option<bool> {
     let mut is_sparse = false;
     while !rest.is_empty() {
@@ -220,7 +220,7 @@ fn take_extensions(mut rest: &[u8]) -> Option<bool> {
         rest = rest.get(usize::try_from(size).ok()?..)?;
         match name {
             SPARSE => is_sparse = true,
-            // Those that git may leave out begin with a capital letter.
+            // Optional extensions begin with a capital letter.
             [b'A'..=b'Z', ..] => {}
             _ => return None,
         }
@@ -228,7 +228,7 @@ fn take_extensions(mut rest: &[u8]) -> Option<bool> {
     Some(is_sparse)
 }
 
-/// Numbers of variable length, seven bits at a time, the highest first; each form but the shortest counts from one more.
+/// Takes a number of variable length: seven bits at a time, highest first; each additional byte adds one.
 fn take_offset(rest: &mut &[u8]) -> Option<usize> {
     let mut value = 0_usize;
     loop {
@@ -273,7 +273,7 @@ mod tests {
         if format == "sha1" { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }
     }
 
-    /// The index that git wrote after these commands, and the folder of it.
+    /// The index that git wrote after these commands, and its folder.
     fn made(format: &str, script: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let begin = format!(
@@ -292,7 +292,7 @@ mod tests {
         String::from_utf8_lossy(&ended.stdout).into_owned()
     }
 
-    /// Every form of an index, each with a mark, a submodule and a file that is only announced.
+    /// Every version of an index, each with a mark, a submodule and an `intent-to-add` entry.
     fn forms() -> impl Iterator<Item = (&'static str, tempfile::TempDir, std::path::PathBuf)> {
         let versions = ["sha1", "sha256"].into_iter().flat_map(|format| (2..=4).map(move |n| (format, n)));
         versions.map(|(format, version)| {

@@ -1,20 +1,20 @@
-//! The content of a loose object: a stream that was compressed as RFC 1950 and RFC 1951 say. libgit2 and git look an object
-//! up by its id and may find it elsewhere; here it is known which file was read.
+//! Decompresses a loose object (RFC 1950 and RFC 1951). libgit2 and git look up an object by its id and may find it
+//! elsewhere; here it is known which file was read.
 
-/// Codes have at most so many bits.
-const LONGEST: usize = 15;
-/// Codes of so many bits are looked up in a table. Nearly all are that short.
-const SHORT: u8 = 9;
-/// In this order the lengths of the codes for lengths are stored.
+/// The maximal length of a code in bits.
+const MAX_CODE_LEN: usize = 15;
+/// Codes up to this length are looked up in a table. Nearly all are that short.
+const TABLE_BITS: u8 = 9;
+/// The order in which the lengths of the code length codes are stored.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// The length that each symbol stands for, and so many bits are added to it.
+/// The base length of each symbol, and the number of extra bits.
 #[rustfmt::skip]
 const LENGTHS: [(usize, u8); 29] = [
     (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1), (19, 2),
     (23, 2), (27, 2), (31, 2), (35, 3), (43, 3), (51, 3), (59, 3), (67, 4), (83, 4), (99, 4), (115, 4), (131, 5),
     (163, 5), (195, 5), (227, 5), (258, 0),
 ];
-/// The same for distances.
+/// The base distance of each symbol, and the number of extra bits.
 #[rustfmt::skip]
 const DISTANCES: [(usize, u8); 30] = [
     (1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (7, 1), (9, 2), (13, 2), (17, 3), (25, 3), (33, 4), (49, 4), (65, 5),
@@ -22,7 +22,7 @@ const DISTANCES: [(usize, u8); 30] = [
     (4097, 11), (6145, 11), (8193, 12), (12289, 12), (16385, 13), (24577, 13),
 ];
 
-/// What a stream holds; `None` if it is broken or holds more than `most` bytes.
+/// The content of a stream; `None` if it is broken, or longer than `most` bytes.
 pub(super) fn inflate(stream: &[u8], most: usize) -> Option<Vec<u8>> {
     let (first, second) = (*stream.first()?, *stream.get(1)?);
     let is_zlib = first & 15 == 8 && u16::from_be_bytes([first, second]) % 31 == 0 && second & 32 == 0;
@@ -55,7 +55,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// Holds at least so many bits, at most 16, as far as there are any.
+    /// Loads bits until `count` of them, at most 16, are held or the stream ends.
     fn hold(&mut self, count: u8) {
         while self.count < count
             && let Some(byte) = self.bytes.get(self.at)
@@ -76,19 +76,18 @@ impl Bits<'_> {
     }
 }
 
-/// The codes of one alphabet: how many there are of each length, and what they mean, in order.
+/// The Huffman codes of one alphabet: how many codes there are of each length, and their symbols in order.
 struct Code {
-    counts: [u16; LONGEST + 1],
+    counts: [u16; MAX_CODE_LEN + 1],
     symbols: Vec<u16>,
-    /// By the next bits of a stream: how long the code is that they begin with, and what it means. A length of 0 is for
-    /// longer codes.
+    /// Length and symbol of the code at the front of the next bits. A length of 0 stands for a longer code.
     short: Vec<(u8, u16)>,
 }
 
 impl Code {
-    /// `None` if there are more codes than so few bits can tell apart: zlib refuses them, too.
+    /// `None` if there are more codes than their lengths allow. zlib refuses these too.
     fn new(lengths: &[u8]) -> Option<Self> {
-        let mut counts = [0; LONGEST + 1];
+        let mut counts = [0; MAX_CODE_LEN + 1];
         lengths.iter().for_each(|length| counts[usize::from(*length)] += 1);
         counts[0] = 0;
         let mut symbols: Vec<u16> = (0..).take(lengths.len()).collect();
@@ -105,11 +104,11 @@ impl Code {
         Some(Self { counts, symbols, short })
     }
 
-    /// Codes are stored with their highest bit first, and all others with their lowest.
-    fn table(counts: &[u16; LONGEST + 1], symbols: &[u16]) -> Vec<(u8, u16)> {
-        let mut table = vec![(0, 0); 1 << SHORT];
+    /// Codes are stored with the highest bit first, everything else with the lowest.
+    fn table(counts: &[u16; MAX_CODE_LEN + 1], symbols: &[u16]) -> Vec<(u8, u16)> {
+        let mut table = vec![(0, 0); 1 << TABLE_BITS];
         let (mut code, mut rest) = (0_usize, symbols);
-        for length in 1..=SHORT {
+        for length in 1..=TABLE_BITS {
             let (here, longer) = rest.split_at(usize::from(counts[usize::from(length)]).min(rest.len()));
             for symbol in here {
                 let begin = code.reverse_bits() >> (usize::BITS - u32::from(length));
@@ -124,8 +123,8 @@ impl Code {
     }
 
     fn read(&self, bits: &mut Bits<'_>) -> Option<usize> {
-        bits.hold(SHORT);
-        let next = usize::try_from(bits.held & ((1 << SHORT) - 1)).ok()?;
+        bits.hold(TABLE_BITS);
+        let next = usize::try_from(bits.held & ((1 << TABLE_BITS) - 1)).ok()?;
         match self.short[next] {
             (length @ 1.., symbol) if length <= bits.count => {
                 bits.take(length)?;
@@ -188,7 +187,7 @@ impl Codes {
 }
 
 fn stored(bits: &mut Bits<'_>, out: &mut Vec<u8>) -> Option<()> {
-    // Whole bytes that are held already belong to the block.
+    // Whole bytes that are already held belong to the block.
     bits.at -= usize::from(bits.count / 8);
     (bits.held, bits.count) = (0, 0);
     let [low, high, not_low, not_high] = *bits.bytes.get(bits.at..bits.at + 4)? else { return None };

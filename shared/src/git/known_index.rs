@@ -1,9 +1,9 @@
-//! Indexes that this process knows: it wrote them itself, or has held all their files against them. An agent, a test or
-//! whatever else runs in a worktree can write the index there, and git believes it. So after each of them the index is
-//! compared with the one that is known. If it is another, what is staged stays, and nothing else of it is believed: git reads
-//! every file whose entry is not as it was. A file that was changed since cannot seem unchanged then, since nobody can set
-//! the time of its last change of status. Most gits compare that time by the second, so files that were changed in the second
-//! in which the index was written are compared here, by the nanosecond.
+//! Keeps index files that this process knows: it wrote them itself, or has compared all their files with them. An
+//! agent, a test or anything else that runs in a worktree can write its index, and git trusts it. So after each of them
+//! the index is compared with the known one. If it differs, staged content is kept, but its stat data is not trusted:
+//! git reads every file whose entry has changed. Then a changed file cannot seem unchanged, since no process can set a
+//! ctime. Most versions of git compare ctimes only by the second, so files that were changed in the second in which the
+//! index was written are compared here, by the nanosecond.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,9 +22,9 @@ use super::{
     GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
     index_entries::{FileFacts, IndexEntries},
     index_format::LARGEST,
-    install::give_to_readers_of,
+    index_install::give_to_readers_of,
     locks,
-    misplaced::is_sparse,
+    misplaced_files::is_sparse,
 };
 use crate::{
     name::{ObjectFormat, Oid},
@@ -32,24 +32,24 @@ use crate::{
     safe_files,
 };
 
-/// So often another git may take the lock of an index just before us.
-const LOCKS_PASSED: usize = 5;
+/// How often another git may take the lock of an index just before us.
+const MAX_LOCKS: usize = 5;
 
-/// The indexes that are known, by their files. For the whole process: a worktree is opened more than once.
-static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Noted>>> = Mutex::new(BTreeMap::new());
+/// The known indexes, by their files. They are global, because a worktree is opened more than once.
+static KNOWN_INDEXES: Mutex<BTreeMap<PathBuf, Arc<ParsedIndex>>> = Mutex::new(BTreeMap::new());
 
-/// What is known of an index.
+/// A known index, parsed.
 #[derive(Debug, Clone)]
-struct Noted {
+struct ParsedIndex {
     index: Arc<KnownIndex>,
     entries: Arc<IndexEntries>,
-    /// The tree that is staged in it, where that is known too.
+    /// The tree of its entries, if that has been computed.
     tree: Option<Oid>,
     /// Entries of files that were changed in the second in which the index was written, or later.
     recent: Vec<(Vec<u8>, FileFacts)>,
 }
 
-impl Noted {
+impl ParsedIndex {
     /// `None` if the index cannot be read.
     fn new(index: KnownIndex, format: ObjectFormat) -> Option<Self> {
         let entries = IndexEntries::parse(&index.bytes, format)?;
@@ -60,12 +60,12 @@ impl Noted {
         Some(Self { index: Arc::new(index), entries: Arc::new(entries), tree: None, recent })
     }
 
-    /// Those of the recent entries whose files are not what they were in the worktree of `repository`.
+    /// Recent entries whose files in the worktree of `repository` have changed.
     fn find_doubtful(&self, repository: &Repository) -> HashSet<&[u8]> {
         if self.recent.is_empty() {
             return HashSet::new();
         }
-        let scan = repository.find_scan().filter(|scan| scan.is_whole());
+        let scan = repository.find_scan().filter(|scan| scan.is_complete());
         let top = repository.worktree.as_deref();
         let is_same = |path: &[u8], facts: &FileFacts| match (&scan, top) {
             (Some(scan), _) => scan.find(path).is_some_and(|found| facts.are(&found.stamp)),
@@ -77,11 +77,12 @@ impl Noted {
     }
 }
 
-/// An index file as it was at some moment.
+/// An index file at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownIndex {
     bytes: Vec<u8>,
-    /// git reads files anew that are not older than the index: an index that seems younger hides changes.
+    /// The mtime. git rereads files that are not older than the index, so an index that seems younger would hide
+    /// changes.
     written: SystemTime,
 }
 
@@ -97,144 +98,144 @@ impl KnownIndex {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no index"));
         }
         let written = found.modified()?;
-        // With room for one byte more, one read gives all of it and the next its end.
+        // With room for one more byte, the first read returns everything and the second one the end.
         let mut bytes = Vec::with_capacity(usize::try_from(found.len().min(LARGEST)).unwrap_or_default() + 1);
         io::Read::read_to_end(&mut io::Read::take(opened, LARGEST), &mut bytes)?;
         Ok(Some(Self { bytes, written }))
     }
 }
 
-fn recall(file: &Path) -> Option<Arc<Noted>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+fn find_recorded(file: &Path) -> Option<Arc<ParsedIndex>> {
+    KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
 }
 
 impl Repository {
-    /// The index of this worktree, if it is the one that is known.
+    /// The index of this worktree, if it is the known one.
     #[must_use]
     pub fn find_known_index(&self) -> Option<Arc<KnownIndex>> {
         let file = self.index_file()?;
         let found = KnownIndex::read(&file).ok()??;
-        recall(&file).filter(|known| found == *known.index).map(|known| Arc::clone(&known.index))
+        find_recorded(&file).filter(|known| found == *known.index).map(|known| Arc::clone(&known.index))
     }
 
-    /// Whether what the index says about files can be believed: it is known, or there is none.
+    /// Whether the stat data of the index can be trusted: the index is known, or there is none.
     fn is_index_known(&self) -> bool {
         let Some(file) = self.index_file() else { return false };
         KnownIndex::read(&file)
-            .is_ok_and(|found| self.is_believable(found.as_ref(), recall(&file).as_deref()))
+            .is_ok_and(|found| self.can_be_trusted(found.as_ref(), find_recorded(&file).as_deref()))
     }
 
-    fn is_believable(&self, found: Option<&KnownIndex>, known: Option<&Noted>) -> bool {
-        let is_sound = |known: &Noted| known.find_doubtful(self).is_empty();
+    fn can_be_trusted(&self, found: Option<&KnownIndex>, known: Option<&ParsedIndex>) -> bool {
+        let is_sound = |known: &ParsedIndex| known.find_doubtful(self).is_empty();
         found == known.map(|known| &*known.index) && known.is_none_or(is_sound)
     }
 
-    /// Makes an index known that is now at `file`. It must be one that we wrote, and its bytes must not come from there: an
-    /// agent may have put another one in its place since.
+    /// Records an index that is now at `file`. This process must have written it, and the bytes must not be read from
+    /// `file`: an agent may have replaced it.
     fn note(&self, file: PathBuf, index: Option<KnownIndex>) {
-        let noted = index.and_then(|index| Noted::new(index, self.format));
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        match noted {
-            Some(noted) => drop(known.insert(file, Arc::new(noted))),
+        let parsed = index.and_then(|index| ParsedIndex::new(index, self.format));
+        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        match parsed {
+            Some(parsed) => drop(known.insert(file, Arc::new(parsed))),
             None => drop(known.remove(&file)),
         }
     }
 
-    /// The same for one that is about to be put in place.
+    /// Records an index that is about to be installed.
     pub(super) fn note_installed(&self, index: Option<KnownIndex>) {
         if let Some(file) = self.index_file() {
             self.note(file, index);
         }
     }
 
-    /// The index holds exactly this tree, if it is the one that is known.
+    /// Records the tree of the index, if the index is the known one.
     pub fn note_staged_tree(&self, tree: Oid) {
         if !self.is_index_known() {
             return;
         }
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(noted) = self.index_file().and_then(|file| known.get_mut(&file)) {
-            *noted = Arc::new(Noted { tree: Some(tree), ..Noted::clone(noted) });
+        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file)) {
+            *parsed = Arc::new(ParsedIndex { tree: Some(tree), ..ParsedIndex::clone(parsed) });
         }
     }
 
-    /// The entries of the index, if it is known to hold exactly this tree.
+    /// The entries of the index, if it is known to contain exactly this tree.
     pub(super) fn find_entries_of(&self, tree: Oid) -> Option<Arc<IndexEntries>> {
         self.find_index_of(tree).map(|(entries, _)| entries)
     }
 
-    /// The same, with the time at which it was written.
+    /// Like [`Self::find_entries_of`], with the mtime of the index.
     pub(super) fn find_index_of(&self, tree: Oid) -> Option<(Arc<IndexEntries>, SystemTime)> {
-        let noted = recall(&self.index_file()?)?;
-        if noted.tree.is_some_and(|staged| staged != tree) || !self.is_index_known() {
+        let parsed = find_recorded(&self.index_file()?)?;
+        if parsed.tree.is_some_and(|staged| staged != tree) || !self.is_index_known() {
             return None;
         }
-        let entries = Arc::clone(&noted.entries);
-        if noted.tree.is_none() {
+        let entries = Arc::clone(&parsed.entries);
+        if parsed.tree.is_none() {
             entries.plain()?;
             let staged = entries.tree(self.format);
-            self.note_tree_of(&noted, staged);
+            self.note_tree_of(&parsed, staged);
             if staged != tree {
                 return None;
             }
         }
-        Some((entries, noted.index.written))
+        Some((entries, parsed.index.written))
     }
 
-    /// The tree that the index holds, if it is known.
+    /// The tree of the index, if the index is known.
     pub(super) fn find_staged_tree(&self) -> Option<Oid> {
-        let noted = recall(&self.index_file()?)?;
+        let parsed = find_recorded(&self.index_file()?)?;
         if !self.is_index_known() {
             return None;
         }
-        let is_plain = || noted.entries.plain().is_some();
-        noted.tree.or_else(|| is_plain().then(|| noted.entries.tree(self.format)))
+        let is_plain = || parsed.entries.plain().is_some();
+        parsed.tree.or_else(|| is_plain().then(|| parsed.entries.tree(self.format)))
     }
 
     /// The entries of the index, if it is known.
     pub(super) fn find_known_entries(&self) -> Option<Arc<IndexEntries>> {
-        let noted = recall(&self.index_file()?)?;
-        self.is_index_known().then(|| Arc::clone(&noted.entries))
+        let parsed = find_recorded(&self.index_file()?)?;
+        self.is_index_known().then(|| Arc::clone(&parsed.entries))
     }
 
-    /// The same index, if it is still the known one, holds this tree.
-    fn note_tree_of(&self, index: &Arc<Noted>, tree: Oid) {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(noted) = self.index_file().and_then(|file| known.get_mut(&file))
-            && Arc::ptr_eq(noted, index)
+    /// Records the tree of an index, if that is still the known one.
+    fn note_tree_of(&self, index: &Arc<ParsedIndex>, tree: Oid) {
+        let mut known = KNOWN_INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parsed) = self.index_file().and_then(|file| known.get_mut(&file))
+            && Arc::ptr_eq(parsed, index)
         {
-            *noted = Arc::new(Noted { tree: Some(tree), ..Noted::clone(noted) });
+            *parsed = Arc::new(ParsedIndex { tree: Some(tree), ..ParsedIndex::clone(parsed) });
         }
     }
 
-    /// The entries of the index that was known last, whatever the file is now.
+    /// The entries of the last known index, even if the file has changed.
     pub(super) fn recall_entries(&self) -> Option<Arc<IndexEntries>> {
-        Some(Arc::clone(&recall(&self.index_file()?)?.entries))
+        Some(Arc::clone(&find_recorded(&self.index_file()?)?.entries))
     }
 
-    /// The same, with the time at which that one was written.
+    /// Like [`Self::recall_entries`], with the mtime of that index.
     pub(super) fn recall_index(&self) -> Option<(Arc<IndexEntries>, SystemTime)> {
-        let noted = recall(&self.index_file()?)?;
-        Some((Arc::clone(&noted.entries), noted.index.written))
+        let parsed = find_recorded(&self.index_file()?)?;
+        Some((Arc::clone(&parsed.entries), parsed.index.written))
     }
 
-    /// Runs commands of ours that write the index of this worktree. They work with a copy, with the lock of the real one in
-    /// hand, and the result takes its place: an agent that puts another index there meanwhile changes nothing of what git
-    /// believes about files when it writes over them. Where it began with an index that is known, the result is known too.
+    /// Runs commands of ours that write the index of this worktree. They work on a copy while we hold the lock of the
+    /// real index, and the result replaces it. So an agent that replaces the index meanwhile cannot make git trust
+    /// false stat data when it overwrites files. If the index was known before, the result is known too.
     pub fn write_index<T>(
         &self,
         write: impl FnOnce(&IndexWriter<'_>) -> Result<T, GitError>,
     ) -> Result<T, GitError> {
         let Some(file) = self.index_file() else { return write(&IndexWriter(None)) };
         if file.symlink_metadata().is_err() {
-            // A new worktree. Nothing is believed about its files, and a kill must not leave them without an index.
+            // A new worktree: there is no stat data to distrust, and a kill must not leave the files without an index.
             let written = write(&IndexWriter(None));
             let after = KnownIndex::read(&file).ok().flatten();
             self.note(file, after);
             return written;
         }
         let lock = IndexLock::take(self.git_dir.join("index.lock"))?;
-        let may_be_known = recall(&file).is_some();
+        let may_be_known = find_recorded(&file).is_some();
         let before = KnownIndex::read(&file).ok().flatten();
         let copy = self.private_index("write")?;
         let written = write(&IndexWriter(Some(&copy)));
@@ -251,20 +252,22 @@ impl Repository {
         written
     }
 
-    /// Makes the index of this worktree one that is known: what is staged stays, and what it says about files is believed
-    /// only where the known one says it. Where a git holds the index, it stays as it is, and [`Repository::private_index`]
-    /// and all that look at the worktree believe as little of it.
+    /// Makes the index of this worktree a known one: staged content is kept, and stat data is trusted only where the
+    /// known index agrees. If another git holds the lock, the index stays as it is; [`Repository::private_index`] and
+    /// everything that reads the worktree then apply the same rule to a copy.
     pub fn settle_index(&self, marks: HiddenMarks) -> Result<(), GitError> {
         let Some(file) = self.index_file() else { return Ok(()) };
         if self.is_index_known() {
             return Ok(());
         }
         if self.has_split_index(&file) {
-            // Another file has a part of it, and who knows what stands there.
+            // A part of it is in another file, which cannot be trusted.
             self.change("update-index").arg("--no-split-index").finish()?;
         }
         let found = KnownIndex::read(&file).ok().flatten();
-        let Some(wanted) = self.believable(found, recall(&file).as_deref(), marks) else { return Ok(()) };
+        let Some(wanted) = self.trusted_part(found, find_recorded(&file).as_deref(), marks) else {
+            return Ok(());
+        };
         let wanted = self.refreshed(wanted)?;
         if self.put_index(&file, &wanted)? {
             self.note(file, Some(wanted));
@@ -272,8 +275,8 @@ impl Repository {
         Ok(())
     }
 
-    /// The same index after git has read the files that nothing is known of, so that it need not do so each time that it
-    /// looks. In a copy: whoever writes to the real one meanwhile is not believed.
+    /// The index after git has read the files without stat data, so that it need not read them again each time. This
+    /// happens in a copy: writes of other processes to the real index are not trusted.
     fn refreshed(&self, index: KnownIndex) -> Result<KnownIndex, GitError> {
         if self.worktree.is_none() {
             return Ok(index);
@@ -291,12 +294,12 @@ impl Repository {
         Ok(KnownIndex::read(path).map_err(failed)?.unwrap_or(index))
     }
 
-    /// Puts the entries of those paths back into the index that `is_meant` chooses, as they were in `before`. Whether that
-    /// changed anything.
+    /// Restores the index entries of the paths that `is_selected` selects from `before`. Returns whether that changed
+    /// anything.
     pub fn put_back_entries(
         &self,
         before: &KnownIndex,
-        is_meant: impl Fn(&[u8]) -> bool,
+        is_selected: impl Fn(&[u8]) -> bool,
     ) -> Result<bool, GitError> {
         let Some(file) = self.index_file() else { return Ok(false) };
         let found = KnownIndex::read(&file).ok().flatten();
@@ -304,7 +307,7 @@ impl Repository {
         let entries = found.and_then(|found| IndexEntries::parse(&found.bytes, self.format));
         let before_entries = IndexEntries::parse(&before.bytes, self.format);
         let (Some(mut entries), Some(before_entries)) = (entries, before_entries) else { return Ok(false) };
-        if !entries.put_back(&before_entries, is_meant) {
+        if !entries.put_back(&before_entries, is_selected) {
             return Ok(false);
         }
         let wanted = KnownIndex { bytes: entries.to_bytes(self.format), written };
@@ -319,12 +322,12 @@ impl Repository {
         Ok(true)
     }
 
-    /// The index as far as it can be believed. One that is gone or broken is the known one again; `None` if nothing can be
-    /// said of it.
-    fn believable(
+    /// The index with stat data only where it can be trusted. A missing or broken index is replaced by the known one;
+    /// `None` if there is neither.
+    fn trusted_part(
         &self,
         found: Option<KnownIndex>,
-        known: Option<&Noted>,
+        known: Option<&ParsedIndex>,
         marks: HiddenMarks,
     ) -> Option<KnownIndex> {
         let parse = |index: &KnownIndex| IndexEntries::parse(&index.bytes, self.format);
@@ -335,7 +338,7 @@ impl Repository {
         };
         let doubtful = known.map(|known| known.find_doubtful(self)).unwrap_or_default();
         let known_entries = known.and_then(|known| parse(&known.index));
-        entries.believe_only(known_entries.as_ref(), |path| !doubtful.contains(path), marks);
+        entries.trust_only(known_entries.as_ref(), |path| !doubtful.contains(path), marks);
         let written = known.map_or(written, |known| known.index.written.min(written));
         Some(KnownIndex { bytes: entries.to_bytes(self.format), written })
     }
@@ -346,14 +349,14 @@ impl Repository {
         found.is_some_and(is_unreadable) && has_shared_part(&self.git_dir)
     }
 
-    /// Makes this the index of the worktree, as git does it: whoever makes the lock file has the lock. False if another
-    /// git has it.
+    /// Installs the index of the worktree the way git does: the process that creates the lock file has the lock.
+    /// Returns false if another git has it.
     fn put_index(&self, file: &Path, index: &KnownIndex) -> Result<bool, GitError> {
         let draft = IndexFile { path: self.name_index("settled"), origin: None };
         let lock = self.git_dir.join("index.lock");
         let put = || -> io::Result<bool> {
             write_index(&draft.path, index)?;
-            // A new worktree has no index yet.
+            // A new worktree has no index yet, so this may fail.
             let _ = give_to_readers_of(file, &draft.path);
             match safe_files::hard_link(&draft.path, &lock) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -364,30 +367,30 @@ impl Repository {
         put().map_err(|source| GitError::File { path: file.display().to_string(), source })
     }
 
-    /// A name for an index of our own that nobody has.
+    /// An unused name for a private index.
     fn name_index(&self, name: &str) -> PathBuf {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         self.git_dir.join("arborist").join(format!("index-{name}-{}-{count}", std::process::id()))
     }
 
-    /// An index of our own that begins as a copy of the user's, so that unchanged files need not be read. Where the user's
-    /// is not the known one, no more of it is believed than [`Repository::settle_index`] does.
+    /// A private index that starts as a copy of the user's, so that unchanged files need not be read. If the user's is
+    /// not the known one, its stat data is trusted no more than by [`Repository::settle_index`].
     pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
         let (own, path) = (self.git_dir.join("index"), self.name_index(name));
         let origin = Stamp::of(&own);
         let copy = || -> io::Result<()> {
             let found = KnownIndex::read(&own)?;
-            let believed = match recall(&own) {
-                Some(known) if !self.is_believable(found.as_ref(), Some(&known)) => {
-                    self.believable(found, Some(&known), HiddenMarks::Kept)
+            let trusted = match find_recorded(&own) {
+                Some(known) if !self.can_be_trusted(found.as_ref(), Some(&known)) => {
+                    self.trusted_part(found, Some(&known), HiddenMarks::Kept)
                 }
                 _ => found,
             };
-            // What a killed process left under this name, or an agent put there, is replaced and not written into.
-            match believed {
+            // A file of this name from a killed process or an agent is replaced, not written into.
+            match trusted {
                 Some(index) => write_index(&path, &index),
-                // git makes the index, but not the folder that it is in.
+                // git creates the index, but not its folder.
                 None => path.parent().map_or(Ok(()), safe_files::make_folders),
             }
         };
@@ -395,38 +398,38 @@ impl Repository {
         Ok(PrivateIndex { repository: self, file: IndexFile { path, origin } })
     }
 
-    /// An index to look at the worktree with in the place of its own, which cannot be believed; `None` if it can.
-    pub(super) fn find_view(&self) -> Result<Option<PrivateIndex<'_>>, GitError> {
-        let is_other =
-            self.index_file().is_some_and(|file| recall(&file).is_some()) && !self.is_index_known();
-        is_other.then(|| self.private_index("view")).transpose()
+    /// A private index to read the worktree with, if its own index cannot be trusted.
+    pub(super) fn find_trusted_view(&self) -> Result<Option<PrivateIndex<'_>>, GitError> {
+        let is_untrusted =
+            self.index_file().is_some_and(|file| find_recorded(&file).is_some()) && !self.is_index_known();
+        is_untrusted.then(|| self.private_index("view")).transpose()
     }
 }
 
-/// What leads commands to the index that they are to write: a copy, or the one that our environment names.
+/// Makes commands write the copy of an index, or the index that our environment names.
 #[derive(Debug)]
 pub struct IndexWriter<'a>(Option<&'a PrivateIndex<'a>>);
 
 impl IndexWriter<'_> {
-    /// The same command, to write that index.
+    /// The command, set up to write that index.
     #[must_use]
     pub fn of(&self, command: GitCommand) -> GitCommand {
-        seen_by(self.0, command)
+        with_index(self.0, command)
     }
 }
 
-/// The lock of an index, removed when dropped.
+/// The lock of an index. It is released when dropped.
 struct IndexLock {
     path: PathBuf,
-    /// Whoever looks for locks that were left behind sees that this one is in use.
+    /// The open file shows others that this lock is in use.
     _open: fs::File,
 }
 
 impl IndexLock {
-    /// Waits for another git that has it, for as long as every other command does.
+    /// Takes the lock. Waits for another git that has it, as long as every other command does.
     fn take(path: PathBuf) -> Result<Self, GitError> {
         let failed = |source| GitError::File { path: path.display().to_string(), source };
-        for _ in 0..LOCKS_PASSED {
+        for _ in 0..MAX_LOCKS {
             match safe_files::write_new(&path, b"") {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => locks::wait_for(&path)?,
                 made => {
@@ -446,15 +449,15 @@ impl Drop for IndexLock {
     }
 }
 
-/// A command that looks at the worktree with this index, if it has one.
-pub(super) fn seen_by(view: Option<&PrivateIndex<'_>>, command: GitCommand) -> GitCommand {
+/// The command, set up to use this index, if there is one.
+pub(super) fn with_index(view: Option<&PrivateIndex<'_>>, command: GitCommand) -> GitCommand {
     match view {
         Some(view) => command.env("GIT_INDEX_FILE", &view.file.path),
         None => command,
     }
 }
 
-/// Writes an index file that seems as old as it is said to be.
+/// Writes an index file with the recorded mtime.
 fn write_index(file: &Path, index: &KnownIndex) -> io::Result<()> {
     safe_files::write(file, &index.bytes)?;
     safe_files::open(file)?.set_modified(index.written)

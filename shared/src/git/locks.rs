@@ -1,10 +1,10 @@
-//! Git's own lock files, where a killed process left them. Git removes its locks at every end but SIGKILL and a power cut;
-//! after those, each later call that needs the locked file fails until somebody removes the lock.
+//! Handles git's lock files that a killed process left. git removes its locks at every exit except SIGKILL and a power
+//! failure; after those, every later command that needs the locked file fails until the lock is removed.
 //!
-//! A lock is removed only if all of these hold: no process has it open; it has not been touched for two seconds, which is
-//! longer than git leaves a closed lock before its last act on it; no git that could write runs in the repository; and
-//! either the locked file belongs to arborist alone, or a driver died that was at work when the lock appeared. All other
-//! locks may belong to a process of the user: they are waited for and then reported.
+//! A lock is removed only if all of these are true: no process has it open; it has not changed for two seconds, which
+//! is longer than git keeps a closed lock before it renames it; no git that could write runs in the repository; and
+//! either the locked file belongs to arborist alone, or a driver died that was running when the lock appeared. All
+//! other locks may belong to a process of the user: we wait for them, and then report them.
 
 use std::{
     fs::{self, Metadata},
@@ -17,7 +17,7 @@ use std::{
 
 use super::{
     GitError, Repository,
-    misplaced::{find_obstacles, move_and_report},
+    misplaced_files::{find_obstacles, move_and_report},
     stale::is_abandoned,
 };
 use crate::{
@@ -25,29 +25,29 @@ use crate::{
     safe_files,
 };
 
-/// The user's own git gets so long to release a lock.
-const COURTESY: Duration = Duration::from_secs(10);
-/// A git that a dead driver started gets so long to end.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a lock is looked at.
-const GLANCE: Duration = Duration::from_millis(20);
+/// How long to wait for the user's own git to release a lock.
+const USER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a git that a dead driver started.
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a lock is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Since when a driver was at work that died, in whichever repository its lock is. A run that works in several repositories
-/// holds its lock in one of them.
-static DEAD: Mutex<Option<SystemTime>> = Mutex::new(None);
-/// The locks that were removed and not reported yet.
+/// When the earliest driver that died was started, in any repository. A run that works in several repositories holds
+/// its lock in one of them.
+static DEAD_SINCE: Mutex<Option<SystemTime>> = Mutex::new(None);
+/// Removed locks that were not reported yet.
 static REMOVED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The stale locks that this process has removed since this was asked last.
+/// The stale locks that this process has removed since the last call.
 #[must_use]
 pub fn take_removed_locks() -> Vec<PathBuf> {
     std::mem::take(&mut REMOVED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Repository {
-    /// Removes the locks that a driver left which died, once none of its gits is at work any more. Call this with a lock of
-    /// ours in hand, before anything is written. It is done once in a process, and costs next to nothing where no driver died.
-    /// Gives whether one did.
+    /// Removes the locks of a dead driver after its git processes have ended. Call this with a lock of ours, before
+    /// anything is written. It is done once in a process, and costs almost nothing if no driver died. Returns whether
+    /// one did.
     pub fn recover_locks(&self) -> Result<bool, GitError> {
         static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let place = Place { common_dir: self.common_dir.clone() };
@@ -65,14 +65,14 @@ impl Repository {
         }
         place.await_orphans()?;
         place.remove_private_indexes();
-        let end = Instant::now() + COURTESY;
+        let end = Instant::now() + USER_TIMEOUT;
         let mut left = place.find_locks();
         while !left.is_empty() && Instant::now() < end {
             left.retain(|lock| lock.symlink_metadata().is_ok() && !place.remove_if_stale(lock));
-            // One that is not ours to remove is no reason to wait: whoever needs it will.
+            // Do not wait for a lock that we may not remove: a command that needs it will wait.
             left.retain(|lock| lock.exists() && place.may_be_ours(lock));
             if !left.is_empty() {
-                thread::sleep(GLANCE * 5);
+                thread::sleep(POLL_INTERVAL * 5);
             }
         }
         if left.is_empty() {
@@ -85,7 +85,7 @@ impl Repository {
 /// Waits until a command that this lock stopped can be tried again: the lock is gone, or was stale and is removed.
 pub(super) fn wait_for(lock: &Path) -> Result<(), GitError> {
     let place = Place::of(lock);
-    let end = Instant::now() + COURTESY;
+    let end = Instant::now() + USER_TIMEOUT;
     loop {
         if lock.symlink_metadata().is_err() || place.as_ref().is_some_and(|place| place.remove_if_stale(lock))
         {
@@ -94,29 +94,29 @@ pub(super) fn wait_for(lock: &Path) -> Result<(), GitError> {
         if Instant::now() >= end {
             return Err(held(lock));
         }
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Moves a folder that has the name of a lock. No git makes one, so none waits for it. Whether it was moved.
+/// Moves a folder with the name of a lock aside. git creates no such folder. Returns whether it was moved.
 pub(super) fn move_folder(lock: &Path) -> bool {
     let is_folder = lock.symlink_metadata().is_ok_and(|found| found.is_dir());
     is_folder && Place::of(lock).is_some_and(|place| move_and_report(&place.common_dir, lock))
 }
 
-/// Removes a lock if it is proved to be stale.
+/// Removes a lock if it is certainly stale.
 pub(super) fn remove_if_stale(lock: &Path) -> bool {
     Place::of(lock).is_some_and(|place| place.remove_if_stale(lock))
 }
 
-/// The error for a lock that was waited for in vain.
+/// The error for a lock that was not released in time.
 pub(super) fn held(lock: &Path) -> GitError {
     let age = lock.symlink_metadata().and_then(|file| file.modified()).ok();
     let age = age.and_then(|time| time.elapsed().ok()).unwrap_or_default();
     GitError::LockHeld { path: lock.to_owned(), age }
 }
 
-/// The lock file that git complains of, if that is what stopped it.
+/// The lock file in git's error message, if a lock is what stopped it.
 pub(super) fn find_obstacle(complaint: &str, dir: &Path) -> Option<PathBuf> {
     for line in complaint.lines().filter(|line| !line.starts_with("remote:")) {
         let quoted = line
@@ -141,7 +141,7 @@ pub(super) fn find_obstacle(complaint: &str, dir: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The locks of the tables of refs that a git in `dir` writes: those of its worktree, and those that all worktrees share.
+/// The reftable locks of a git in `dir`: those of its worktree, and those that all worktrees share.
 fn find_table_locks(dir: &Path) -> Vec<PathBuf> {
     let link = |file: &Path| {
         let text = safe_files::read_text(file).ok()?;
@@ -161,13 +161,13 @@ fn find_table_locks(dir: &Path) -> Vec<PathBuf> {
     folders.map(|folder| folder.join("reftable/tables.list.lock")).collect()
 }
 
-/// A repository, for its locks.
+/// A repository with locks.
 struct Place {
     common_dir: PathBuf,
 }
 
 impl Place {
-    /// The repository that a file of git belongs to.
+    /// The repository of a file in a git directory.
     fn of(lock: &Path) -> Option<Self> {
         let is_common = |folder: &&Path| folder.join("objects").is_dir() && folder.join("HEAD").exists();
         lock.ancestors().skip(1).find(is_common).map(|folder| Self { common_dir: folder.to_owned() })
@@ -177,15 +177,15 @@ impl Place {
         self.common_dir.join("arborist/locks")
     }
 
-    /// Since when a driver was at work that died.
+    /// When a driver that died here was started.
     fn dead_since(&self) -> Option<SystemTime> {
-        let mut dead = DEAD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dead = DEAD_SINCE.lock().unwrap_or_else(PoisonError::into_inner);
         let here = find_dead(&self.own_locks());
         *dead = dead.into_iter().chain(here).min();
         *dead
     }
 
-    /// Where gits of this repository work.
+    /// The folders in which git processes of this repository work.
     fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let linked = entries.filter_map(|entry| {
@@ -196,22 +196,22 @@ impl Place {
         linked.chain(main.map(Path::to_owned)).chain([self.common_dir.clone()]).collect()
     }
 
-    /// Gits of a dead driver go on until they have ended. What they write must not meet what we write.
+    /// Waits for git processes of a dead driver, so that their writes do not collide with ours.
     fn await_orphans(&self) -> Result<(), GitError> {
         let folders = self.folders();
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + ORPHAN_TIMEOUT;
         loop {
             let alive = Occupants::gits_of_dead_drivers(&folders);
             match alive.first() {
                 None => return Ok(()),
                 Some(pid) if Instant::now() >= end => return Err(GitError::Orphan { pid: *pid }),
-                Some(_) => thread::sleep(GLANCE),
+                Some(_) => thread::sleep(POLL_INTERVAL),
             }
         }
     }
 
-    /// Indexes of our own that the dead have left, with their locks. Their names tell whose they were.
+    /// Removes private indexes of dead processes, and their locks. Their names contain the process ids.
     fn remove_private_indexes(&self) {
         let linked = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let git_dirs = linked.map(|entry| entry.path()).chain([self.common_dir.clone()]);
@@ -219,7 +219,7 @@ impl Place {
             for entry in fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let owner = name.to_str().and_then(owner_of_index);
-                // Where the system does not list its processes, they stay: they stand in nobody's way.
+                // If the system does not list its processes, they stay: they do no harm.
                 let is_dead = |pid: u32| {
                     Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
                 };
@@ -230,7 +230,7 @@ impl Place {
         }
     }
 
-    /// Every lock file of git in this repository.
+    /// All lock files of git in this repository.
     fn find_locks(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let is_deep =
@@ -258,7 +258,7 @@ impl Place {
         if own.iter().any(|own| inner.starts_with(own)) || self.is_in_own_worktree(inner) {
             return true;
         }
-        // An index that is being put in place is as old as the one that it replaces: of it only the change of its names tells.
+        // The mtime of an index that is being installed is that of the old one, so only its ctime counts.
         let Ok(found) = lock.symlink_metadata() else { return false };
         let changed =
             Duration::from_secs(u64::try_from(found.mtime().max(found.ctime())).unwrap_or_default());
@@ -266,7 +266,7 @@ impl Place {
             .is_some_and(|since| SystemTime::UNIX_EPOCH + changed + Duration::from_secs(1) >= since)
     }
 
-    /// Whether it is in the git directory of a worktree that we have made: those are locked with a reason of ours.
+    /// Whether it is in the git directory of one of our worktrees, which are locked with a reason of ours.
     fn is_in_own_worktree(&self, inner: &Path) -> bool {
         let Ok(rest) = inner.strip_prefix("worktrees") else { return false };
         let Some(name) = rest.components().next() else { return false };
@@ -274,20 +274,20 @@ impl Place {
         reason.is_ok_and(|reason| reason.starts_with("arborist"))
     }
 
-    /// Removes a lock if it is proved that nobody needs it any more.
+    /// Removes a lock if it is certain that no process needs it any more.
     fn remove_if_stale(&self, lock: &Path) -> bool {
         let Ok(seen) = lock.symlink_metadata() else { return false };
-        // No git makes a folder of this name, so none waits for it.
+        // git creates no folder of this name.
         if seen.is_dir() {
             return move_and_report(&self.common_dir, lock);
         }
         if !seen.is_file() || !is_abandoned(lock) || !self.may_be_ours(lock) || self.has_other_git() {
             return false;
         }
-        // While the stale lock is there, no git can make another one of its name. Another arborist could remove it and let a
-        // git in between our look and our act, so only one of us removes locks at a time.
+        // While the stale lock exists, no git can create another one. But another arborist could remove it, and a git
+        // could create a new one between our check and our removal. So only one process removes locks at a time.
         let guard = self.own_locks().join("stale-locks");
-        let Ok(_guard) = FileLock::take_within(&guard, "git arborist", COURTESY, &Cancel::new()) else {
+        let Ok(_guard) = FileLock::take_within(&guard, "git arborist", USER_TIMEOUT, &Cancel::new()) else {
             return false;
         };
         let is_same = |now: Metadata| (now.ino(), now.mtime_nsec()) == (seen.ino(), seen.mtime_nsec());
@@ -298,7 +298,7 @@ impl Place {
         true
     }
 
-    /// Where the system does not tell, [`is_abandoned`] has waited long enough.
+    /// Whether another git is running. If the system cannot tell, [`is_abandoned`] has waited long enough.
     fn has_other_git(&self) -> bool {
         let folders = self.folders();
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -306,13 +306,13 @@ impl Place {
     }
 }
 
-/// The process that made a private index: `index-{name}-{pid}-{count}`, and the same with `.lock`.
+/// The process id in the name of a private index: `index-{name}-{pid}-{count}`, or the same with `.lock`.
 fn owner_of_index(name: &str) -> Option<u32> {
     let name = name.strip_prefix("index-")?.trim_end_matches(".lock");
     name.rsplit('-').nth(1)?.parse().ok()
 }
 
-/// Locks at or below a place. `packed-refs.new` is what git writes before it renames it, and refuses to write again.
+/// Collects locks at or below a path. `packed-refs.new` is a temporary file that git refuses to overwrite.
 fn collect(entry: &fs::DirEntry, found: &mut Vec<PathBuf>) {
     match entry.file_type() {
         Ok(kind) if kind.is_dir() => {

@@ -1,5 +1,5 @@
-//! Merging without a checkout: `merge-tree` joins two commits into a tree, and what stands in the way is told by the
-//! types that git names for machines.
+//! Merges without a checkout: `git merge-tree` merges two commits into a tree, and its conflicts are read by the type
+//! names that git prints for machines.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ use crate::{
     process::ProgramOutput,
 };
 
-/// Settings that change what a merge comes to, pinned so that every machine comes to the same.
+/// Settings that change the result of a merge, fixed so that every machine gets the same.
 ///
-/// `merge=union` in a tracked file would join lines of both sides that nobody has reviewed together. A driver of that name
-/// comes before git's own, and this one merges as git does where no attribute is set.
+/// `merge=union` in a tracked file would join lines of both sides without review. A configured driver of that name
+/// takes precedence over git's own, and this one merges like git without an attribute.
 pub(super) const PINNED: [&str; 7] = [
     "merge.union.driver=git merge-file --zdiff3 --marker-size=%L -L ours -L base -L theirs %A %O %B",
     "merge.renames=true",
@@ -26,34 +26,34 @@ pub(super) const PINNED: [&str; 7] = [
     "merge.conflictStyle=zdiff3",
 ];
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merge {
-    /// This tree.
+    /// A tree without conflicts.
     Clean(Oid),
-    /// A tree with marks of conflict in it, and the conflicts.
+    /// A tree with conflict markers, and the conflicts.
     Conflicted(Oid, Vec<MergeConflict>),
 }
 
-/// One thing that stands in the way of a merge.
+/// One conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeConflict {
-    /// Of which kind.
+    /// Its kind.
     pub kind: ConflictKind,
-    /// The files that it is about.
+    /// The files with the conflict.
     pub paths: Vec<String>,
-    /// git's own sentence.
+    /// git's message.
     pub message: String,
-    /// The file as both sides found it, if they did.
+    /// The file in the common ancestor, if it existed.
     pub base: Option<Version>,
-    /// The file on our side, if it is there.
+    /// The file on our side, if it exists.
     pub ours: Option<Version>,
-    /// The file on their side, if it is there.
+    /// The file on their side, if it exists.
     pub theirs: Option<Version>,
 }
 
 impl MergeConflict {
-    /// Whether it is about a path. Where a file is in the way of a folder, git leaves it beside that as `path~branch`.
+    /// Whether it is about a path. Where a file conflicts with a folder, git renames the file to `path~branch`.
     #[must_use]
     pub fn is_about(&self, path: &str) -> bool {
         let versions = [&self.base, &self.ours, &self.theirs].into_iter().flatten();
@@ -66,8 +66,8 @@ impl MergeConflict {
 }
 
 impl MergeConflict {
-    /// Whether what lies in the worktree of a merge cannot be the resolution as it is. What a merge driver has made can be,
-    /// if a reviewer approves it.
+    /// Whether the file in the worktree of a merge cannot be the resolution unchanged. The result of a merge driver
+    /// can, if a reviewer approves it.
     #[must_use]
     pub fn needs_edits(&self) -> bool {
         self.kind != ConflictKind::Driver
@@ -77,7 +77,7 @@ impl MergeConflict {
 /// One version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Where it stands.
+    /// Its path.
     pub path: String,
     /// Its mode, in octal digits.
     pub mode: String,
@@ -89,32 +89,32 @@ pub struct Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConflictKind {
-    /// Both changed the same lines.
+    /// Both sides changed the same lines.
     Content,
-    /// Both added the file, with different content.
+    /// Both sides added the file with different content.
     AddAdd,
-    /// One changed what the other deleted.
+    /// One side changed what the other deleted.
     ModifyDelete,
-    /// Both renamed it, or to the same name.
+    /// Both sides renamed it differently, or different files to the same name.
     RenameRename,
-    /// One renamed what the other deleted.
+    /// One side renamed what the other deleted.
     RenameDelete,
-    /// A file where the other has a directory.
+    /// One side has a file where the other has a folder.
     FileDirectory,
-    /// A file where the other has a link, or the like.
+    /// The kinds differ, for example a file and a link.
     Mode,
-    /// Both changed a file that has no lines.
+    /// Both sides changed a binary file.
     Binary,
-    /// Both moved a submodule.
+    /// Both sides moved a submodule.
     Submodule,
-    /// Both changed it, and something else than git's merge of lines has put it together.
+    /// Both sides changed it, and it was merged by something other than git's merge of lines.
     Driver,
-    /// Something that has no name here. It is a conflict all the same.
+    /// Any other conflict.
     Unknown,
 }
 
 impl ConflictKind {
-    /// The word for it, everywhere.
+    /// Its name in all output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -132,13 +132,13 @@ impl ConflictKind {
         }
     }
 
-    /// Whether git leaves marks in the file, so that a file without them is resolved.
+    /// Whether git leaves conflict markers in the file, so that a file without them is resolved.
     #[must_use]
     pub fn leaves_marks(self) -> bool {
         matches!(self, Self::Content | Self::AddAdd)
     }
 
-    /// The kind of git's own stable name; `None` for what is no conflict.
+    /// The kind for git's stable type name; `None` for a type that is no conflict.
     fn of_type(name: &str) -> Option<Self> {
         let known = match name {
             "CONFLICT (contents)" => Self::Content,
@@ -157,14 +157,14 @@ impl ConflictKind {
 }
 
 impl Repository {
-    /// Merges `theirs` into `ours`. Attributes are those of `ours`; nothing of any checkout is read or written. All of the
-    /// result follows from what is merged.
+    /// Merges `theirs` into `ours`. Attributes are taken from `ours`, and no checkout is read or written. The result is
+    /// verified against the merged trees.
     pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Merge, GitError> {
         let checked = self.check_merge([ours, theirs], self.ask_for_merge(ours, theirs)?)?;
         if checked.is_explained {
             return Ok(checked.merge);
         }
-        // An object that was replaced for a moment is back by now. A merge driver comes to the same again.
+        // An object that was replaced for a moment is back by now. A merge driver gives the same result again.
         Ok(self.check_merge([ours, theirs], self.ask_for_merge(ours, theirs)?)?.merge)
     }
 
@@ -177,8 +177,8 @@ impl Repository {
         read_merge(&command.finish()?)
     }
 
-    /// Begins to merge `theirs` in this worktree, which must be ours. It is left there, in conflict or not, to be gone
-    /// on with.
+    /// Starts a merge of `theirs` in this worktree, which must be ours. It is left there, with or without conflicts, to
+    /// be continued.
     pub fn begin_merge(&self, theirs: Oid) -> Result<(), GitError> {
         let command = self.change_with("merge", &PINNED);
         let ended = command.args(["--quiet", "--no-commit", "--no-ff", &theirs.to_string()]).finish()?;
@@ -188,9 +188,9 @@ impl Repository {
         }
     }
 
-    /// What the merge of `theirs` in this worktree is put on top of: `HEAD`, or its first parent if the merge was
-    /// committed; `None` if it was given up, or another is merged there.
-    pub fn merging_onto(&self, theirs: Oid) -> Result<Option<Oid>, GitError> {
+    /// The commit on top of which `theirs` is merged in this worktree: `HEAD`, or its first parent if the merge was
+    /// committed; `None` if the merge was aborted, or another one is in progress.
+    pub fn find_merge_onto(&self, theirs: Oid) -> Result<Option<Oid>, GitError> {
         let head = self.require_commit("HEAD")?;
         if let Some(merging) = self.find_commit("MERGE_HEAD")? {
             return Ok((merging == theirs).then_some(head));
@@ -201,7 +201,7 @@ impl Repository {
         Ok(self.load_commits(&[head])?.first().and_then(|commit| commit.parents().next()))
     }
 
-    /// The paths of this worktree that are in conflict. The index alone tells: no file is looked at.
+    /// The paths of this worktree with conflicts, according to the index alone.
     pub fn unmerged(&self) -> Result<Vec<String>, GitError> {
         let printed = self.git("ls-files").args(["--unmerged", "-z", "--full-name", "--", ":/"]).stdout()?;
         let sides = printed.split(|b| *b == 0).filter_map(|side| side.splitn(2, |b| *b == b'\t').nth(1));
@@ -222,7 +222,7 @@ impl Repository {
     }
 }
 
-/// Code 1 is a conflict only if a tree comes first: git answers to an unknown name with the same code.
+/// Exit code 1 is a conflict only if a tree is printed: an unknown name gives the same code.
 fn read_merge(ended: &ProgramOutput) -> Result<Merge, GitError> {
     let tree = ended.stdout.split(|b| *b == 0).next().and_then(Oid::from_hex);
     match (ended.status.code(), tree) {
@@ -235,28 +235,31 @@ fn read_merge(ended: &ProgramOutput) -> Result<Merge, GitError> {
     }
 }
 
-/// A path in the index of a merge that did not come to an end.
+/// A path in the index of an unfinished merge.
 struct Stage {
     number: u8,
     version: Version,
 }
 
-/// `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message NUL`.
+/// Parses `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message
+/// NUL`.
 fn parse_conflicts(printed: &[u8]) -> Result<Vec<MergeConflict>, GitError> {
-    let strange =
-        || GitError::Strange { command: "merge-tree".into(), what: "a record of another form".into() };
+    let unexpected = || GitError::UnexpectedOutput {
+        command: "merge-tree".into(),
+        what: "a record of another form".into(),
+    };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut fields = printed.split(|b| *b == 0).skip(1);
     let mut stages = Vec::new();
     for field in fields.by_ref().take_while(|field| !field.is_empty()) {
-        stages.push(parse_stage(&text(field)).ok_or_else(strange)?);
+        stages.push(parse_stage(&text(field)).ok_or_else(unexpected)?);
     }
     let mut conflicts = Vec::new();
     while let Some(count) = fields.next().filter(|count| !count.is_empty()) {
-        let count: usize = text(count).parse().map_err(|_| strange())?;
+        let count: usize = text(count).parse().map_err(|_| unexpected())?;
         let paths: Vec<String> = fields.by_ref().take(count).map(text).collect();
         let (Some(name), Some(message)) = (fields.next(), fields.next()) else {
-            return Err(strange());
+            return Err(unexpected());
         };
         if let Some(kind) = ConflictKind::of_type(&text(name)) {
             conflicts.push(conflict(kind, paths, text(message).trim_end(), &stages));
@@ -277,7 +280,7 @@ fn parse_stage(record: &str) -> Option<Stage> {
     Some(Stage { number: number.parse().ok()?, version })
 }
 
-/// A file that both added has no base, whatever its lines are like.
+/// A file that both sides added has no base.
 fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Stage]) -> MergeConflict {
     let version = |number: u8| {
         let found = paths.iter().find_map(|path| {
@@ -291,7 +294,7 @@ fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Sta
     MergeConflict { kind, paths, message: message.to_owned(), base, ours, theirs }
 }
 
-/// A binary file is reported twice: as what it is, and as one whose contents differ.
+/// Removes duplicates: a binary file is reported twice, as binary and as a content conflict.
 fn without_echoes(conflicts: Vec<MergeConflict>) -> Vec<MergeConflict> {
     let binary: Vec<Vec<String>> = conflicts
         .iter()

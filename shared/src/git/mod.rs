@@ -1,126 +1,142 @@
-//! The only module that runs git. It asks for machine-readable output in a pinned environment, so that neither
-//! the user's configuration nor the repository's can change an answer or run a program.
+//! The only module that runs git or calls libgit2. It asks git for machine-readable output in a fixed environment, so
+//! that neither the user's nor the repository's configuration can change an answer or start a program.
 
-mod ancestry;
-mod author;
-mod checked_out;
+// The repository, and every call of the git program.
 mod command;
-mod commits;
-mod config;
 mod confined;
-mod deepen;
-mod diff;
-mod distance;
 mod error;
-mod exclude;
-mod files;
-mod folder_watch;
-mod followed;
-mod forward;
-mod frozen;
-mod going_on;
-mod handed;
-mod hidden;
-mod homes;
-mod hooks;
 mod identity;
-mod index_entries;
-mod index_format;
-mod inflate;
-mod inner;
-mod install;
-mod interrupted;
-mod known_index;
-mod landing;
-mod left_refs;
-mod lines;
-mod locks;
-mod loose;
-mod marks;
-mod merge;
-mod misplaced;
+mod repository;
+mod version;
+
+// Settings and hooks.
+mod config;
+mod exclude;
+mod frozen_settings;
+mod hooks;
+mod pre_commit;
+mod setting_entry;
+
+// Refs: reading and moving them, and restoring those that a run owns.
+mod branch_use;
+mod bulk_reads;
+mod forged_steps;
 mod moved_refs;
 mod notes;
-mod notes_of_others;
+mod owned_refs;
+mod packed_refs;
+mod recovery_notes;
+mod ref_files;
+mod ref_updater;
+mod refs;
+mod transaction;
+mod user_refs;
+mod written_refs;
+
+// Objects, commits and trees.
+mod ancestry;
+mod author;
+mod commits;
+mod distance;
+mod inflate;
 mod object_files;
 mod objects;
 mod odb;
 mod open_objects;
-mod owned;
-mod packed;
 mod packing;
-mod plain_files;
-mod pre_commit;
-mod proof;
-mod ref_updater;
-mod refs;
-mod register;
-mod remote;
-mod remote_branches;
-mod remote_names;
-mod remote_ssh;
-mod renames;
-mod repository;
-mod scan;
-mod setting_entry;
-mod snapshot;
-mod special;
-pub mod stale;
-mod submodules;
-mod sweep;
-mod three_way;
-mod tracked;
-mod transaction;
 mod trees;
-mod unchanged;
-mod upstream;
-mod users_refs;
-mod version;
-mod worktrees;
+mod verified_objects;
 mod write;
 
+// Differences and merges.
+mod added_lines;
+mod conflict_markers;
+mod diff;
+mod merge;
+mod renames;
+mod three_way;
+
+// Index files, and snapshots of a worktree.
+mod child_input_files;
+mod files;
+mod folder_watch;
+mod hidden_files;
+mod index_entries;
+mod index_format;
+mod index_install;
+mod known_index;
+mod nested_repositories;
+mod plain_files;
+mod scan;
+mod snapshot;
+mod special_files;
+mod tracked;
+mod unchanged;
+
+// Worktrees and checkouts.
+mod fast_forward;
+mod interrupted_updates;
+mod operations;
+mod submodules;
+mod verified_checkout;
+mod worktree_cache;
+mod worktree_git_dirs;
+mod worktrees;
+
+// Locks and other leftovers of killed processes.
+mod locks;
+mod misplaced_files;
+pub mod stale;
+
+// Remotes.
+mod remote;
+mod remote_ssh;
+mod remotes;
+mod shallow;
+mod upstream;
+
+pub use added_lines::AddedLines;
+pub use branch_use::BranchUse;
+pub use bulk_reads::{LogLine, PathChange, RefFacts, RefFactsReader};
+pub use child_input_files::ChildInputFiles;
 pub use command::GitCommand;
 pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
-pub use deepen::{DeepenError, Deepened, More};
+pub use conflict_markers::Unmerged;
 pub use diff::Difference;
 pub use distance::Distance;
 pub use error::GitError;
 pub use exclude::is_own_exclude;
+pub use fast_forward::FastForward;
 pub use files::FileNames;
-pub use followed::note_landing;
-pub use forward::Taken;
-pub use frozen::{SettingsChange, remove_frozen};
-pub use going_on::{EndedOperation, GoingOn};
-pub use handed::HandedFiles;
-pub use homes::{FloatingHome, HomeWatch};
-pub use hooks::{DirPlace, Firing, HooksDir};
+pub use forged_steps::note_landing;
+pub use frozen_settings::{SettingsChange, remove_frozen_settings};
+pub use hooks::{DirPlace, HookRun, HooksDir};
 pub use index_entries::HiddenMarks;
-pub use inner::find_repository;
-pub use install::IndexFile;
-pub use interrupted::take_saved_files;
+pub use index_install::IndexFile;
+pub use interrupted_updates::take_saved_files;
 pub use known_index::{IndexWriter, KnownIndex};
-pub use landing::BranchUse;
-pub use lines::AddedLines;
 pub use locks::take_removed_locks;
-pub use marks::Unmerged;
 pub use merge::{ConflictKind, Merge, MergeConflict, Version};
-pub use misplaced::{is_misplaced, move_aside, report_moved, take_moved_aside};
+pub use misplaced_files::{is_misplaced, move_aside, report_moved, take_moved_aside};
+pub use nested_repositories::find_repository;
 pub use notes::NoteReader;
 pub use object_files::ObjectWatch;
-pub use owned::{FloatingRef, OwnedMeanwhile, OwnedRefs, Ownership, RefWatch};
+pub use operations::{EndedOperation, OperationInProgress};
+pub use owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership};
 pub use packing::Packing;
-pub use proof::FalseObject;
 pub use refs::{HeadOf, ReachabilityCheck, Ref, RefReader};
-pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
+pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, RemoteFailure, shown_url};
 pub use repository::{Head, Repository, RepositorySearch};
-pub use snapshot::{PrivateIndex, Stamp, Stock, TreeChange, Unreadable};
-pub use submodules::Submodule;
-pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};
+pub use shallow::{DeepenError, Deepened, FetchDepth};
+pub use snapshot::{PrivateIndex, Stamp, TreeChange, Unreadable, WorktreeSnapshot};
+pub use submodules::{Submodule, find_module_dirs};
 pub use tracked::{OtherWriters, Touched, TrackedFiles};
 pub use unchanged::UncommittedFiles;
 pub use upstream::Upstream;
-pub use users_refs::take_moved_refs;
+pub use user_refs::take_moved_refs;
+pub use verified_objects::ForgedObject;
 pub use version::GitVersion;
+pub use worktree_git_dirs::{ExemptGitDir, GitDirWatch, UsersCheckout};
 pub use worktrees::{Checkout, UncommittedPath, Worktree, plain_path};
 pub use write::{NewCommit, RefMove, Signing};

@@ -1,61 +1,54 @@
-//! Refs that something else moved: where they led is kept, and they are put back.
+//! Restores refs that another process moved, and saves the values they had.
 
 use std::fmt::Write as _;
 
-use super::{GitError, RefMove, Repository};
+use super::{GitError, RefMove, Repository, ref_files::RefValue};
 use crate::name::{Oid, digest};
 
-/// Where a ref was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// At an object.
-    At(Oid),
-    /// It leads to another ref, or is no ref at all.
-    Odd,
-}
-
-/// Moves a target back to the last commit before what was forged, which is kept. Says so behind `words`.
-pub(super) fn take_off(
+/// Moves a target branch back to the last commit before a forgery, which is saved. Appends what was done to the message
+/// `message`.
+pub(super) fn remove_forged(
     repository: &Repository,
     name: &str,
     (now, last): (Oid, Oid),
-    mut words: String,
+    mut message: String,
 ) -> String {
-    if let Some(under) = save(repository, name, now) {
-        let _ = write!(words, "; they are kept as {under}");
+    if let Some(saved_as) = save(repository, name, now) {
+        let _ = write!(message, "; they are kept as {saved_as}");
     }
-    if let Err(error) = restore(repository, name, Some(last), Some(Found::At(now))) {
-        let _ = write!(words, "; they could not be taken off: {error}");
+    if let Err(error) = restore(repository, name, Some(last), Some(RefValue::Id(now))) {
+        let _ = write!(message, "; they could not be taken off: {error}");
     }
-    words
+    message
 }
 
-/// Keeps where a ref led, and names the ref that keeps it. What is no object cannot be kept.
+/// Saves the value of a ref below `refs/arborist/saved/moved/`, and returns the name of that ref. `None` if the object
+/// does not exist.
 pub(super) fn save(repository: &Repository, name: &str, target: Oid) -> Option<String> {
-    let mut place = name.trim_start_matches("refs/").replace('%', "%25").replace('/', "%2F");
-    if place.len() > 120 {
-        place = digest(place.as_bytes())[..32].to_owned();
+    let mut component = name.trim_start_matches("refs/").replace('%', "%25").replace('/', "%2F");
+    if component.len() > 120 {
+        component = digest(component.as_bytes())[..32].to_owned();
     }
-    let under = format!("refs/arborist/saved/moved/{place}-{}", target.short());
-    if repository.find_ref(&under).ok()?.is_some() {
-        return Some(under);
+    let saved_as = format!("refs/arborist/saved/moved/{component}-{}", target.short());
+    if repository.find_ref(&saved_as).ok()?.is_some() {
+        return Some(saved_as);
     }
-    let kept = RefMove { name: &under, new: Some(target), old: None };
-    repository.move_refs_freely(&[kept], "arborist: saved").ok().map(|()| under)
+    let kept = RefMove { name: &saved_as, new: Some(target), old: None };
+    repository.move_refs_unrecorded(&[kept], "arborist: saved").ok().map(|()| saved_as)
 }
 
-/// Moves a ref from where it was found to where it belongs.
+/// Moves a ref from the value that was found to the recorded one.
 pub(super) fn restore(
     repository: &Repository,
     name: &str,
     wanted: Option<Oid>,
-    found: Option<Found>,
+    found: Option<RefValue>,
 ) -> Result<(), GitError> {
     let old = match found {
-        Some(Found::At(target)) => Some(target),
-        Some(Found::Odd) => {
-            repository.remove_odd_ref(name)?;
-            // An older value of it may be packed.
+        Some(RefValue::Id(target)) => Some(target),
+        Some(RefValue::Other) => {
+            repository.remove_invalid_ref(name)?;
+            // packed-refs may still contain an older value of it.
             repository.find_ref(name)?
         }
         None => None,
@@ -63,5 +56,5 @@ pub(super) fn restore(
     if wanted == old {
         return Ok(());
     }
-    repository.move_refs_freely(&[RefMove { name, new: wanted, old }], "arborist: put back")
+    repository.move_refs_unrecorded(&[RefMove { name, new: wanted, old }], "arborist: put back")
 }

@@ -1,4 +1,4 @@
-//! Refs whose commits say something in their messages: many of them in one call.
+//! Lists refs together with the messages of their commits, in one call, and reads and writes git notes.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::{
     process::RunningProgram,
 };
 
-/// Notes that are being listed.
+/// A running list of refs and messages.
 #[derive(Debug)]
 pub struct NoteReader(Listing);
 
@@ -16,12 +16,12 @@ pub struct NoteReader(Listing);
 enum Listing {
     /// They were read in this process.
     Read(Vec<(Ref, String)>),
-    /// git lists them.
+    /// git is listing them.
     Running(RunningProgram),
 }
 
 impl NoteReader {
-    /// Waits for them: each ref, with what stands below the subject of its commit.
+    /// Waits for the list: each ref with the body of its commit's message.
     pub fn finish(self) -> Result<Vec<(Ref, String)>, GitError> {
         let running = match self.0 {
             Listing::Read(notes) => return Ok(notes),
@@ -33,9 +33,10 @@ impl NoteReader {
         let mut notes = Vec::new();
         while let (Some(target), Some(name), Some(body)) = (fields.next(), fields.next(), fields.next()) {
             let target = target.trim_start_matches('\n');
-            let target = target
-                .parse()
-                .map_err(|_| GitError::Strange { command: "for-each-ref".into(), what: target.to_owned() })?;
+            let target = target.parse().map_err(|_| GitError::UnexpectedOutput {
+                command: "for-each-ref".into(),
+                what: target.to_owned(),
+            })?;
             notes.push((Ref { name: name.to_owned(), target }, body.to_owned()));
         }
         Ok(notes)
@@ -56,7 +57,7 @@ impl Repository {
         checked("notes", command.finish_with(text.as_bytes())?).map(drop)
     }
 
-    /// Begins to list the refs below each of `prefixes`, with what their commits say.
+    /// Starts to list the refs below each of `prefixes`, with the bodies of their commits' messages.
     pub fn start_listing_notes(&self, prefixes: &[&str]) -> Result<NoteReader, GitError> {
         if let Some(notes) = self.read_notes(prefixes)? {
             return Ok(NoteReader(Listing::Read(notes)));
@@ -66,7 +67,7 @@ impl Repository {
         Ok(NoteReader(Listing::Running(running)))
     }
 
-    /// The same in this process; `None` if only git can tell.
+    /// The same list, read in this process; `None` if only git can tell.
     fn read_notes(&self, prefixes: &[&str]) -> Result<Option<Vec<(Ref, String)>>, GitError> {
         let Some(refs) = self.read_refs(prefixes).filter(|_| self.reads_objects_in_process()) else {
             return Ok(None);
@@ -83,7 +84,7 @@ impl Repository {
     }
 }
 
-/// What stands below the subject, which ends at the first empty line.
+/// The body of a message: everything after the first empty line.
 fn body_of(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);
     let text = text.trim_start_matches('\n');

@@ -1,6 +1,7 @@
-//! The files of objects. git does not hash what it reads, so whoever can write files decides what git checks out, shows to a
-//! reviewer and takes for the old version of a file. So every file that appears or changes while child processes run is
-//! hashed once they have ended, before any git reads it. What is false is moved away and named.
+//! Verifies object files. git does not hash what it reads, so a process that can write these files decides what git
+//! checks out, what a reviewer sees and what git takes for the old version of a file. So every file that appears or
+//! changes while child processes run is hashed after they have ended, before any git reads it. Forged files are moved
+//! aside and reported.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,59 +11,60 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{GitError, Repository, homes::free_place, inflate::inflate};
+use super::{GitError, Repository, inflate::inflate, misplaced_files::unused_path};
 use crate::{
     name::{ObjectFormat, Oid},
     safe_files::{self, ChangeStamp, Facts, FileKind, StampedName},
 };
 
-/// Larger files are proved by libgit2, which need not find the same file.
+/// Larger files are verified by libgit2, which may read another file with the same id.
 const LARGEST: u64 = 32 * 1024 * 1024;
-/// The same for what is in one.
+/// The same limit for the uncompressed content.
 const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
-/// Git sets the time of a pack anew whenever it is about to write an object that is in it. To hash a larger one each time
-/// would take seconds.
+/// git updates the mtime of a pack whenever it is about to write an object that is in it. Hashing a larger one each
+/// time would take seconds.
 const LARGEST_PACK: u64 = 256 * 1024 * 1024;
-/// What belongs to a pack, and goes with it.
-pub(super) const PARTS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
+/// The extensions of the files of a pack, which are moved together.
+pub(super) const PACK_EXTENSIONS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
 
-/// The tables of this process, by the common git directory of their repository.
+/// The tables of this process, by common git directory.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, ObjectFiles>>> = LazyLock::new(Mutex::default);
 
-/// What is known of one repository. Copies share it.
+/// The table of one repository. Clones share it.
 #[derive(Debug, Clone, Default)]
 struct ObjectFiles(Arc<Mutex<Table>>);
 
 #[derive(Debug, Default)]
 struct Table {
     is_begun: bool,
-    /// The files of each folder that were there before the first child, or were found to be true.
+    /// The files of each folder that were there before the first child, or were verified.
     loose: HashMap<OsString, Folder>,
-    /// Each pack with its index, by their names without the end.
+    /// Each pack and its index, by their path without extension.
     packs: BTreeMap<PathBuf, (ChangeStamp, ChangeStamp)>,
-    /// What was moved away since the process began, in sentences.
+    /// Messages about everything that was moved aside since the process started.
     changes: Vec<String>,
 }
 
 /// A folder of loose objects.
 #[derive(Debug, Default)]
 struct Folder {
-    /// As it was when all in it was known. It changes as soon as a file in it comes, goes or is replaced.
+    /// Its stamp when all its files were known. It changes when a file is created, removed or replaced.
     stamp: Option<ChangeStamp>,
     files: HashMap<Oid, KnownFile>,
 }
 
-/// A file that is true.
+/// A verified file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownFile {
-    /// As long as it has this stamp.
+    /// It is valid while it has this stamp.
     Settled(ChangeStamp),
-    /// It was changed in the very moment in which it was looked at, and may change again without a new time. It is read each
-    /// time until then, and is true as long as this is the hash of its bytes.
+    /// It was changed just when it was read, and may change again with the same ctime. Until then it is read each time,
+    /// and is valid while its bytes have this hash.
     Fresh(Oid),
 }
 
-/// A child process that is about to run: what is moved away from now on is its doing, or that of one beside it.
+/// Watches object files while a child process runs. Everything that is moved aside after its start was changed by this
+/// child, or by another one at the same time.
 #[derive(Debug)]
 pub struct ObjectWatch {
     repository: Repository,
@@ -70,7 +72,8 @@ pub struct ObjectWatch {
 }
 
 impl ObjectWatch {
-    /// Moves away what is false, and says what was since the watch began. `folders` is what is in the folder of objects now.
+    /// Moves forged files aside. Returns messages about everything that was moved since the watch started. `folders`
+    /// lists the folder of objects.
     #[must_use]
     pub fn restore(&self, folders: &[StampedName]) -> Vec<String> {
         let files = ObjectFiles::of(&self.repository);
@@ -81,7 +84,7 @@ impl ObjectWatch {
 }
 
 impl Repository {
-    /// A child process begins. What is there before the first one is believed.
+    /// Call this before a child process starts. Files from before the first one are trusted.
     #[must_use]
     pub fn watch_objects(&self) -> ObjectWatch {
         let files = ObjectFiles::of(self);
@@ -103,7 +106,7 @@ impl Repository {
 }
 
 impl Repository {
-    /// Whether a child process of this one has begun here.
+    /// Whether a child process of this process has started here.
     pub(super) fn has_watched_objects(&self) -> bool {
         ObjectFiles::of(self).lock().is_begun
     }
@@ -122,7 +125,7 @@ impl ObjectFiles {
 
 impl Table {
     fn inspect(&mut self, repository: &Repository, folders: &[StampedName]) {
-        // Packs first: what is missing among the files may be in one.
+        // Packs come first: a missing file may be in one.
         self.inspect_packs(repository);
         let mut removed = Vec::new();
         let objects = repository.common_dir.join("objects");
@@ -130,7 +133,7 @@ impl Table {
             let folder = self.loose.entry(name.clone()).or_default();
             if folder.stamp != Some(*stamp) {
                 let path = objects.join(name);
-                // This is asked before the look: what comes after the look must have another time.
+                // Checked before the folder is read, so that later changes get another ctime.
                 folder.stamp = Some(*stamp).filter(|stamp| !stamp.is_fresh());
                 let found = objects_in(&path);
                 let before = std::mem::take(&mut folder.files);
@@ -143,22 +146,22 @@ impl Table {
         removed.extend(self.inspect_written(repository));
         for (id, words) in removed {
             let mut words = format!("it stored something else under the id {id}{words}");
-            if !mend(repository, id) {
+            if !restore_object(repository, id) {
                 words += "; the true content is not there any more";
             }
             self.changes.push(words);
         }
     }
 
-    /// A file that is written into leaves no trace in its folder. To look at all of them takes too long, so this is done for
-    /// what was staged when the child began: what it started from is what tests and reviewers see. Whatever else a
-    /// checkout writes is hashed there.
+    /// Writing into a file does not change the stamp of its folder. Checking all files would take too long, so this is
+    /// done for the objects of the index from when the child started, because tests and reviewers see those. Other
+    /// objects are hashed when a checkout writes them.
     fn inspect_written(&mut self, repository: &Repository) -> Vec<(Oid, String)> {
         let mut removed = Vec::new();
         let entries = repository.recall_entries();
         let objects = repository.common_dir.join("objects");
         let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return removed };
-        for (_, id) in entries.iter().flat_map(|entries| entries.files_beside(None)) {
+        for (_, id) in entries.iter().flat_map(|entries| entries.files_changed_since(None)) {
             let mut path = id.to_string();
             let Some(folder) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
             let Some(known) = folder.files.get(&id).copied() else { continue };
@@ -178,19 +181,19 @@ impl Table {
         for (stem, stamps) in found {
             let is_known = match self.packs.get(&stem) {
                 Some(known) if *known == stamps => continue,
-                // Only its time was set, or its content is another.
+                // Only its mtime was set, or its content has changed.
                 Some((pack, index)) if *index == stamps.1 && is_same_file(pack, &stamps.0) => {
                     stamps.0.size > LARGEST_PACK
                         || has_own_sum(&stem.with_extension("pack"), repository.format)
                 }
-                _ => is_sound_pack(repository, &stem),
+                _ => is_valid_pack(repository, &stem),
             };
             if is_known {
                 self.packs.insert(stem, stamps);
                 continue;
             }
             self.packs.remove(&stem);
-            let files: Vec<PathBuf> = PARTS.iter().map(|end| stem.with_extension(end)).collect();
+            let files: Vec<PathBuf> = PACK_EXTENSIONS.iter().map(|end| stem.with_extension(end)).collect();
             let kept = move_away(repository, &files);
             let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
             self.changes.push(format!("it stored a pack that is not what its index says: {name}{kept}"));
@@ -199,30 +202,30 @@ impl Table {
 }
 
 impl Folder {
-    /// Proves a file that is not as it was. If it is false, it is moved away, and its id and where it is are given.
+    /// Verifies a changed file. A forged one is moved aside, and its id and a message are returned.
     fn inspect(&mut self, repository: &Repository, id: Oid, found: &ChangeStamp) -> Option<(Oid, String)> {
         let known = self.files.get(&id).copied();
         if known == Some(KnownFile::Settled(*found)) {
             return None;
         }
-        // This is asked before the file is read: what is written after that must have another time.
+        // Checked before the file is read, so that later writes get another ctime.
         let is_fresh = found.is_fresh();
         let file = repository.loose_file(id);
-        match prove(repository, (&file, id), known) {
-            Proof::True(_) if !is_fresh => {
+        match verify(repository, (&file, id), known) {
+            Verification::True(_) if !is_fresh => {
                 self.files.insert(id, KnownFile::Settled(*found));
                 None
             }
-            Proof::True(Some(hash)) => {
+            Verification::True(Some(hash)) => {
                 self.files.insert(id, KnownFile::Fresh(hash));
                 None
             }
-            // Without the hash of its bytes it is proved again each time.
-            Proof::True(None) => {
+            // Without the hash of its bytes, it is verified again each time.
+            Verification::True(None) => {
                 self.files.remove(&id);
                 None
             }
-            Proof::False => {
+            Verification::False => {
                 self.files.remove(&id);
                 Some((id, move_away(repository, &[file])))
             }
@@ -235,13 +238,13 @@ fn is_loose((name, kind, _): &StampedName) -> bool {
     *kind == FileKind::Folder && name.len() == 2 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }
 
-/// All files in a folder. Links and the like are looked after by others.
+/// All files in a folder. Links and special files are watched elsewhere.
 fn files_in(folder: &Path) -> HashMap<OsString, ChangeStamp> {
     let entries = safe_files::list_stamps(folder).unwrap_or_default().into_iter();
     entries.filter(|(_, kind, _)| *kind == FileKind::File).map(|(name, _, stamp)| (name, stamp)).collect()
 }
 
-/// The packs that git reads: those that have an index.
+/// The packs that git reads: those with an index.
 fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (ChangeStamp, ChangeStamp)> {
     let folder = repository.common_dir.join("objects/pack");
     let found = files_in(&folder);
@@ -252,7 +255,7 @@ fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (ChangeStamp, ChangeSt
     stems.iter().filter_map(|stem| Some((folder.join(OsStr::from_bytes(stem)), pair(stem)?))).collect()
 }
 
-/// The files in a folder of loose objects, by the ids that they are found by. A file that git has not finished has none.
+/// The files in a folder of loose objects, by their ids. An unfinished file of git has no id.
 fn objects_in(folder: &Path) -> Vec<(Oid, ChangeStamp)> {
     let mut found = Vec::new();
     let mut hex = folder.file_name().unwrap_or_default().as_bytes().to_vec();
@@ -262,47 +265,47 @@ fn objects_in(folder: &Path) -> Vec<(Oid, ChangeStamp)> {
         found.extend(Oid::from_hex(&hex).filter(|_| kind == FileKind::File).map(|id| (id, *stamp)));
         Some(())
     });
-    // A folder that is gone has nothing in it.
+    // A folder that is gone is empty.
     let _ = listed;
     found
 }
 
-/// The ids of all objects that have files of their own.
+/// The ids of all loose objects.
 pub(super) fn list_loose_ids(repository: &Repository) -> Vec<Oid> {
     let objects = repository.common_dir.join("objects");
     let folders = safe_files::list_stamps(&objects).unwrap_or_default().into_iter().filter(is_loose);
     folders.flat_map(|(name, _, _)| objects_in(&objects.join(name))).map(|(id, _)| id).collect()
 }
 
-/// What a look into a file has shown.
-enum Proof {
-    /// It holds what its id says. The hash of its bytes is given where they were read.
+/// The result of verifying a file.
+enum Verification {
+    /// The content matches its id. The hash of its bytes is given if they were read.
     True(Option<Oid>),
     False,
 }
 
-impl Proof {
+impl Verification {
     fn of(is_true: bool, hash: Option<Oid>) -> Self {
         if is_true { Self::True(hash) } else { Self::False }
     }
 }
 
-/// Whether a file holds what its id says. One that is gone by now holds nothing false.
-fn prove(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Proof {
+/// Whether the content of a file matches its id. A file that is gone does no harm.
+fn verify(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Verification {
     let Ok(stream) = safe_files::read_up_to(file, LARGEST) else {
-        return Proof::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
+        return Verification::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
     };
     let hash = Oid::of_object(&stream, ObjectFormat::Sha256);
     if known == Some(KnownFile::Fresh(hash)) {
-        return Proof::True(Some(hash));
+        return Verification::True(Some(hash));
     }
     match inflate(&stream, LARGEST_CONTENT) {
-        Some(object) => Proof::of(Oid::of_object(&object, repository.format) == id, Some(hash)),
-        None => Proof::of(is_large(&stream) && is_readable(repository, id), None),
+        Some(object) => Verification::of(Oid::of_object(&object, repository.format) == id, Some(hash)),
+        None => Verification::of(is_large(&stream) && is_readable(repository, id), None),
     }
 }
 
-/// Whether a stream could hold more than is read here: it is compressed at most about a thousandfold.
+/// Whether the content could be larger than the limit: the compression ratio is at most about a thousand.
 fn is_large(stream: &[u8]) -> bool {
     stream.len() > LARGEST_CONTENT / 1032
 }
@@ -311,13 +314,13 @@ fn is_readable(repository: &Repository, id: Oid) -> bool {
     matches!(repository.find_object(id, "object"), Ok(Some(_)))
 }
 
-/// Whether all that a pack holds is what its index says.
-pub(super) fn is_sound_pack(repository: &Repository, stem: &Path) -> bool {
+/// Whether a pack is consistent with its index.
+pub(super) fn is_valid_pack(repository: &Repository, stem: &Path) -> bool {
     let verify = repository.git("verify-pack").arg("--").arg(stem.with_extension("idx"));
     verify.finish().is_ok_and(|ended| ended.status.success())
 }
 
-/// Whether a pack ends in the sum of what is before. Its index, which is known, says the same sum, and git compares these.
+/// Whether a pack ends with its own checksum. The known index contains the same checksum, which git compares.
 fn has_own_sum(pack: &Path, format: ObjectFormat) -> bool {
     let Ok(bytes) = safe_files::read_up_to(pack, LARGEST_PACK) else { return false };
     let Some(at) = bytes.len().checked_sub(format.hex_len() / 2) else { return false };
@@ -328,9 +331,9 @@ fn is_same_file(one: &ChangeStamp, other: &ChangeStamp) -> bool {
     (one.inode, one.size) == (other.inode, other.size)
 }
 
-/// Moves files into a folder of their own, and says where they are.
+/// Moves files into a new folder, and returns a message that says where they are.
 fn move_away(repository: &Repository, files: &[PathBuf]) -> String {
-    let folder = free_place(repository);
+    let folder = unused_path(&repository.common_dir);
     let there: Vec<&PathBuf> = files.iter().filter(|file| safe_files::kind_of(file).is_some()).collect();
     let target = |file: &Path| folder.join(file.file_name().unwrap_or_default());
     let moved = safe_files::make_folders(&folder)
@@ -341,8 +344,8 @@ fn move_away(repository: &Repository, files: &[PathBuf]) -> String {
     }
 }
 
-/// Stores an object again that is the content of a file which is checked out. Whether it is there now.
-fn mend(repository: &Repository, id: Oid) -> bool {
+/// Writes an object again from a checked-out file. Returns whether it exists now.
+fn restore_object(repository: &Repository, id: Oid) -> bool {
     let is_there = || is_readable(repository, id);
     let main = || repository.list_worktrees().ok()?.first().and_then(|main| repository.linked(main));
     is_there()

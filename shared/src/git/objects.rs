@@ -1,4 +1,4 @@
-//! Objects by id, many in one call.
+//! Reads objects by id, many in one call.
 
 use super::{
     GitError, RawCommit, Repository,
@@ -7,14 +7,14 @@ use super::{
 };
 use crate::name::{ObjectKind, Oid};
 
-/// So many are read one after the other; for more a git is started, which keeps what it has unpacked of others.
-const FEW: usize = 16;
+/// How many are read one by one. For more, a git is started, which caches what it unpacks.
+const MAX_SINGLE_READS: usize = 16;
 
 impl Repository {
-    /// The exact bytes of these commits, in order. All of them must exist, and be what their ids say: git itself does not
-    /// hash what it reads.
+    /// The exact bytes of these commits, in order. Fails if one does not exist or does not match its id: git itself
+    /// does not hash what it reads.
     pub fn load_commits(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
-        let commits = if ids.len() <= FEW && self.reads_objects_in_process() {
+        let commits = if ids.len() <= MAX_SINGLE_READS && self.reads_objects_in_process() {
             ids.iter().map(|id| self.load_commit(*id)).collect::<Result<_, _>>()?
         } else {
             self.load_many(ids)?
@@ -43,21 +43,21 @@ impl Repository {
         ids.iter().zip(found).map(commit).collect()
     }
 
-    /// The object with this id, as git reads it. git does not hash what it reads, so that is done here.
+    /// The object with this id, read by git. git does not hash what it reads, so that is done here.
     pub(super) fn ask_git_for_object(
         &self,
         id: Oid,
         name: &'static str,
     ) -> Result<Option<StoredObject>, GitError> {
         let found = self.ask_git_for_objects(&[id], name)?.pop().flatten();
-        let is_false = found.as_ref().is_some_and(|found| match found.kind {
+        let is_forged = found.as_ref().is_some_and(|found| match found.kind {
             StoredKind::Known(kind) => Oid::of(kind, &found.content, id.format()) != id,
             StoredKind::Tag => false,
         });
-        if is_false { Err(GitError::Corrupt(id.to_string(), name)) } else { Ok(found) }
+        if is_forged { Err(GitError::Corrupt(id.to_string(), name)) } else { Ok(found) }
     }
 
-    /// The objects with these ids, in order, as one git process reads them. Nothing is hashed.
+    /// The objects with these ids, in order, read by one git process. They are not hashed.
     fn ask_git_for_objects(
         &self,
         ids: &[Oid],
@@ -67,7 +67,7 @@ impl Repository {
         let command = self.git("cat-file").args(["--batch", "--buffer"]);
         let printed = command.finish_with(&input.into_bytes())?.stdout;
         let mut rest = printed.as_slice();
-        // It ends where it cannot read a file.
+        // git stops at a file that it cannot read.
         let corrupt = |id: &Oid| GitError::Corrupt(id.to_string(), name);
         ids.iter().map(|id| take_object(&mut rest, id).ok_or_else(|| corrupt(id))).collect()
     }
@@ -80,8 +80,8 @@ impl Repository {
         }
     }
 
-    /// The commits that are reachable from `tips` and not from `others`, newest first. Both go to git on its
-    /// standard input, since there may be more of them than arguments may be.
+    /// The commits that are reachable from `tips` and not from `others`, newest first. Both are passed on standard
+    /// input, because there may be more than fit into arguments.
     pub fn list_between(&self, tips: &[Oid], others: &[Oid]) -> Result<Vec<Oid>, GitError> {
         if tips.is_empty() {
             return Ok(Vec::new());
@@ -93,12 +93,13 @@ impl Repository {
         let input: String = tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect();
         let command = self.git("rev-list").arg("--stdin");
         let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
-        let strange = |line: &str| GitError::Strange { command: "rev-list".into(), what: line.to_owned() };
+        let unexpected =
+            |line: &str| GitError::UnexpectedOutput { command: "rev-list".into(), what: line.to_owned() };
         let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| line.parse().map_err(|_| strange(line))).collect()
+        text.lines().map(|line| line.parse().map_err(|_| unexpected(line))).collect()
     }
 
-    /// The commit that each of these objects is or, as a tag, names; `None` where it is not here or no commit.
+    /// The commit that each of these objects is or, for a tag, points to; `None` if it is missing or no commit.
     pub fn find_commits(&self, ids: &[Oid]) -> Result<Vec<Option<Oid>>, GitError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -110,18 +111,18 @@ impl Repository {
         let found: Vec<_> = text.lines().map(|line| line.strip_suffix(" commit")?.parse().ok()).collect();
         if found.len() != ids.len() {
             let what = format!("{} answers to {} questions", found.len(), ids.len());
-            return Err(GitError::Strange { command: "cat-file".into(), what });
+            return Err(GitError::UnexpectedOutput { command: "cat-file".into(), what });
         }
         Ok(found)
     }
 
-    /// The bytes of a blob, if it is here.
+    /// The bytes of a blob, if it exists.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
         self.read_object(ObjectKind::Blob, id)
     }
 }
 
-/// Cuts one answer from the front of `rest`: `<id> <kind> <size>LF<content>LF`, or `<id> missing`.
+/// Takes one answer off the front of `rest`: `<id> <kind> <size>LF<content>LF`, or `<id> missing`.
 fn take_object(rest: &mut &[u8], id: &Oid) -> Option<Option<StoredObject>> {
     let end = memchr::memchr(b'\n', rest)?;
     let header = std::str::from_utf8(&rest[..end]).ok()?.strip_prefix(&format!("{id} "))?;

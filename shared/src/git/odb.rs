@@ -1,9 +1,9 @@
-//! The object database: objects are read and written by their ids.
+//! Reads and writes objects by their ids.
 //!
-//! libgit2 does it in this process, which costs microseconds where a git process costs milliseconds, and it refuses an
-//! object whose content does not match its id. Where libgit2 cannot be used, a git process answers behind the same functions, and
-//! what it says is hashed here: where the environment names other folders of objects, where settings ask for something that only
-//! git does when it writes, and where libgit2 fails.
+//! libgit2 does it in this process, which costs microseconds instead of the milliseconds of a git process, and it
+//! refuses an object whose content does not match its id. Where libgit2 cannot be used, a git process answers behind
+//! the same functions, and its answers are hashed here: if the environment names other folders of objects, if settings
+//! for written objects need git, and if libgit2 fails.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(super) struct StoredObject {
     pub(super) content: Vec<u8>,
 }
 
-/// What kind of object is stored under an id.
+/// The kind of a stored object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoredKind {
     /// A kind that we read and write.
@@ -29,22 +29,22 @@ pub(super) enum StoredKind {
 }
 
 impl Repository {
-    /// Whether libgit2 reads the objects. Otherwise each of them costs a question to a git process.
+    /// Whether libgit2 reads the objects. Otherwise each read costs a git process.
     pub(super) fn reads_objects_in_process(&self) -> bool {
         self.objects.read(self, |_| ()).is_some()
     }
 
-    /// The content of an object; `None` if there is none with this id, or one of another kind.
+    /// The content of an object; `None` if it does not exist, or is of another kind.
     pub(super) fn read_object(&self, kind: ObjectKind, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
         let found = self.find_object(id, kind.as_str())?;
         Ok(found.filter(|found| found.kind == StoredKind::Known(kind)).map(|found| found.content))
     }
 
-    /// The object with this id. Its content was hashed: an object that does not match its id is an error, in which it is
-    /// called `name`.
+    /// The object with this id. Its content was hashed: an object that does not match its id is an error, in which it
+    /// is called `name`.
     pub(super) fn find_object(&self, id: Oid, name: &'static str) -> Result<Option<StoredObject>, GitError> {
-        self.homes.iter().try_for_each(super::identity::GitDirId::require)?;
-        // libgit2 would wait at a pipe for ever. git would too, but a git process can be ended.
+        self.git_dir_ids.iter().try_for_each(super::identity::GitDirId::require)?;
+        // libgit2 would block on a named pipe for ever. git would too, but a git process has a time limit.
         let is_special = self.loose_file(id).metadata().is_ok_and(|found| !found.is_file());
         if is_special {
             return Err(GitError::Corrupt(id.to_string(), name));
@@ -54,14 +54,14 @@ impl Repository {
             Some(Err(error)) if error.code() == ErrorCode::HashsumMismatch => {
                 Err(GitError::Corrupt(id.to_string(), name))
             }
-            // Too many open files, for example: git is asked for a second opinion.
+            // For example too many open files. git may still be able to read it.
             Some(Err(_)) | None => self.ask_git_for_object(id, name),
         }
     }
 
-    /// Stores an object as it is.
+    /// Writes an object.
     pub(super) fn write_object(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
-        self.homes.iter().try_for_each(super::identity::GitDirId::require)?;
+        self.git_dir_ids.iter().try_for_each(super::identity::GitDirId::require)?;
         let id = Oid::of(kind, content, self.format);
         let write = |opened: &git2::Repository| opened.odb()?.write(object_type(kind), content);
         match self.objects.write(self, write) {
@@ -70,13 +70,13 @@ impl Repository {
         }
     }
 
-    /// What is stored was made by us from what is there already, so that no other form is asked of it.
+    /// Lets git write an object. Its format is not checked: we made it from existing objects.
     fn have_git_write(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
         let command = self.change("hash-object").args(["-w", "--literally", "-t", kind.as_str(), "--stdin"]);
         id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
     }
 
-    /// The tree that an index of our own holds. It is not asked whether all of its files are stored.
+    /// The tree of a private index. It is not checked that all of its files are stored.
     pub(super) fn write_tree_of(&self, index: &Path) -> Option<Oid> {
         let format = libgit2_format(self.format);
         let write = |opened: &git2::Repository| git2::Index::open_ext(index, format)?.write_tree_to(opened);
@@ -84,7 +84,7 @@ impl Repository {
         Oid::from_bytes(written.ok()?.as_bytes())
     }
 
-    /// Where the file of an object is, unless it is packed.
+    /// The path of a loose object.
     pub(super) fn loose_file(&self, id: Oid) -> PathBuf {
         let id = id.to_string();
         self.common_dir.join("objects").join(&id[..2]).join(&id[2..])
@@ -136,7 +136,7 @@ mod tests {
         ("git init -q -b main --object-format=sha256 . && git config extensions.noop-v1 1", [false, false]),
     ];
 
-    /// A repository of each form after these commands, but for those forms that git does not know.
+    /// A repository of each kind after these commands, except for kinds that this git does not know.
     fn repositories(script: &str) -> impl Iterator<Item = (&'static str, tempfile::TempDir, Repository)> {
         FORMS.into_iter().filter_map(move |(form, uses_libgit2)| {
             let folder = tempfile::tempdir().unwrap();
@@ -261,8 +261,10 @@ mod tests {
             "git init -q . && git config core.repositoryFormatVersion 1 && git config extensions.partialClone origin",
         );
         let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
-        let path =
-            repository.objects.write(&repository, |_| ()).map(|()| super::super::frozen::retired_folders());
+        let path = repository
+            .objects
+            .write(&repository, |_| ())
+            .map(|()| super::super::frozen_settings::retired_folders());
         let made = path.unwrap().into_iter().filter(|dir| {
             fs::read_link(dir.join("objects")).is_ok_and(|link| link.starts_with(repository.top()))
         });

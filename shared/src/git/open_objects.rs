@@ -1,8 +1,8 @@
-//! Opens the objects of a repository with libgit2: to be read without a look at its configuration, and to be written.
+//! Opens the object database of a repository with libgit2, for reading without its configuration, and for writing.
 //!
-//! libgit2 opens no repository with an extension that it does not know, although tables of refs or a partial clone change nothing
-//! about how objects are stored. Reading needs no more than the folder of objects. For writing, a folder of ours stands in
-//! for such a repository: it has a configuration without these extensions, and a link to the objects.
+//! libgit2 opens no repository with an unknown extension, although reftables or a partial clone do not change how
+//! objects are stored. For reading, the folder of objects is enough. For writing to such a repository, a folder of ours
+//! stands in for it: it has a configuration without these extensions, and a link to the objects.
 
 use std::{
     env, fmt, fs,
@@ -12,21 +12,21 @@ use std::{
 
 use git2::{ConfigLevel, RepositoryOpenFlags};
 
-use super::{Repository, frozen::new_scratch_folder};
+use super::{Repository, frozen_settings::new_scratch_folder};
 use crate::{name::ObjectFormat, safe_files};
 
-/// Where git looks for objects besides the repository's own folder, for example while a hook checks a push.
+/// Variables that name other folders with objects, for example while a hook checks a push.
 const OTHER_FOLDERS: [&str; 2] = ["GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"];
-/// Settings about written objects that libgit2 does not follow.
+/// Settings about written objects that libgit2 ignores.
 const SETTINGS_FOR_GIT_ONLY: [&str; 2] = ["core.fsync", "core.sharedRepository"];
-/// A setting about written objects that a repository which stands in for another one does not have.
+/// A setting about written objects that a stand-in repository would not have.
 const SETTING_OF_REPOSITORY: &str = "core.fsyncObjectFiles";
 /// Extensions with which libgit2 opens a repository.
 const KNOWN_EXTENSIONS: [&str; 4] = ["noop", "objectformat", "preciousobjects", "worktreeconfig"];
-/// Extensions with which it does not, and which change nothing about how objects are stored.
+/// Extensions that libgit2 refuses, but that do not change how objects are stored.
 const OTHER_EXTENSIONS: [&str; 3] = ["partialclone", "refstorage", "relativeworktrees"];
 
-/// libgit2's view of the objects of a repository, opened when it is needed first. Copies share it.
+/// libgit2's object database of a repository, opened on first use. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct ObjectDatabase(Arc<OnceLock<Option<OpenObjects>>>);
 
@@ -43,16 +43,16 @@ struct OpenObjects {
 
 /// How objects are written.
 enum ObjectWriter {
-    /// By git alone.
+    /// Only by git.
     Git,
     /// With the repository as libgit2 opened it.
     Opened(Mutex<git2::Repository>),
-    /// With a repository of ours, which is made when something is written first.
+    /// By a stand-in repository of ours, created on first use.
     StandIn(OnceLock<Option<StandIn>>),
 }
 
 impl ObjectDatabase {
-    /// Runs `action` with the objects to read; `None` where libgit2 cannot be used.
+    /// Runs `action` with the object database for reading; `None` if libgit2 cannot be used.
     pub(super) fn read<T>(
         &self,
         repository: &Repository,
@@ -62,7 +62,7 @@ impl ObjectDatabase {
         reader.odb().ok().map(|odb| action(&odb))
     }
 
-    /// Runs `action` with a repository whose objects can be written; `None` where only git can write them.
+    /// Runs `action` with a repository for writing objects; `None` if only git can write them.
     pub(super) fn write<T>(
         &self,
         repository: &Repository,
@@ -96,10 +96,10 @@ impl OpenObjects {
         if !extensions.iter().all(is_harmless) {
             return None;
         }
-        // Whoever writes a tree has just written what is new in it. To look for every other file of it takes as long as all the
-        // rest, and what is new is hashed before it counts.
+        // libgit2 would check that every object in a new tree exists, which takes as long as all the rest. We have just
+        // written the new ones, and they are hashed before they count.
         git2::opts::strict_object_creation(false);
-        // Only reading an object's file each time shows whether it is true. With a cache, small trees and commits would come from memory.
+        // Each read must verify the object file. With a cache, small trees and commits would come from memory.
         git2::opts::enable_caching(false);
         let reader = Mutex::new(open_reader(repository)?);
         let writer = ObjectWriter::open(repository, &config, extensions.iter().all(is_known));
@@ -120,10 +120,10 @@ impl ObjectWriter {
     }
 }
 
-/// A repository of ours that has the objects of another one.
+/// A repository of ours with the objects of another one.
 struct StandIn {
     opened: Mutex<git2::Repository>,
-    /// Its folder of objects, and where that leads.
+    /// Its folder of objects, and the target of that link.
     link: PathBuf,
     objects: PathBuf,
 }
@@ -143,15 +143,15 @@ impl StandIn {
         Some(Self { opened: open_writer(&dir)?, link, objects })
     }
 
-    /// Whether it still leads to the objects. An agent can write to it as to everything that is the user's, and somebody may
-    /// tidy up: then git writes.
+    /// Whether the link is unchanged. An agent can write to every file of the user, and temporary files may be cleaned
+    /// up: then git writes the objects.
     fn is_intact(&self) -> bool {
         fs::read_link(&self.link).is_ok_and(|target| target == self.objects)
     }
 }
 
-/// The configuration that says how objects are written, as libgit2 reads it. Once: what an agent writes there later is not
-/// asked for.
+/// The configuration about written objects, as libgit2 reads it. It is read once; what an agent writes there later is
+/// ignored.
 fn load_config(common_dir: &Path) -> Option<git2::Config> {
     let mut config = git2::Config::open_default().ok()?;
     for (name, level) in [("config", ConfigLevel::Local), ("config.worktree", ConfigLevel::Worktree)] {
@@ -175,7 +175,7 @@ fn list_extensions(config: &git2::Config) -> Option<Vec<String>> {
     Some(extensions)
 }
 
-/// Without any configuration.
+/// Opens the objects without any configuration.
 fn open_reader(repository: &Repository) -> Option<git2::Repository> {
     let odb = git2::Odb::new_ext(libgit2_format(repository.format)).ok()?;
     odb.add_disk_alternate(repository.common_dir.join("objects").to_str()?).ok()?;
@@ -186,11 +186,11 @@ fn open_writer(dir: &Path) -> Option<Mutex<git2::Repository>> {
     let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT | RepositoryOpenFlags::BARE;
     let no_ceiling: [&Path; 0] = [];
     let opened = git2::Repository::open_ext(dir, flags, no_ceiling).ok()?;
-    // Only the objects are kept: what an agent writes into the configuration later is never read by libgit2.
+    // Only the object database is kept, so that libgit2 never reads what an agent writes into the configuration later.
     git2::Repository::from_odb(opened.odb().ok()?).ok().map(Mutex::new)
 }
 
-/// The same in libgit2's words.
+/// The object format as libgit2's type.
 pub(super) const fn libgit2_format(format: ObjectFormat) -> git2::ObjectFormat {
     match format {
         ObjectFormat::Sha1 => git2::ObjectFormat::Sha1,

@@ -1,6 +1,6 @@
-//! A few small files are written to a worktree and its index by this process: to start git for that costs more than all the
-//! rest, and it is needed twice for each task. It is done only where git would write the files as they are stored, which
-//! settings and attributes tell. In all other cases the caller has git do it.
+//! Writes a few small files to a worktree and its index without git: starting git twice for each task would cost more
+//! than all the rest. This is done only where git would write the files exactly as they are stored, according to
+//! settings and attributes. In all other cases the caller lets git do it.
 
 use std::{
     ffi::OsStr,
@@ -17,18 +17,18 @@ use crate::{
     safe_files,
 };
 
-/// More files are git's to write.
-const MOST: usize = 100;
-/// So are larger ones.
+/// More files are left to git.
+const MAX_FILES: usize = 100;
+/// Larger files are left to git.
 const LARGEST: usize = 1024 * 1024;
-/// The only mode that is written here: what another one makes of a file depends on the system.
-const PLAIN: u32 = 0o100_644;
-/// The files that say what becomes of others when they are written.
+/// The only mode that is written here. The effect of others depends on the system.
+const PLAIN_MODE: u32 = 0o100_644;
+/// The files that define conversions of others.
 const ATTRIBUTES: &str = ".gitattributes";
-/// A tree that attributes are read from.
+/// The variable that names a tree to read attributes from.
 const ATTRIBUTE_SOURCE: &str = "GIT_ATTR_SOURCE";
-/// All that lies in the git directory of a worktree in which nothing is going on. A checkout removes what else git leaves
-/// there.
+/// Everything in the git directory of a worktree without an operation in progress. A checkout removes other files that
+/// git leaves there.
 const IDLE: [&str; 12] = [
     "HEAD",
     "ORIG_HEAD",
@@ -44,45 +44,45 @@ const IDLE: [&str; 12] = [
     "reftable",
 ];
 
-/// A file that is to be written or, without content, removed.
+/// A file to write or, without content, to remove.
 struct PlainFile<'a> {
     change: &'a TreeChange,
     content: Option<Vec<u8>>,
 }
 
 impl Repository {
-    /// Writes files that are not in the checkout, and enters them into the index. False if git has to do what is not done yet.
-    pub(super) fn add_plainly(&self, changes: &[TreeChange]) -> bool {
+    /// Writes missing files and adds them to the index. Returns false if git has to do the rest.
+    pub(super) fn add_without_git(&self, changes: &[TreeChange]) -> bool {
         changes.iter().all(|change| change.before.is_none() && change.after.is_some())
             && self.are_missing(changes)
-            && self.apply_plainly(changes).is_some()
+            && self.apply_without_git(changes).is_some()
     }
 
-    /// Brings a worktree that holds exactly what these changes start from to what `commit` has there. False if git has to do
-    /// what is not done yet.
-    pub fn bring_plainly(&self, commit: Oid, changes: &[TreeChange]) -> Result<bool, GitError> {
-        if !changes.is_empty() && self.apply_plainly(changes).is_none() {
+    /// Brings a worktree that is exactly at the old side of these changes to `commit`. Returns false if git has to do
+    /// the rest.
+    pub fn update_without_git(&self, commit: Oid, changes: &[TreeChange]) -> Result<bool, GitError> {
+        if !changes.is_empty() && self.apply_without_git(changes).is_none() {
             return Ok(false);
         }
         self.note_staged_tree(self.tree_of(commit)?);
         Ok(true)
     }
 
-    /// Puts a worktree of ours to `commit`, on no branch. False if that takes more than a few plain files, or if anything else
-    /// lies there than this commit holds: then git has to do it.
-    pub fn check_out_plainly(&self, commit: Oid) -> Result<bool, GitError> {
+    /// Checks out `commit` in one of our worktrees with a detached `HEAD`. Returns false if git has to do it: if that
+    /// takes more than a few plain files, or if there are other files than those of the commit.
+    pub fn check_out_without_git(&self, commit: Oid) -> Result<bool, GitError> {
         self.settle_index(HiddenMarks::Cleared)?;
         let tree = self.tree_of(commit)?;
         let Some(before) = self.find_staged_tree().filter(|_| self.is_idle()) else { return Ok(false) };
         let changes = self.changes(before, tree)?;
         if !changes.is_empty() {
-            if self.apply_plainly(&changes).is_none() {
+            if self.apply_without_git(&changes).is_none() {
                 return Ok(false);
             }
             self.note_staged_tree(tree);
         }
-        // The guard of whoever is to work here asks about the same names next.
-        if !self.held_only(tree, self.scan()) {
+        // The new scan is used again by the guard of the next step.
+        if !self.holds_only_by_scan(tree, self.scan()) {
             return Ok(false);
         }
         self.detach(commit)?;
@@ -96,8 +96,8 @@ impl Repository {
         !entries.is_empty() && entries.iter().all(|entry| is_usual(&entry.path))
     }
 
-    /// Makes these changes to worktree and index. `None` if git has to do what is not done yet.
-    fn apply_plainly(&self, changes: &[TreeChange]) -> Option<()> {
+    /// Applies these changes to worktree and index. `None` if git has to do the rest.
+    fn apply_without_git(&self, changes: &[TreeChange]) -> Option<()> {
         let files = self.find_plain_files(changes)?;
         let draft = self.private_index("plain").ok()?;
         let mut index = git2::Index::open_ext(&draft.file.path, libgit2_format(self.format)).ok()?;
@@ -107,7 +107,7 @@ impl Repository {
                 return None;
             }
             if change.before.is_some() {
-                self.remove_plainly(path).ok()?;
+                self.remove_without_git(path).ok()?;
             }
             match content {
                 Some(content) => {
@@ -118,24 +118,24 @@ impl Repository {
             }
         }
         index.write().ok()?;
-        // Read now: once it is in place, others can write to it.
+        // Read it before it is installed: then other processes can write to it.
         let written = KnownIndex::read(&draft.file.path).ok()?;
-        self.put_in_place(&draft.file).then(|| self.note_installed(written))
+        self.install_index(&draft.file).then(|| self.note_installed(written))
     }
 
-    /// What the changes make of files; `None` if one of them is not plain.
+    /// The files to write or remove; `None` if one of them is not plain.
     fn find_plain_files<'c>(&self, changes: &'c [TreeChange]) -> Option<Vec<PlainFile<'c>>> {
-        let is_plain_side = |side: Option<(u32, Oid)>| side.is_none_or(|(mode, _)| mode == PLAIN);
+        let is_plain_side = |side: Option<(u32, Oid)>| side.is_none_or(|(mode, _)| mode == PLAIN_MODE);
         let is_plain = |change: &TreeChange| {
             is_plain_path(&change.path) && is_plain_side(change.before) && is_plain_side(change.after)
         };
-        let are_plain = changes.len() <= MOST && changes.iter().all(is_plain);
+        let are_plain = changes.len() <= MAX_FILES && changes.iter().all(is_plain);
         if !are_plain || !self.stores_files_as_they_are(changes) {
             return None;
         }
         let read = |change: &'c TreeChange| {
             let content = match change.after {
-                // What is read was hashed.
+                // Objects are hashed when they are read.
                 Some((_, id)) => Some(self.read_object(ObjectKind::Blob, id).ok()??),
                 None => None,
             };
@@ -145,7 +145,7 @@ impl Repository {
         changes.iter().map(read).collect()
     }
 
-    /// Whether neither settings nor attributes change these files when they are written.
+    /// Whether neither settings nor attributes convert these files when they are written.
     fn stores_files_as_they_are(&self, changes: &[TreeChange]) -> bool {
         let Some(entries) = self.find_known_entries() else { return false };
         let folders =
@@ -159,23 +159,23 @@ impl Repository {
             && self.lacks_system_attributes()
     }
 
-    /// Whether there are no attributes for the whole machine. Only git knows where they would be, and an old git does not tell.
+    /// Whether there is no system-wide attributes file. Only git knows its path, and an old git cannot tell.
     fn lacks_system_attributes(&self) -> bool {
         static PLACE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-        let place = PLACE.get_or_init(|| match self.git("var").arg("GIT_ATTR_SYSTEM").answer() {
-            // It is told not to look there.
+        let path = PLACE.get_or_init(|| match self.git("var").arg("GIT_ATTR_SYSTEM").answer() {
+            // git is told to ignore that file.
             Ok(None) => Some(Vec::new()),
             answer => answer.ok().flatten(),
         });
-        let is_missing = |place: &Vec<u8>| {
-            let place = place.trim_ascii_end();
-            place.is_empty() || Path::new(OsStr::from_bytes(place)).symlink_metadata().is_err()
+        let is_missing = |path: &Vec<u8>| {
+            let path = path.trim_ascii_end();
+            path.is_empty() || Path::new(OsStr::from_bytes(path)).symlink_metadata().is_err()
         };
-        place.as_ref().is_some_and(is_missing)
+        path.as_ref().is_some_and(is_missing)
     }
 
-    /// Removes a file with the folders that are empty without it.
-    fn remove_plainly(&self, path: &Path) -> io::Result<()> {
+    /// Removes a file and the folders that become empty.
+    fn remove_without_git(&self, path: &Path) -> io::Result<()> {
         match safe_files::remove(&self.top().join(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -189,13 +189,13 @@ impl Repository {
     }
 }
 
-/// Whether an entry stands where one of the folders of a path must be, or below the path.
+/// Whether an index entry is in the way: where the path needs a folder, or below the path.
 fn is_in_the_way(index: &git2::Index, path: &Path) -> bool {
     let mut folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     folders.any(|folder| index.get_path(folder, 0).is_some()) || index.find_prefix(path.join("")).is_ok()
 }
 
-/// Whether every system and every version of git takes a path for what it says.
+/// Whether every system and every version of git treats a path literally.
 fn is_plain_path(path: &[u8]) -> bool {
     let is_plain_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+=@, ".contains(byte);
     let is_plain_name = |name: &[u8]| {
@@ -205,10 +205,10 @@ fn is_plain_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_plain_name)
 }
 
-/// The entry of a file that was just written.
+/// The index entry of a file that was just written.
 fn entry_of(change: &TreeChange, written: &Metadata) -> Option<git2::IndexEntry> {
     let (mode, id) = change.after?;
-    // git keeps the lower half of each number.
+    // git keeps the lower 32 bits of each number.
     let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
     let time = |seconds: i64, nanoseconds: i64| {
         Some(git2::IndexTime::new(i32::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?))

@@ -1,4 +1,4 @@
-//! The user's pre-commit hook, asked about a commit that is not made by `git commit`.
+//! Runs the user's pre-commit hook for a commit that is not made by `git commit`.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,73 +12,73 @@ use crate::{
     safe_files,
 };
 
-/// Hooks run linters and whole test suites. One that takes longer hangs.
-const LONGEST: Duration = Duration::from_secs(3600);
-/// How many characters of what it says are kept.
-const TAIL: usize = 64 * 1024;
+/// The time limit. Hooks may run linters and whole test suites.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// How many characters of its output are kept.
+const MAX_OUTPUT: usize = 64 * 1024;
 
 impl Repository {
-    /// Runs the user's pre-commit hook on what is about to be committed. `base` is what the hook finds as `HEAD`. `Ok` is
-    /// the tree as the hook left it, `Err` what it said when it refused. It often runs scripts of the repository, which an
-    /// agent has just written, so none of its processes outlives it.
+    /// Runs the user's pre-commit hook on what is about to be committed. `base` is the `HEAD` that the hook sees. `Ok`
+    /// inside is the tree that the hook left, `Err` inside its output if it refused. Hooks often run scripts of the
+    /// repository, which an agent has just written, so all of its processes are ended with it.
     pub fn pre_commit(&self, tree: Oid, base: Oid, cancel: &Cancel) -> Result<Result<Oid, String>, GitError> {
         let index = self.private_index("hook")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let hook = self.pin_hook(GitCommand::acting("hook", self.top()));
         let mut hook = hook.args(["run", "--ignore-missing", "pre-commit"]);
         let head =
-            if self.require_commit("HEAD")? == base { None } else { Some(Elsewhere::new(self, base)?) };
+            if self.require_commit("HEAD")? == base { None } else { Some(TemporaryHead::new(self, base)?) };
         if let Some(head) = &head {
             hook = hook.env("GIT_DIR", &head.git_dir).env("GIT_WORK_TREE", self.top());
         }
         let hook = hook.env("GIT_INDEX_FILE", &index.file.path).env("GIT_EDITOR", ":");
-        let limits = Limits { whole: Some(LONGEST), ..Limits::default() };
-        let hook = Supervised::new(hook.checked_program()?).limits(limits).until(cancel).tail(TAIL);
+        let limits = Limits { whole: Some(TIME_LIMIT), ..Limits::default() };
+        let hook = Supervised::new(hook.checked_program()?).limits(limits).until(cancel).tail(MAX_OUTPUT);
         let ended = hook.run(|_| {});
-        let said = format!("{}{}", ended.stdout.text, ended.stderr.text);
+        let output = format!("{}{}", ended.stdout.text, ended.stderr.text);
         match ended.ending {
             _ if !ended.survivors.is_empty() => {
-                Ok(Err(format!("{said}\nit left processes behind that could not be ended")))
+                Ok(Err(format!("{output}\nit left processes behind that could not be ended")))
             }
             Ending::Exited(0) => index.write_tree().map(Ok),
-            Ending::Exited(_) => Ok(Err(said)),
-            Ending::TimedOut { .. } => Ok(Err(format!("{said}\nit took too long"))),
-            // One that a signal ended has refused nothing.
+            Ending::Exited(_) => Ok(Err(output)),
+            Ending::TimedOut { .. } => Ok(Err(format!("{output}\nit took too long"))),
+            // A hook that was ended by a signal has not refused the commit.
             other => Err(GitError::Failed { command: "hook".into(), complaint: format!("it {other}") }),
         }
     }
 }
 
-/// A git directory whose `HEAD` is another commit than that of the checkout: of a worktree without files, removed when
+/// A git directory with another `HEAD` than the checkout: that of a temporary worktree without files, removed when
 /// dropped.
-struct Elsewhere<'a> {
+struct TemporaryHead<'a> {
     repository: &'a Repository,
     folder: PathBuf,
     git_dir: PathBuf,
 }
 
-impl<'a> Elsewhere<'a> {
+impl<'a> TemporaryHead<'a> {
     fn new(repository: &'a Repository, base: Oid) -> Result<Self, GitError> {
         let folder = repository.git_dir.join("arborist/hook");
         // A crash may have left one.
         remove(repository, &folder);
         let add = repository.change("worktree").args(["add", "-q", "--force", "--detach", "--no-checkout"]);
-        let git_dir = repository.make_home(&folder, add.arg(&folder).arg(base.to_string()))?;
+        let git_dir = repository.add_git_dir(&folder, add.arg(&folder).arg(base.to_string()))?;
         Ok(Self { repository, git_dir, folder })
     }
 }
 
-impl Drop for Elsewhere<'_> {
+impl Drop for TemporaryHead<'_> {
     fn drop(&mut self) {
         remove(self.repository, &self.folder);
     }
 }
 
-/// What cannot be removed now is removed the next time.
+/// If it cannot be removed now, it is removed the next time.
 fn remove(repository: &Repository, folder: &Path) {
     if folder.exists() {
         let command = repository.change("worktree").args(["remove", "--force", "--force"]).arg(folder);
-        let _ = repository.change_homes(|| command.finish());
+        let _ = repository.change_git_dirs(|| command.finish());
         let _ = safe_files::remove_all(folder);
     }
 }

@@ -1,12 +1,13 @@
-//! The git processes that move refs, the only ones that stay.
+//! Keeps git processes that move refs open. They are the only git processes that stay open.
 //!
-//! Refs are moved about eleven times for a task, and only git moves them: libgit2 has no transaction over several refs and no tables
-//! of refs. `git update-ref` takes 2 to 4 ms to start and a tenth of that for a transaction, so that to start it each time would
-//! double the cost of a run of small tasks (1.3 times the cost of its agents and commits otherwise). What such a process is told
-//! moves nothing unless all of it arrives, so that it does not matter when we are killed.
+//! Refs are moved about eleven times for each task, and only by git: libgit2 has neither transactions over several refs
+//! nor reftables. `git update-ref` takes 2 to 4 ms to start and a tenth of that for a transaction, so starting it each
+//! time would double the cost of a run of small tasks (otherwise 1.3 times the cost of its agents and commits). A
+//! transaction moves nothing unless all of it has arrived, so it does not matter when this process is killed.
 //!
-//! One moves refs for one worktree, because git notes moves of the branch that is checked out there in the log of its `HEAD`,
-//! and for one reason, because git takes that as an argument. A run in a checkout needs two of them.
+//! There is one process for each worktree, because git records moves of the checked-out branch in the reflog of that
+//! worktree's `HEAD`, and for each reason, because git takes the reflog message as an argument. A run in a checkout
+//! needs two of them.
 
 use std::{
     collections::HashMap,
@@ -18,11 +19,11 @@ use std::{
 use super::{GitCommand, GitError, Repository, identity::GitDirId};
 use crate::process::RunningProgram;
 
-/// The processes for a repository and its worktrees, by git directory and reason. Copies share them.
+/// The processes of a repository and its worktrees, by git directory and reflog message. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RefUpdaters(Arc<Mutex<HashMap<(PathBuf, String), RefUpdater>>>);
 
-/// One of them, once it was needed.
+/// One process, started when it is first needed.
 type RefUpdater = Arc<Mutex<Option<RunningProgram>>>;
 
 impl RefUpdaters {
@@ -32,22 +33,22 @@ impl RefUpdaters {
 }
 
 impl Repository {
-    /// Has one transaction committed. A process that gives no answer is ended, and what it complained of is returned, which is
-    /// nothing if somebody else ended it.
-    pub(super) fn have_committed(
+    /// Commits one transaction. A process that does not answer is ended, and its error message is returned. The message
+    /// is empty if another process has killed it.
+    pub(super) fn commit_transaction(
         &self,
         transaction: &str,
         why: &str,
     ) -> Result<Result<(), String>, GitError> {
         let updater = self.ref_updaters.find((self.git_dir.clone(), why.to_owned()));
-        let mut kept = updater.lock().unwrap_or_else(PoisonError::into_inner);
-        self.homes.iter().try_for_each(GitDirId::require)?;
-        let mut running = match kept.take() {
+        let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
+        self.git_dir_ids.iter().try_for_each(GitDirId::require)?;
+        let mut running = match slot.take() {
             Some(running) => running,
             None => self.start_updater(why)?,
         };
         if running.tell(transaction.as_bytes()).is_ok() && has_committed(&mut running) {
-            *kept = Some(running);
+            *slot = Some(running);
             return Ok(Ok(()));
         }
         Ok(Err(running.finish()?.complaint()))
@@ -59,12 +60,12 @@ impl Repository {
 
     fn start_updater(&self, why: &str) -> Result<RunningProgram, GitError> {
         let command = self.update_refs(why).env("GIT_FLUSH", "1");
-        // Not in a lane: whoever wants to remove one would find it there.
-        if self.is_pinned { command.dir(&self.common_dir).converse() } else { command.converse() }
+        // Not in a lane: a process with its current directory there would keep the lane from being removed.
+        if self.ignores_index_env { command.dir(&self.common_dir).converse() } else { command.converse() }
     }
 }
 
-/// It answers to each command. Without the last answer it is not known whether anything has moved.
+/// git answers each command. Without the last answer it is unknown whether the refs were moved.
 fn has_committed(running: &mut RunningProgram) -> bool {
     let Some(output) = running.output() else { return false };
     let mut answer = String::new();

@@ -1,12 +1,14 @@
-//! Refs and revisions.
+//! Reads refs and revisions.
 
-use super::{GitCommand, GitError, Head, Repository, command::checked, odb::StoredKind};
+use super::{
+    GitCommand, GitError, Head, Repository, command::checked, odb::StoredKind, owned_refs::OwnedRefs,
+};
 use crate::{
     name::{BranchName, ObjectKind, Oid},
-    process::Awaited,
+    process::BackgroundProgram,
 };
 
-/// A ref and what it points at.
+/// A ref and the object that it points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ref {
     /// The full name.
@@ -15,7 +17,7 @@ pub struct Ref {
     pub target: Oid,
 }
 
-/// A branch, seen from a worktree.
+/// The state of a branch, as seen from a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadOf {
     /// It is checked out there.
@@ -23,7 +25,7 @@ pub enum HeadOf {
         /// Its newest commit.
         tip: Oid,
     },
-    /// It exists, and something else is checked out.
+    /// It exists, but something else is checked out.
     Elsewhere {
         /// Its newest commit.
         tip: Oid,
@@ -32,42 +34,42 @@ pub enum HeadOf {
     Nowhere,
 }
 
-/// Refs that are being listed.
+/// A list of refs that is being read.
 #[derive(Debug)]
 pub struct RefReader(Listing);
 
 #[derive(Debug)]
 enum Listing {
-    /// They were read from their files.
+    /// The refs were read from their files.
     Read(Vec<Ref>),
-    /// git lists them.
-    Awaited(Awaited),
+    /// git is listing them.
+    BackgroundProgram(BackgroundProgram),
 }
 
 impl RefReader {
     fn of(command: GitCommand, prefixes: &[&str]) -> Self {
         let command = command.arg("--format=%(objectname) %(refname)").args(prefixes);
-        Self(Listing::Awaited(command.finish_later()))
+        Self(Listing::BackgroundProgram(command.finish_in_background()))
     }
 
-    /// Waits for them.
+    /// Waits for the list.
     pub fn finish(self) -> Result<Vec<Ref>, GitError> {
         let awaited = match self.0 {
             Listing::Read(refs) => return Ok(refs),
-            Listing::Awaited(awaited) => awaited,
+            Listing::BackgroundProgram(awaited) => awaited,
         };
         let printed = checked("for-each-ref", awaited.finish()?)?;
         let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| parse_ref(line).ok_or_else(|| strange(line))).collect()
+        text.lines().map(|line| parse_ref(line).ok_or_else(|| unexpected(line))).collect()
     }
 }
 
-/// The question whether a ref leads to a commit, while it is looked for.
+/// A running check whether a commit is reachable from refs.
 #[derive(Debug)]
-pub struct ReachabilityCheck(Awaited);
+pub struct ReachabilityCheck(BackgroundProgram);
 
 impl ReachabilityCheck {
-    /// Whether one does.
+    /// Whether it is reachable.
     pub fn finish(self) -> Result<bool, GitError> {
         Ok(checked("rev-list", self.0.finish()?)?.is_empty())
     }
@@ -79,7 +81,7 @@ impl Repository {
         self.start_listing_refs(prefixes)?.finish()
     }
 
-    /// The same as git tells it, with whether each leads to another ref instead of an object.
+    /// Like [`Self::list_refs`], but always from git, and with whether each is a symbolic ref.
     pub(super) fn list_refs_and_links(&self, prefixes: &[&str]) -> Result<Vec<(Ref, bool)>, GitError> {
         let command = self.git("for-each-ref").arg("--format=%(objectname) %(refname) %(symref)");
         let printed = command.args(prefixes).stdout()?;
@@ -88,10 +90,10 @@ impl Repository {
             Some((parse_ref(found)?, !link.is_empty()))
         };
         let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| parse(line).ok_or_else(|| strange(line))).collect()
+        text.lines().map(|line| parse(line).ok_or_else(|| unexpected(line))).collect()
     }
 
-    /// Begins to list the refs below each of `prefixes` while others read.
+    /// Starts to list the refs below each of `prefixes` in the background.
     pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
         Ok(match self.read_refs(prefixes) {
             Some(refs) => RefReader(Listing::Read(refs)),
@@ -99,61 +101,91 @@ impl Repository {
         })
     }
 
-    /// The refs below `prefix`, those of the newest commits first.
+    /// The refs below `prefix`, newest commits first.
     pub fn list_refs_by_age(&self, prefix: &str) -> Result<Vec<Ref>, GitError> {
         RefReader::of(self.git("for-each-ref"), &["--sort=-creatordate", prefix]).finish()
     }
 
-    /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.
+    /// The tip of a local branch, if it exists. A tag of the same name does not matter.
     pub fn find_branch(&self, branch: &BranchName) -> Result<Option<Oid>, GitError> {
         self.find_ref(&branch.to_ref())
     }
 
-    /// Whether a branch was ever moved to this very commit here, as far as its reflog goes.
+    /// Whether a branch was ever at exactly this commit, according to its reflog.
     pub fn was_at(&self, branch: &BranchName, commit: Oid) -> Result<bool, GitError> {
         let ended = self.git("reflog").args(["show", "--format=%H", &branch.to_ref(), "--"]).finish()?;
         let id = commit.to_string();
         Ok(ended.status.success() && String::from_utf8_lossy(&ended.stdout).lines().any(|line| line == id))
     }
 
-    /// What the ref of this full name points at, if there is one.
+    /// The target of the ref with this full name, if it exists.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        if let Some(found) = self.glance_at_ref(name) {
+        if let Some(found) = self.find_ref_in_files(name) {
             return Ok(found);
         }
         let refs = self.list_refs(&[name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 
-    /// Where a branch is, and whether it is the one that is checked out here.
+    /// The recorded value of an owned ref, `Some(None)` if it should not exist; `None` if the ref is not owned.
+    #[must_use]
+    pub fn find_owned_ref(&self, name: &str) -> Option<Option<Oid>> {
+        let owned = OwnedRefs::of(self);
+        let table = owned.lock();
+        table.owns(name).then(|| table.values.get(name).copied())
+    }
+
+    /// The recorded value of an owned ref, or of the branch that the run works on. Only the driver's own commits count
+    /// there: commits of an agent are on disk until the driver replaces them.
+    #[must_use]
+    pub fn find_recorded_ref(&self, name: &str) -> Option<Option<Oid>> {
+        OwnedRefs::of(self).lock().find_recorded(name)
+    }
+
+    /// The short names of the branches that runs of this process work on.
+    #[must_use]
+    pub fn run_branches(&self) -> Vec<String> {
+        OwnedRefs::of(self).lock().run_branches()
+    }
+
+    /// The tip of a branch: the recorded value if the branch is owned, otherwise the value on disk.
+    pub fn find_own_branch(&self, branch: &BranchName) -> Result<Option<Oid>, GitError> {
+        let name = branch.to_ref();
+        match self.find_owned_ref(&name) {
+            Some(known) => Ok(known),
+            None => self.find_ref(&name),
+        }
+    }
+
+    /// The tip of a branch, and whether it is checked out here.
     pub fn find_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
-        match self.glance_at_head(&self.git_dir) {
+        match self.read_head_file(&self.git_dir) {
             Some(head) => Ok(match self.find_branch(branch)? {
                 Some(tip) if head.branch.as_ref() == Some(branch) => HeadOf::Branch { tip },
                 Some(tip) => HeadOf::Elsewhere { tip },
                 None => HeadOf::Nowhere,
             }),
-            None => self.ask_for_head(branch),
+            None => self.ask_git_for_head(branch),
         }
     }
 
-    /// Whether `HEAD` is on this branch, which is at `tip` and leads to no other ref.
+    /// Whether `HEAD` is on this branch, which is at `tip` and is not symbolic.
     pub fn is_head_at(&self, branch: &BranchName, tip: Oid) -> Result<bool, GitError> {
         let name = branch.to_ref();
-        if self.keeps_loose_refs {
+        if self.has_files_backend {
             return Ok(self.find_head_branch()?.as_ref() == Some(branch)
-                && !self.leads_elsewhere(&name)
+                && !self.is_symbolic_ref(&name)
                 && self.find_branch(branch)? == Some(tip));
         }
-        // One question instead of three: it is asked several times for a task.
+        // One question instead of three: this is asked several times for each task.
         let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname) %(symref)");
         let printed = command.arg(&name).stdout()?;
         let wanted = format!("*{tip} {name} ");
         Ok(printed.split(|byte| *byte == b'\n').any(|line| line == wanted.as_bytes()))
     }
 
-    /// The same as git tells it, in one question.
-    fn ask_for_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
+    /// Like [`Self::find_head`], by one question to git.
+    fn ask_git_for_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
         let name = branch.to_ref();
         let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname)").arg(&name);
         let printed = command.stdout()?;
@@ -162,13 +194,13 @@ impl Repository {
             return Ok(HeadOf::Nowhere);
         };
         let is_head = line.starts_with('*');
-        let tip = parse_ref(line.get(1..).unwrap_or_default()).ok_or_else(|| strange(line))?.target;
+        let tip = parse_ref(line.get(1..).unwrap_or_default()).ok_or_else(|| unexpected(line))?.target;
         Ok(if is_head { HeadOf::Branch { tip } } else { HeadOf::Elsewhere { tip } })
     }
 
     /// The commit that `revision` names, if it names one.
     pub fn find_commit(&self, revision: &str) -> Result<Option<Oid>, GitError> {
-        if let Some(id) = self.glance_at_revision(revision)? {
+        if let Some(id) = self.find_revision_in_files(revision)? {
             match self.find_object(id, ObjectKind::Commit.as_str())?.map(|found| found.kind) {
                 Some(StoredKind::Known(ObjectKind::Commit)) => return Ok(Some(id)),
                 Some(StoredKind::Known(_)) | None => return Ok(None),
@@ -184,18 +216,19 @@ impl Repository {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&printed.stdout);
-        text.trim().parse().map(Some).map_err(|_| strange(&text))
+        text.trim().parse().map(Some).map_err(|_| unexpected(&text))
     }
 
-    /// The object that a whole id, `HEAD` or the full name of a ref means to git too. `None` if only git can tell.
-    fn glance_at_revision(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+    /// The object of a full id, of `HEAD` or of a full ref name, which mean the same to git. `None` if only git can
+    /// tell.
+    fn find_revision_in_files(&self, revision: &str) -> Result<Option<Oid>, GitError> {
         if let Ok(id) = revision.parse::<Oid>() {
             return Ok((id.format() == self.format).then_some(id));
         }
         if revision != "HEAD" {
-            return Ok(self.glance_at_ref(revision).flatten());
+            return Ok(self.find_ref_in_files(revision).flatten());
         }
-        Ok(match self.glance_at_head(&self.git_dir) {
+        Ok(match self.read_head_file(&self.git_dir) {
             Some(Head { branch: Some(branch), .. }) => self.find_branch(&branch)?,
             Some(head) => head.commit,
             None => None,
@@ -211,17 +244,17 @@ impl Repository {
         Ok(command.answer()?.is_some())
     }
 
-    /// Whether a ref that outlives every worktree leads to `commit`.
-    pub fn is_held(&self, commit: Oid) -> Result<bool, GitError> {
-        self.start_holding(commit).finish()
+    /// Whether `commit` is reachable from a ref that outlives every worktree.
+    pub fn is_reachable_from_refs(&self, commit: Oid) -> Result<bool, GitError> {
+        self.start_reachability_check(commit).finish()
     }
 
-    /// Begins to look for such a ref.
+    /// Starts to look for such a ref in the background.
     #[must_use]
-    pub fn start_holding(&self, commit: Oid) -> ReachabilityCheck {
-        let passing = ["bisect", "rewritten", "worktree"].map(|name| format!("--exclude=refs/{name}/*"));
-        let command = self.git("rev-list").args(["-1", &commit.to_string(), "--not"]).args(passing);
-        ReachabilityCheck(command.arg("--glob=refs/*").finish_later())
+    pub fn start_reachability_check(&self, commit: Oid) -> ReachabilityCheck {
+        let temporary = ["bisect", "rewritten", "worktree"].map(|name| format!("--exclude=refs/{name}/*"));
+        let command = self.git("rev-list").args(["-1", &commit.to_string(), "--not"]).args(temporary);
+        ReachabilityCheck(command.arg("--glob=refs/*").finish_in_background())
     }
 
     /// The commit that `revision` names.
@@ -235,6 +268,6 @@ fn parse_ref(line: &str) -> Option<Ref> {
     Some(Ref { name: name.to_owned(), target: target.parse().ok()? })
 }
 
-fn strange(line: &str) -> GitError {
-    GitError::Strange { command: "for-each-ref".into(), what: line.to_owned() }
+fn unexpected(line: &str) -> GitError {
+    GitError::UnexpectedOutput { command: "for-each-ref".into(), what: line.to_owned() }
 }

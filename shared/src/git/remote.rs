@@ -1,8 +1,9 @@
-//! Talking to remotes: within limits, never by a prompt on the terminal, and with nothing that a URL could start.
+//! Talks to remotes: with time limits, without prompts on the terminal, and without transports that run a program from
+//! a URL.
 
 use std::{ffi::OsStr, path::Path, time::Duration};
 
-use super::{GitCommand, GitError, More, Repository, command::without_prefix, remote_ssh};
+use super::{FetchDepth, GitCommand, GitError, Repository, command::without_prefix, remote_ssh};
 use crate::{
     failure::{Exit, Explain},
     message::visible,
@@ -10,16 +11,16 @@ use crate::{
     process::{Cancel, Ending, Limits, Supervised, SupervisedEnd},
 };
 
-/// How long an exchange may take in all, as a multiple of the silence that is borne.
-const WHOLE: u32 = 30;
-/// What is kept of an answer: a line for each ref.
-const LONGEST: usize = 1 << 24;
+/// The time limit for one exchange, as a multiple of the time without output.
+const TIMEOUT_FACTOR: u32 = 30;
+/// How much output is kept: one line for each ref.
+const MAX_OUTPUT: usize = 1 << 24;
 
-/// So many lines of what a remote says are told, and so many characters of them.
-const SAID: usize = 4;
-const LONGEST_WORDS: usize = 300;
+/// How many lines of a remote's message are shown, and how many characters.
+const MAX_MESSAGE_LINES: usize = 4;
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Transports that run a program that a URL names, and what would push more than was asked for.
+/// Forbids transports that run a program named by a URL, and settings that push more than was asked for.
 const PINS: [&str; 5] = [
     "protocol.ext.allow=never",
     "protocol.fd.allow=never",
@@ -28,32 +29,32 @@ const PINS: [&str; 5] = [
     "push.recurseSubmodules=no",
 ];
 
-/// What a caller of git may have put into our environment to sign in with.
-const SETTINGS: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
+/// Variables with which the caller of git may have passed credentials.
+const CREDENTIAL_VARIABLES: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
 
-/// How it went wrong with a remote.
+/// How an exchange with a remote failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// It was given up: it said nothing, or took too long.
+pub enum RemoteFailure {
+    /// It timed out, or was silent for too long.
     Hung,
-    /// It wants to know who asks.
+    /// It needs credentials.
     SignIn,
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-impl Trouble {
+impl RemoteFailure {
     fn of(outcome: &SupervisedEnd, why: &str) -> Self {
-        let wants_name =
+        let credential_errors =
             ["terminal prompts disabled", "Authentication failed", "Permission denied (publickey"];
         match outcome.ending {
             Ending::Silent { .. } | Ending::TimedOut { .. } => Self::Hung,
-            _ if wants_name.iter().any(|words| why.contains(words)) => Self::SignIn,
+            _ if credential_errors.iter().any(|words| why.contains(words)) => Self::SignIn,
             _ => Self::Other,
         }
     }
 
-    /// What to try.
+    /// A hint for the user.
     #[must_use]
     pub const fn hint(self) -> Option<&'static str> {
         match self {
@@ -75,8 +76,8 @@ pub enum RemoteError {
         remote: String,
         /// git's reason, in one line.
         why: String,
-        /// How it went wrong.
-        trouble: Trouble,
+        /// How it failed.
+        trouble: RemoteFailure,
     },
     /// Something else failed.
     #[error(transparent)]
@@ -99,46 +100,46 @@ impl Explain for RemoteError {
     }
 }
 
-/// How remotes are waited for.
+/// How to wait for remotes.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// How long one may say nothing.
+    /// How long a remote may be silent.
     pub silence: Duration,
-    /// The wish to stop.
+    /// Cancels the exchange.
     pub cancel: Cancel,
 }
 
-/// How much of a history is cloned.
+/// How much history is cloned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloneDepth {
     /// All of it.
     Whole,
-    /// The last commits.
+    /// Only the last commits.
     Last(u64),
 }
 
-/// One ref to be pushed.
+/// One ref to push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
-    /// Its full name, here and there.
+    /// Its full name, both here and at the remote.
     pub name: String,
-    /// What it shall point at.
+    /// The object that it should point to.
     pub target: Oid,
 }
 
-/// What became of one ref.
+/// The result for one pushed ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
     /// Its full name.
     pub name: String,
     /// Why it was refused, if it was.
     pub refused: Option<String>,
-    /// What the remote said to that, if anything.
+    /// The message of the remote about it, if any.
     pub said: Option<String>,
 }
 
 impl Pushed {
-    /// Why it was refused, with what the remote said.
+    /// Why it was refused, with the message of the remote.
     #[must_use]
     pub fn reason(&self) -> String {
         let why = self.refused.clone().unwrap_or_default();
@@ -147,7 +148,7 @@ impl Pushed {
 }
 
 impl Network {
-    /// Clones `url` to `path`, which must not exist. No hook runs, and no tag comes with it.
+    /// Clones `url` to `path`, which must not exist. No hook runs, and no tags are fetched.
     pub fn clone_to(
         &self,
         url: &str,
@@ -155,7 +156,7 @@ impl Network {
         (depth, branch): (CloneDepth, Option<&BranchName>),
     ) -> Result<(), RemoteError> {
         let dir = path.parent().unwrap_or(Path::new("."));
-        let command = GitCommand::changing("clone", dir, &PINS).at_home();
+        let command = GitCommand::changing("clone", dir, &PINS).ignoring_environment();
         let mut command =
             command.args(["--progress", "--origin=origin", "--no-local", "--no-recurse-submodules"]);
         if let CloneDepth::Last(count) = depth {
@@ -167,7 +168,7 @@ impl Network {
         self.exchange(url, command.arg("--").arg(url).arg(path), None).map(drop)
     }
 
-    /// Runs git to its end, within limits. Gives what it printed.
+    /// Runs git with time limits, and returns its output.
     fn exchange(
         &self,
         remote: &str,
@@ -179,11 +180,12 @@ impl Network {
             return Ok(outcome.stdout.text);
         }
         let why = if outcome.stdout.cut { "its answer is too long".into() } else { reason(&outcome) };
-        let trouble = Trouble::of(&outcome, &why);
+        let trouble = RemoteFailure::of(&outcome, &why);
         Err(RemoteError::Unreached { remote: shown_url(remote), why, trouble })
     }
 
-    /// A setting is pinned by the environment where its key may have a `=` in it, which `-c` would split at.
+    /// Runs git with time limits. `pin` is a setting that is passed by the environment, because its key may contain a
+    /// `=`, at which `-c` would split it.
     fn supervise(
         &self,
         command: GitCommand,
@@ -194,9 +196,9 @@ impl Network {
             Some(ssh) => command.env("GIT_SSH_COMMAND", ssh),
             None => command,
         };
-        command.require_homes()?;
+        command.require_runnable()?;
         let mut program = command.env("GCM_INTERACTIVE", "never").into_program();
-        for (name, value) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+        for (name, value) in std::env::vars_os().filter(|(name, _)| is_credential_variable(name)) {
             program = program.env(name, value);
         }
         if let Some((key, value)) = pin {
@@ -206,31 +208,34 @@ impl Network {
             program = program.env(format!("GIT_CONFIG_KEY_{known}"), key);
             program = program.env(format!("GIT_CONFIG_VALUE_{known}"), value);
         }
-        let limits =
-            Limits { whole: Some(self.silence * WHOLE), silence: Some(self.silence), ..Limits::default() };
-        Ok(Supervised::new(program).limits(limits).until(&self.cancel).tail(LONGEST).run(|_| ()))
+        let limits = Limits {
+            whole: Some(self.silence * TIMEOUT_FACTOR),
+            silence: Some(self.silence),
+            ..Limits::default()
+        };
+        Ok(Supervised::new(program).limits(limits).until(&self.cancel).tail(MAX_OUTPUT).run(|_| ()))
     }
 }
 
 impl Repository {
-    /// Fetches `refspecs` from a remote, by its name or its URL, and nothing else.
+    /// Fetches exactly `refspecs` from a remote, by its name or URL.
     pub fn fetch_refs(
         &self,
         (remote, refspecs): (&str, &[String]),
-        more: More,
+        more: FetchDepth,
         network: &Network,
     ) -> Result<(), RemoteError> {
-        // A pattern ends in a star, and names are looked for from their last folder on.
+        // A pattern ends in a star. Refs are searched from their last folder on.
         let places = refspecs.iter().filter_map(|spec| spec.split_once(':')?.1.split('*').next());
         let places = places.map(|place| place.trim_end_matches('/')).filter(|place| !place.is_empty());
-        self.remove_links_below(&places.collect::<Vec<_>>())?;
+        self.remove_symbolic_refs_below(&places.collect::<Vec<_>>())?;
         let command =
             self.change_with("fetch", &PINS).args(["--progress", "--no-tags", "--no-write-fetch-head"]);
         let mut command = command.args(["--no-recurse-submodules", "--no-auto-maintenance"]);
         match more {
-            More::Newer => {}
-            More::Commits(count) => command = command.arg("--refmap=").arg(format!("--deepen={count}")),
-            More::Everything => command = command.args(["--refmap=", "--unshallow"]),
+            FetchDepth::Newer => {}
+            FetchDepth::Commits(count) => command = command.arg("--refmap=").arg(format!("--deepen={count}")),
+            FetchDepth::Everything => command = command.args(["--refmap=", "--unshallow"]),
         }
         network.exchange(remote, command.args(["--", remote]).args(refspecs), Some(self)).map(drop)
     }
@@ -250,7 +255,7 @@ impl Repository {
         Ok(printed.lines().filter_map(parse).collect())
     }
 
-    /// The branch that a remote calls its own.
+    /// The default branch of a remote.
     pub fn ask_default_branch(
         &self,
         remote: &str,
@@ -264,7 +269,7 @@ impl Repository {
         Ok(printed.lines().find_map(named))
     }
 
-    /// Pushes exactly these refs, each to its own name, by fast-forward only. Refs that are refused do not keep others back.
+    /// Pushes exactly these refs, each to its own name, by fast-forward only. Refused refs do not affect the others.
     pub fn push_refs(
         &self,
         (remote, pushes): (&str, &[Push]),
@@ -274,7 +279,7 @@ impl Repository {
         self.push((remote, &[], refspecs.collect()), network)
     }
 
-    /// Pushes exactly these refspecs. What is refused does not keep others back.
+    /// Pushes exactly these refspecs. Refused ones do not affect the others.
     pub(super) fn push(
         &self,
         (remote, options, refspecs): (&str, &[String], Vec<String>),
@@ -286,21 +291,22 @@ impl Repository {
         let command = command.args(options).args(["--", remote]).args(refspecs);
         let outcome = network.supervise(command, Some(self), pin)?;
         let mut rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
-        let said = remote_words(&outcome.stderr.text);
-        // What git itself refuses the remote has not heard of.
-        let is_theirs = |row: &&mut Pushed| row.refused.as_ref().is_some_and(|why| why.contains("remote"));
-        rows.iter_mut().filter(is_theirs).for_each(|row| row.said.clone_from(&said));
-        // A refusal of single refs is exit code 1 with a row for each; anything else is no answer.
+        let said = remote_message(&outcome.stderr.text);
+        // If git itself refuses a ref, the remote's message is not about it.
+        let is_refused_by_remote =
+            |row: &&mut Pushed| row.refused.as_ref().is_some_and(|why| why.contains("remote"));
+        rows.iter_mut().filter(is_refused_by_remote).for_each(|row| row.said.clone_from(&said));
+        // If single refs are refused, the exit code is 1 and there is a row for each; anything else is a failure.
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {
             return Ok(rows);
         }
         let why = reason(&outcome);
-        let trouble = Trouble::of(&outcome, &why);
+        let trouble = RemoteFailure::of(&outcome, &why);
         Err(RemoteError::Unreached { remote: shown_url(remote), why, trouble })
     }
 }
 
-/// `FLAG TAB FROM:TO TAB SUMMARY`.
+/// Parses `FLAG TAB FROM:TO TAB SUMMARY`.
 fn parse_row(line: &str) -> Option<Pushed> {
     let mut fields = line.splitn(3, '\t');
     let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
@@ -309,25 +315,25 @@ fn parse_row(line: &str) -> Option<Pushed> {
     (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused, said: None })
 }
 
-/// What a remote said to a push, in one line: not how far it has come, nor what only frames the words.
-fn remote_words(printed: &str) -> Option<String> {
+/// The message of a remote about a push, in one line, without progress and decoration.
+fn remote_message(printed: &str) -> Option<String> {
     let words = |line: &str| {
         let line = line.strip_prefix("remote:")?.replace("\u{1b}[K", "");
         let line = visible(line.trim());
         let is_progress = line.contains("% (") || line.starts_with("Total ");
         (line.contains(char::is_alphanumeric) && !is_progress).then_some(line)
     };
-    let said: Vec<String> = printed.split(['\n', '\r']).filter_map(words).take(SAID).collect();
-    (!said.is_empty()).then(|| said.join(" ").chars().take(LONGEST_WORDS).collect())
+    let said: Vec<String> = printed.split(['\n', '\r']).filter_map(words).take(MAX_MESSAGE_LINES).collect();
+    (!said.is_empty()).then(|| said.join(" ").chars().take(MAX_MESSAGE_CHARS).collect())
 }
 
-fn is_setting(name: &OsStr) -> bool {
+fn is_credential_variable(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    SETTINGS.contains(&&*name)
+    CREDENTIAL_VARIABLES.contains(&&*name)
         || ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Why git ended as it did, in one line and without secrets. The first complaint is the cause.
+/// Why git failed, in one line and without secrets. The first error message is the cause.
 fn reason(outcome: &SupervisedEnd) -> String {
     if outcome.ending.code().is_none() {
         return match outcome.ending {
@@ -341,7 +347,7 @@ fn reason(outcome: &SupervisedEnd) -> String {
     visible(&without_prefix(line).split(' ').map(without_secret).collect::<Vec<_>>().join(" "))
 }
 
-/// A URL as it may be shown: without the password or token in it.
+/// A URL for display, without password or token.
 #[must_use]
 pub fn shown_url(url: &str) -> String {
     visible(&without_secret(url))
@@ -382,8 +388,8 @@ mod tests {
         let row = parse_row("*\tabc:refs/heads/x\t[new branch]").unwrap();
         assert_eq!((row.name.as_str(), row.refused), ("refs/heads/x", None));
         let said = "remote: \u{1b}[K\nremote: ====\rremote: Resolving deltas: 100% (1/1)\u{1b}[K\nremote: GitLab: no.   \nTo x\n";
-        assert_eq!(remote_words(said).as_deref(), Some("GitLab: no."));
-        assert_eq!(remote_words("To x\nremote: \n"), None);
+        assert_eq!(remote_message(said).as_deref(), Some("GitLab: no."));
+        assert_eq!(remote_message("To x\nremote: \n"), None);
         assert_eq!(parse_row("To ../remote.git"), None);
         assert_eq!(parse_row("Done"), None);
     }

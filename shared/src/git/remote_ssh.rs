@@ -1,13 +1,13 @@
-//! How ssh is started: as the user says, and so that it never asks on the terminal.
+//! Chooses the ssh command: the user's, with options so that it never asks on the terminal.
 
 use super::{GitCommand, GitError, Repository};
 
-/// No password, no question about a host's key, and no host that never answers.
-const BATCH: &str = "-o BatchMode=yes -o ConnectTimeout=20";
+/// No password prompt, no question about a host key, and a limit for hosts that do not answer.
+const BATCH_OPTIONS: &str = "-o BatchMode=yes -o ConnectTimeout=20";
 
-/// The command for `GIT_SSH_COMMAND`; `None` leaves the user's own as it is, because it is not OpenSSH's.
+/// The value for `GIT_SSH_COMMAND`; `None` leaves the user's command unchanged, because it is not OpenSSH.
 pub(super) fn command(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
-    // A value that is not UTF-8 still counts as set: it is no name that we know, and stays as the user set it.
+    // A value that is not UTF-8 still counts as set. It matches no known name, so it stays unchanged.
     let variable = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         value.map(|value| value.to_string_lossy().into_owned())
@@ -24,9 +24,9 @@ pub(super) fn command(repository: Option<&Repository>) -> Result<Option<String>,
         None => setting(repository, "core.sshCommand")?,
     };
     Ok(match (command, variable("GIT_SSH")) {
-        (Some(command), _) => is_openssh(&command).then(|| format!("{command} {BATCH}")),
+        (Some(command), _) => is_openssh(&command).then(|| format!("{command} {BATCH_OPTIONS}")),
         (None, Some(_)) => None,
-        (None, None) => Some(format!("ssh {BATCH}")),
+        (None, None) => Some(format!("ssh {BATCH_OPTIONS}")),
     })
 }
 
@@ -41,7 +41,7 @@ fn setting(repository: Option<&Repository>, key: &str) -> Result<Option<String>,
         .filter(|text| !text.is_empty()))
 }
 
-/// Options may follow only where nothing but ssh reads them: not behind a pipe, a list or another program.
+/// Whether options can be appended: only ssh itself may read them, not a pipe, a list or another program.
 pub(super) fn is_openssh(command: &str) -> bool {
     let is_plain = !command.contains([';', '|', '&', '`', '(', '#', '\n', char::REPLACEMENT_CHARACTER]);
     let program = command.split_whitespace().next().unwrap_or_default();

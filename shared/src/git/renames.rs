@@ -1,4 +1,4 @@
-//! Which of the files that are gone is which of the files that are new.
+//! Finds renamed files: pairs of a deleted and a new file with similar content.
 
 use std::{
     collections::HashMap,
@@ -8,11 +8,11 @@ use std::{
 use super::{GitError, Repository, TreeChange};
 use crate::name::{ObjectKind, Oid};
 
-/// A file was renamed if so many of a hundred bytes stayed.
-const SIMILAR: usize = 50;
-/// Beyond so many pairs only files that did not change are looked for.
-const MOST_PAIRS: usize = 10_000;
-/// No larger file is compared with others.
+/// The similarity in percent from which a file counts as renamed.
+const MIN_SIMILARITY: usize = 50;
+/// With more pairs than this, only files with identical content are paired.
+const MAX_PAIRS: usize = 10_000;
+/// Larger files are not compared.
 const LARGEST: usize = 1024 * 1024;
 
 /// A file on one side of a change.
@@ -28,17 +28,17 @@ pub(super) struct FileSide {
 pub(super) struct ChangedFile {
     pub(super) old: Option<FileSide>,
     pub(super) new: Option<FileSide>,
-    /// How many of a hundred bytes stayed, if it was renamed.
+    /// The similarity in percent, if it was renamed.
     pub(super) similarity: Option<usize>,
 }
 
-/// Whether a mode is that of a file with content of its own.
+/// Whether a mode is that of a regular file.
 pub(super) fn is_regular(mode: u32) -> bool {
     mode == 0o100_644 || mode == 0o100_755
 }
 
 impl Repository {
-    /// The files that changed, in the order of their names. A file that became a link, or the like, is two.
+    /// The changed files, sorted by name. A file that became a link, for example, is two entries.
     pub(super) fn pair_renamed(&self, changes: Vec<TreeChange>) -> Result<Vec<ChangedFile>, GitError> {
         let mut files = Vec::new();
         let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -78,19 +78,19 @@ impl Repository {
         Ok(files)
     }
 
-    /// Pairs of a new file and one that is gone, with how similar they are. Each occurs once.
+    /// Pairs of a new file and a deleted one, with their similarity. Each file occurs at most once.
     fn find_pairs(
         &self,
         gone: &[FileSide],
         new: &[FileSide],
     ) -> Result<Vec<(usize, usize, usize)>, GitError> {
         let mut rated = Vec::new();
-        let is_small = gone.len().saturating_mul(new.len()) <= MOST_PAIRS;
-        let parts = |sides: &[FileSide]| -> Result<Vec<Option<Parts>>, GitError> {
+        let is_small = gone.len().saturating_mul(new.len()) <= MAX_PAIRS;
+        let parts = |sides: &[FileSide]| -> Result<Vec<Option<LineHashes>>, GitError> {
             if !is_small || gone.is_empty() || new.is_empty() {
                 return Ok(sides.iter().map(|_| None).collect());
             }
-            sides.iter().map(|side| self.parts_of(side)).collect()
+            sides.iter().map(|side| self.line_hashes_of(side)).collect()
         };
         let (old_parts, new_parts) = (parts(gone)?, parts(new)?);
         let mut by_id: HashMap<Oid, Vec<usize>> = HashMap::new();
@@ -101,7 +101,8 @@ impl Repository {
             rated.extend(by_id.get(&now.id).into_iter().flatten().map(|old| (100, at, *old)));
             for (old, parts) in old_parts.iter().enumerate() {
                 if let (Some(old_parts), Some(new_parts)) = (parts, &new_parts[at])
-                    && let Some(percent) = old_parts.similarity(new_parts).filter(|found| *found >= SIMILAR)
+                    && let Some(percent) =
+                        old_parts.similarity(new_parts).filter(|found| *found >= MIN_SIMILARITY)
                 {
                     rated.push((percent.min(99), at, old));
                 }
@@ -117,13 +118,13 @@ impl Repository {
         Ok(pairs)
     }
 
-    fn parts_of(&self, side: &FileSide) -> Result<Option<Parts>, GitError> {
+    fn line_hashes_of(&self, side: &FileSide) -> Result<Option<LineHashes>, GitError> {
         if !is_regular(side.mode) {
             return Ok(None);
         }
         let unknown = || GitError::Unknown(side.id.to_string(), ObjectKind::Blob.as_str());
         let text = self.read_object(ObjectKind::Blob, side.id)?.ok_or_else(unknown)?;
-        Ok((text.len() <= LARGEST && !text.is_empty()).then(|| Parts::of(&text)))
+        Ok((text.len() <= LARGEST && !text.is_empty()).then(|| LineHashes::of(&text)))
     }
 }
 
@@ -133,13 +134,13 @@ impl ChangedFile {
     }
 }
 
-/// How many bytes of a file are in lines of the same content.
-struct Parts {
+/// The lines of a file by hash, with the number of their bytes.
+struct LineHashes {
     bytes: HashMap<u64, usize>,
     size: usize,
 }
 
-impl Parts {
+impl LineHashes {
     fn of(text: &[u8]) -> Self {
         let mut bytes: HashMap<u64, usize> = HashMap::new();
         for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -150,10 +151,10 @@ impl Parts {
         Self { bytes, size: text.len() }
     }
 
-    /// How many of a hundred bytes of the larger one are in both; `None` if that is plain from their sizes.
+    /// The percentage of bytes of the larger file that are in both; `None` if the sizes alone rule it out.
     fn similarity(&self, other: &Self) -> Option<usize> {
         let (smaller, larger) = (self.size.min(other.size), self.size.max(other.size));
-        if larger == 0 || smaller * 100 < larger * SIMILAR {
+        if larger == 0 || smaller * 100 < larger * MIN_SIMILARITY {
             return None;
         }
         let common =

@@ -1,4 +1,4 @@
-//! Finding the repository, and what has to be known of it before anything is read.
+//! Finds the repository, and holds what every other module of `git` needs to know about it.
 
 use std::{
     ffi::OsStr,
@@ -9,11 +9,12 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
-    open_objects::ObjectDatabase, ref_updater::RefUpdaters, register::Register, trees::ReadTrees,
+    open_objects::ObjectDatabase, ref_updater::RefUpdaters, trees::TreeCache, worktree_cache::WorktreeCache,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
     process::{Holder, ProcessError, ProgramOutput, RunningProgram, find_other_drivers, find_outer_driver},
+    safe_files,
 };
 
 /// Where `HEAD` points.
@@ -28,7 +29,7 @@ pub struct Head {
 /// A repository as git itself found it from a directory.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    /// Where git is run: the directory that we were started in.
+    /// The directory in which git is run: the one that this process was started in.
     pub dir: PathBuf,
     /// The git directory of this worktree.
     pub git_dir: PathBuf,
@@ -36,34 +37,34 @@ pub struct Repository {
     pub common_dir: PathBuf,
     /// The top of the worktree; `None` in a bare repository or inside the git directory.
     pub worktree: Option<PathBuf>,
-    /// How objects are named.
+    /// The hash function of its object ids.
     pub format: ObjectFormat,
-    /// True if history was cut off when it was cloned.
+    /// Whether it is a shallow clone.
     pub is_shallow: bool,
-    /// Which git we talk to.
+    /// The version of the git program.
     pub version: GitVersion,
     /// Where `HEAD` points.
     pub head: Head,
-    /// Whether refs are kept in files, and not in tables. It is asked once: whoever makes the folder of the tables later does
-    /// not change where git looks.
-    pub keeps_loose_refs: bool,
-    /// True if the index is this worktree's own, whichever one our environment names.
-    pub(super) is_pinned: bool,
-    /// The git directories as they were when it was opened.
-    pub(super) homes: Arc<[GitDirId]>,
-    /// The objects, for all worktrees.
+    /// Whether refs are stored in files and not in a reftable. Read once, when the repository is opened: a `reftable`
+    /// folder that is created later does not change where git looks.
+    pub has_files_backend: bool,
+    /// Whether `GIT_INDEX_FILE` of our environment is ignored, so that the index is always this worktree's own.
+    pub(super) ignores_index_env: bool,
+    /// Identities of the git directories when the repository was opened.
+    pub(super) git_dir_ids: Arc<[GitDirId]>,
+    /// The object database, shared by all worktrees.
     pub(super) objects: ObjectDatabase,
-    /// What was read of them.
-    pub(super) read_trees: ReadTrees,
-    /// The git processes that move refs, for all worktrees.
+    /// A cache of trees that were read.
+    pub(super) tree_cache: TreeCache,
+    /// The running git processes that move refs, shared by all worktrees.
     pub(super) ref_updaters: RefUpdaters,
-    /// As whom commits are written.
+    /// Author and committer lines of new commits.
     pub(super) authors: Authors,
-    /// The worktrees, as git told them last.
-    pub(super) register: Register,
+    /// The list of worktrees, as git printed it last.
+    pub(super) register: WorktreeCache,
 }
 
-/// What is asked of `rev-parse` first, one line of answer each.
+/// The first questions to `rev-parse`. Each is answered by one line.
 const QUESTIONS: [&str; 8] = [
     "--path-format=absolute",
     "--git-dir",
@@ -72,7 +73,7 @@ const QUESTIONS: [&str; 8] = [
     "--is-shallow-repository",
     "--is-inside-work-tree",
     "--show-prefix",
-    // A git that does not know it keeps refs in files, and repeats the question.
+    // A git that does not know this option has no reftables. It prints the option itself.
     "--show-ref-format",
 ];
 const ANSWERS: usize = QUESTIONS.len() - 1;
@@ -83,133 +84,142 @@ impl Repository {
         Self::discover_from(&Self::current_dir()?)
     }
 
-    /// The directory that we were started in.
+    /// The directory that this process was started in.
     pub fn current_dir() -> Result<PathBuf, GitError> {
         let here = std::env::current_dir();
         Ok(here.map_err(|source| ProcessError { program: "git".into(), source })?)
     }
 
-    /// The repository that git finds from `dir`. One call tells all that a branch with commits needs, the version too:
-    /// a call for that alone costs a millisecond.
+    /// The repository that git finds from `dir`. If the branch has commits, one call of git answers everything,
+    /// including the version: a separate call would cost a millisecond.
     pub fn discover_from(dir: &Path) -> Result<Self, GitError> {
         Self::discover_by(dir, GitCommand::reading)
     }
 
-    /// The repository whose checkout is `top`, whichever one our environment names.
+    /// The repository with the checkout `top`, regardless of the repository that our environment names.
     pub fn open_at(top: &Path) -> Result<Self, GitError> {
-        let found = Self::discover_by(top, |name, dir| GitCommand::reading(name, dir).at_home())?;
-        let is_top = found.worktree.as_deref() == Some(top);
-        if !is_top {
+        // Without `.git`, git looks for a repository in the folders above. A bare repository among tracked files, whose
+        // `core.worktree` is this folder, would bring its own filters and hooks along.
+        if safe_files::kind_of(&top.join(".git")).is_none() {
             let complaint = format!("'{}' is not the top of a checkout", top.display());
             return Err(GitError::NoRepository { complaint });
         }
-        Ok(Self { is_pinned: true, ..found })
+        let found =
+            Self::discover_by(top, |name, dir| GitCommand::reading(name, dir).ignoring_environment())?;
+        let is_top = found.worktree.as_deref() == Some(top);
+        if !is_top {
+            let message = format!("'{}' is not the top of a checkout", top.display());
+            return Err(GitError::NoRepository { complaint: message });
+        }
+        Ok(Self { ignores_index_env: true, ..found })
     }
 
-    /// Begins to look for the repository from `dir`, while others do something else.
+    /// Starts to look for the repository from `dir` in the background.
     pub fn start_search(dir: &Path) -> Result<RepositorySearch, GitError> {
-        let (_, running) = question(dir, GitCommand::reading).start()?;
+        let (_, running) = first_query(dir, GitCommand::reading).start()?;
         Ok(RepositorySearch { dir: dir.to_owned(), running })
     }
 
-    fn discover_by(dir: &Path, ask: fn(&str, &Path) -> GitCommand) -> Result<Self, GitError> {
-        Self::from_first_answer(dir, ask, &question(dir, ask).finish()?)
+    fn discover_by(dir: &Path, command: fn(&str, &Path) -> GitCommand) -> Result<Self, GitError> {
+        Self::from_first_answer(dir, command, &first_query(dir, command).finish()?)
     }
 
     fn from_first_answer(
         dir: &Path,
-        ask: fn(&str, &Path) -> GitCommand,
-        asked: &ProgramOutput,
+        command: fn(&str, &Path) -> GitCommand,
+        output: &ProgramOutput,
     ) -> Result<Self, GitError> {
-        let version = match GitVersion::find_in_trace(&asked.stderr) {
+        let version = match GitVersion::find_in_trace(&output.stderr) {
             Some(version) => version,
             None => GitVersion::ask(dir)?,
         };
         if version < GitVersion::OLDEST {
             return Err(GitError::TooOld(version));
         }
-        let lines = lines_of(&asked.stdout);
-        if asked.status.success() && lines.len() == ANSWERS + 2 {
+        let lines = lines_of(&output.stdout);
+        if output.status.success() && lines.len() == ANSWERS + 2 {
             let head = born_head(&lines[ANSWERS..])?;
             return Self::from_answers(dir, &lines, version, head);
         }
-        Self::discover_otherwise(dir, version, ask)
+        Self::discover_step_by_step(dir, version, command)
     }
 
-    /// The way for a branch without commits, where `rev-parse HEAD` fails, for a `HEAD` that is ambiguous, and for no
-    /// repository at all.
-    fn discover_otherwise(
+    /// The slow way, with several calls of git: for a branch without commits (`rev-parse HEAD` fails there), for an
+    /// ambiguous `HEAD`, and for a directory without a repository.
+    fn discover_step_by_step(
         dir: &Path,
         version: GitVersion,
-        ask: fn(&str, &Path) -> GitCommand,
+        command: fn(&str, &Path) -> GitCommand,
     ) -> Result<Self, GitError> {
-        let asked = ask("rev-parse", dir).args(QUESTIONS).finish()?;
-        if !asked.status.success() {
-            return Err(no_repository(without_prefix(&asked.complaint())));
+        let output = command("rev-parse", dir).args(QUESTIONS).finish()?;
+        if !output.status.success() {
+            return Err(no_repository(without_prefix(&output.complaint())));
         }
-        let target = ask("symbolic-ref", dir).args(["-q", "HEAD"]).answer()?;
+        let target = command("symbolic-ref", dir).args(["-q", "HEAD"]).answer()?;
         let name = target.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-        let commit = ask("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
+        let commit = command("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
         let head = Head {
             branch: name.as_deref().and_then(branch_of_ref),
             commit: String::from_utf8_lossy(&commit.stdout).trim().parse().ok(),
         };
-        Self::from_answers(dir, &lines_of(&asked.stdout), version, head)
+        Self::from_answers(dir, &lines_of(&output.stdout), version, head)
     }
 
     fn from_answers(dir: &Path, lines: &[&[u8]], version: GitVersion, head: Head) -> Result<Self, GitError> {
         let Some([git_dir, common_dir, format, shallow, inside, prefix, refs]) = lines.get(..ANSWERS) else {
-            return Err(strange("a path with a line break in it"));
+            return Err(unexpected("a path with a line break in it"));
         };
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let (git_dir, common_dir) = (path(git_dir), path(common_dir));
-        let mut homes: Vec<GitDirId> =
+        let mut git_dir_ids: Vec<GitDirId> =
             [&common_dir, &git_dir].into_iter().filter_map(|dir| GitDirId::of(dir)).collect();
-        homes.dedup();
+        git_dir_ids.dedup();
         Ok(Self {
             dir: dir.to_owned(),
             git_dir,
             common_dir,
-            homes: homes.into(),
+            git_dir_ids: git_dir_ids.into(),
             worktree: (*inside == b"true").then(|| top_of(dir, &path(prefix))),
             format: match *format {
                 b"sha1" => ObjectFormat::Sha1,
                 b"sha256" => ObjectFormat::Sha256,
-                other => return Err(strange(&format!("object format '{}'", String::from_utf8_lossy(other)))),
+                other => {
+                    return Err(unexpected(&format!("object format '{}'", String::from_utf8_lossy(other))));
+                }
             },
             is_shallow: *shallow == b"true",
             version,
             head,
-            keeps_loose_refs: *refs != b"reftable",
-            is_pinned: false,
+            has_files_backend: *refs != b"reftable",
+            ignores_index_env: false,
             objects: ObjectDatabase::default(),
-            read_trees: ReadTrees::default(),
+            tree_cache: TreeCache::default(),
             ref_updaters: RefUpdaters::default(),
             authors: Authors::default(),
-            register: Register::default(),
+            register: WorktreeCache::default(),
         })
     }
 
-    /// The lock that a run of `branch` holds while it goes.
+    /// The lock file that a run of `branch` holds.
     #[must_use]
     pub fn run_lock(&self, branch: &BranchName) -> PathBuf {
         self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
     }
 
-    /// Whether another process is in the middle of a run in this repository.
+    /// Whether another process is driving a run in this repository.
     #[must_use]
     pub fn has_other_runs(&self) -> bool {
         let others = find_other_drivers(&self.common_dir.join("arborist/locks"));
         others.iter().any(|lock| lock.starts_with("run-"))
     }
 
-    /// The driver of a run in this repository that started this process in one of its steps, directly or not.
+    /// The driver of a run in this repository that is an ancestor of this process.
     #[must_use]
     pub fn find_outer_driver(&self) -> Option<Holder> {
         find_outer_driver(&self.common_dir.join("arborist/locks"))
     }
 
-    /// The lock that whoever works in the worktree at `top` holds.
+    /// The lock file that a process holds while it works in the worktree at `top`.
     #[must_use]
     pub fn worktree_lock(&self, top: &Path) -> PathBuf {
         let name = top.file_name().unwrap_or_default().to_string_lossy();
@@ -217,13 +227,13 @@ impl Repository {
         self.common_dir.join("arborist/locks").join(format!("worktree-{name}-{unique}"))
     }
 
-    /// A reading call of git in this repository.
+    /// A git command that only reads, in this repository and in the fixed environment.
     #[must_use]
     pub fn git(&self, name: &str) -> GitCommand {
         self.pin(GitCommand::reading(name, &self.dir))
     }
 
-    /// What it is called where nobody has named it: as the folder of its main checkout, also in a linked worktree.
+    /// The default name: that of the folder of the main checkout, also when called in a linked worktree.
     #[must_use]
     pub fn name(&self) -> RepoName {
         let is_inside = self.common_dir.file_name().is_some_and(|name| name == ".git");
@@ -231,38 +241,38 @@ impl Repository {
         RepoName::of_folder(folder)
     }
 
-    /// The file of the index, unless our environment names another one to git.
+    /// The index file; `None` if our environment names another one.
     pub(super) fn index_file(&self) -> Option<PathBuf> {
-        let is_usual = self.is_pinned || std::env::var_os("GIT_INDEX_FILE").is_none();
+        let is_usual = self.ignores_index_env || std::env::var_os("GIT_INDEX_FILE").is_none();
         is_usual.then(|| self.git_dir.join("index"))
     }
 
-    /// A call of git in this repository with the user's own settings.
+    /// A git command in this repository that uses the user's settings.
     #[must_use]
     pub fn act(&self, name: &str) -> GitCommand {
         self.pin(GitCommand::acting(name, &self.dir))
     }
 
-    /// Tells git where this repository is. It never looks for it by itself: agents can remove or replace what it would
-    /// find, and then it would find a repository around this one.
+    /// Tells git where this repository is. git must never search for it: an agent can remove or replace the git
+    /// directory, and then git would find a repository in a parent directory.
     pub(super) fn pin(&self, command: GitCommand) -> GitCommand {
         let command = command
-            .of_homes(&self.homes)
+            .requiring_git_dirs(&self.git_dir_ids)
             .env("GIT_DIR", &self.git_dir)
             .env("GIT_COMMON_DIR", &self.common_dir);
         let command = match &self.worktree {
-            Some(top) => command.of_top(top).env("GIT_WORK_TREE", top),
-            // Otherwise git takes the directory that it is run in for the worktree.
+            Some(top) => command.requiring_top(top).env("GIT_WORK_TREE", top),
+            // Without it, git takes its current directory for the worktree.
             None => command.env("GIT_IMPLICIT_WORK_TREE", "0"),
         };
         let command = self.with_frozen(command);
-        if self.is_pinned { command.env_remove("GIT_INDEX_FILE") } else { command }
+        if self.ignores_index_env { command.env_remove("GIT_INDEX_FILE") } else { command }
     }
 
-    /// The same for what all worktrees share.
+    /// Like [`Self::pin`], for what all worktrees share.
     pub(super) fn pin_shared(&self, command: GitCommand) -> GitCommand {
         let command = command
-            .of_homes(&self.homes)
+            .requiring_git_dirs(&self.git_dir_ids)
             .env_remove("GIT_WORK_TREE")
             .env_remove("GIT_INDEX_FILE")
             .env("GIT_DIR", &self.common_dir)
@@ -270,17 +280,19 @@ impl Repository {
         self.with_frozen(command)
     }
 
-    /// The same for the user's hooks in the checkout that we were started in. git does not name the repository to hooks
-    /// there, and many a hook makes repositories of its own, so only what lies around it is closed to them.
+    /// Like [`Self::pin`], for the user's hooks in the checkout that we were started in. There git sets no `GIT_DIR`
+    /// for hooks, and many hooks create repositories, so only repositories in parent directories are hidden from them.
     pub(super) fn pin_hook(&self, command: GitCommand) -> GitCommand {
         match &self.worktree {
-            Some(top) if !self.is_pinned => command.of_homes(&self.homes).of_top(top).not_above(top),
+            Some(top) if !self.ignores_index_env => {
+                command.requiring_git_dirs(&self.git_dir_ids).requiring_top(top).without_search_above(top)
+            }
             _ => self.pin(command),
         }
     }
 }
 
-/// A search for a repository that has begun.
+/// A running search for a repository.
 #[derive(Debug)]
 pub struct RepositorySearch {
     dir: PathBuf,
@@ -288,44 +300,44 @@ pub struct RepositorySearch {
 }
 
 impl RepositorySearch {
-    /// Waits for it.
+    /// Waits for the answer.
     pub fn finish(self) -> Result<Repository, GitError> {
         Repository::from_first_answer(&self.dir, GitCommand::reading, &self.running.finish()?)
     }
 }
 
-/// All that is asked first.
-fn question(dir: &Path, ask: fn(&str, &Path) -> GitCommand) -> GitCommand {
+/// The first query, which usually answers everything.
+fn first_query(dir: &Path, command: fn(&str, &Path) -> GitCommand) -> GitCommand {
     let (name, value) = GitVersion::TRACE;
-    ask("rev-parse", dir).env(name, value).args(QUESTIONS).args(["HEAD", "--symbolic-full-name", "HEAD"])
+    command("rev-parse", dir).env(name, value).args(QUESTIONS).args(["HEAD", "--symbolic-full-name", "HEAD"])
 }
 
-/// Lines as bytes: a path need not be UTF-8.
+/// Lines as bytes: paths are not always UTF-8.
 fn lines_of(stdout: &[u8]) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = stdout.split(|b| *b == b'\n').collect();
     lines.pop();
     lines
 }
 
-/// Not every refusal means that there is no repository here.
-fn no_repository(complaint: String) -> GitError {
-    if complaint.contains("not a git repository") || complaint.contains("dubious ownership") {
-        return GitError::NoRepository { complaint };
+/// Not every failure means that there is no repository here.
+fn no_repository(message: String) -> GitError {
+    if message.contains("not a git repository") || message.contains("dubious ownership") {
+        return GitError::NoRepository { complaint: message };
     }
-    GitError::Failed { command: "rev-parse".into(), complaint }
+    GitError::Failed { command: "rev-parse".into(), complaint: message }
 }
 
 fn born_head(lines: &[&[u8]]) -> Result<Head, GitError> {
     let [commit, full_name] = lines else {
-        return Err(strange("no HEAD"));
+        return Err(unexpected("no HEAD"));
     };
     Ok(Head {
         branch: branch_of_ref(&String::from_utf8_lossy(full_name)),
-        commit: Some(Oid::from_hex(commit).ok_or_else(|| strange("an object id"))?),
+        commit: Some(Oid::from_hex(commit).ok_or_else(|| unexpected("an object id"))?),
     })
 }
 
-/// `HEAD` itself, as git answers for a detached one, is no branch.
+/// The branch of a full ref name. For a detached `HEAD`, git answers `HEAD`, which is no branch.
 fn branch_of_ref(full_name: &str) -> Option<BranchName> {
     full_name.strip_prefix("refs/heads/")?.parse().ok()
 }
@@ -335,6 +347,6 @@ fn top_of(dir: &Path, prefix: &Path) -> PathBuf {
     dir.ancestors().nth(depth).unwrap_or(dir).to_owned()
 }
 
-fn strange(what: &str) -> GitError {
-    GitError::Strange { command: "rev-parse".into(), what: what.to_owned() }
+fn unexpected(what: &str) -> GitError {
+    GitError::UnexpectedOutput { command: "rev-parse".into(), what: what.to_owned() }
 }

@@ -1,12 +1,12 @@
-//! One look at every name in a worktree. The guard takes one before a child process begins and one after it has ended, and
-//! everything that is asked in between (queues and huge files, whether anything has changed, what is ignored, which tracked files
-//! were written) is answered by it. What this process writes itself is looked at again.
+//! Reads the metadata of every name in a worktree once. The guard takes one scan before a child process starts and one
+//! after it has ended, and all checks in between (special and huge files, whether anything changed, what is ignored,
+//! which tracked files were written) use it. Names that this process writes itself are read again.
 //!
-//! A scan counts until a child process begins in that worktree, or is watched there, or may write anywhere. With several jobs, children
-//! that are at work in other worktrees can write here too, at any moment, so also between any look and what follows from it: to look
-//! again would only move that moment. What such a child does is found by comparing what is from before a step with what is from after it.
-//! A scan that is older than the beginning of a step makes that interval longer, never shorter. After a child has ended, no scan from
-//! before counts in any worktree that was watched for it.
+//! A scan is valid until a child process starts in that worktree, or is watched there, or may write anywhere. With
+//! several jobs, children in other worktrees can write here at any time, even between a scan and the decision that
+//! follows from it; scanning again would only move that gap. What such a child does is found by comparing the state
+//! before a step with the state after it. A scan that is older than the start of a step makes that interval longer,
+//! never shorter. After a child has ended, no earlier scan is valid in any worktree that was watched for it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,50 +23,50 @@ use crate::{
     safe_files::{self, Facts, FileKind, Journal},
 };
 
-/// So many names are looked at, the folders at the top first.
-const MOST: usize = 20_000;
+/// How many names are read, beginning with the folders at the top.
+const MAX_NAMES: usize = 20_000;
 
-/// The user may write in their own checkout at any time. What they save this shortly before an agent begins is as good as
-/// saved just after that.
-const LONGEST: Duration = Duration::from_millis(100);
+/// How long a scan of the user's checkout is valid. The user may write there at any time; a file saved this shortly
+/// before an agent starts could as well have been saved just after that.
+const MAX_AGE: Duration = Duration::from_millis(100);
 
-/// Linked worktrees are ours, or the user has left them to a run.
-const LONGEST_LINKED: Duration = Duration::from_secs(1);
+/// How long a scan of a linked worktree is valid: these are ours, or the user has left them to a run.
+const MAX_AGE_LINKED: Duration = Duration::from_secs(1);
 
-/// The last look at each worktree, by its top.
-static KEPT: LazyLock<Mutex<HashMap<PathBuf, Arc<Scan>>>> = LazyLock::new(Mutex::default);
+/// The last scan of each worktree, by its top.
+static SCANS: LazyLock<Mutex<HashMap<PathBuf, Arc<Scan>>>> = LazyLock::new(Mutex::default);
 
-/// A name in a folder, with what the system says of it.
+/// A name in a folder, and its metadata.
 #[derive(Debug, Clone)]
 pub(super) struct ScannedName {
     pub(super) name: Vec<u8>,
     pub(super) kind: FileKind,
-    /// More about it, unless git ignores the folder: to ask for that takes as long as all the rest.
+    /// Its metadata. `None` in folders that git ignores, where reading it would take as long as all the rest.
     pub(super) facts: Option<Facts>,
 }
 
-/// What lay in a worktree at one moment. Neither links nor git directories are entered.
+/// The names in a worktree at one moment. Neither links nor git directories are entered.
 #[derive(Debug, Clone)]
 pub(super) struct Scan {
-    /// What is in each folder that could be read, by its path from the top with a slash at its end.
+    /// The names of each folder that could be read, by its path from the top with a slash at the end.
     folders: HashMap<Vec<u8>, Arc<Vec<ScannedName>>>,
-    /// Whether that is all that lies there.
-    is_whole: bool,
-    /// Since when no child worked there; `None` if one did, even during the scan.
+    /// Whether all names were read.
+    is_complete: bool,
+    /// Since when no child has worked there; `None` if one has, even during the scan.
     quiet: Option<PlaceQuiet>,
     taken: Instant,
-    /// When it began, by the clock that files have their times from.
+    /// When the scan started, by the clock of file times.
     taken_at: SystemTime,
     journal: Arc<Journal>,
 }
 
 impl Scan {
-    /// Looks at all names; in folders that git ignores, only at what they are.
+    /// Reads all names. In folders that git ignores, only their kinds.
     fn take(top: &Path, ignored: Option<&IgnoredFolders>) -> Self {
-        // These first: what is done from now on may or may not be seen below.
+        // These come first: changes from now on may or may not be seen below.
         let mut scan = Self {
             folders: HashMap::new(),
-            is_whole: true,
+            is_complete: true,
             quiet: PlaceQuiet::now(top),
             taken: Instant::now(),
             taken_at: SystemTime::now(),
@@ -74,8 +74,8 @@ impl Scan {
         };
         let (mut seen, mut open) = (0, VecDeque::from([(Vec::new(), false)]));
         while let Some((folder, is_ignored)) = open.pop_front() {
-            if seen >= MOST {
-                scan.is_whole = false;
+            if seen >= MAX_NAMES {
+                scan.is_complete = false;
                 break;
             }
             let is_ignored = is_ignored || ignored.is_some_and(|ignored| ignored.folders.contains(&folder));
@@ -91,25 +91,25 @@ impl Scan {
         scan
     }
 
-    /// The same for a worktree in which git ignores folders by rules that may have been changed.
+    /// Like [`Self::take`], with the folders that git ignores, if the ignore rules have not changed.
     fn take_by_rules(repository: &Repository, top: &Path) -> Self {
         let Some(ignored) = repository.find_ignored_folders() else { return Self::take(top, None) };
         let scan = Self::take(top, Some(&ignored));
-        // Whoever changes a rule may have git read what it ignored before.
+        // With another rule, git may read folders that it ignored before.
         if ignored.has_rules_of(&scan) { scan } else { Self::take(top, None) }
     }
 
-    /// Whether all names in the worktree were looked at.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
+    /// Whether all names in the worktree were read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    /// When it began.
+    /// When the scan started.
     pub(super) fn taken_at(&self) -> SystemTime {
         self.taken_at
     }
 
-    /// What the system said of a name, given as its path from the top; `None` if it was not there or not asked for.
+    /// The metadata of a path from the top; `None` if it did not exist or was not read.
     pub(super) fn find(&self, path: &[u8]) -> Option<&Facts> {
         let (folder, name) = path.split_at(memchr::memrchr(b'/', path).map_or(0, |at| at + 1));
         let names = self.folders.get(folder)?;
@@ -117,7 +117,7 @@ impl Scan {
         names[at].facts.as_ref()
     }
 
-    /// What is in a folder, by name; `None` if it was not read.
+    /// The names in a folder, sorted; `None` if it was not read.
     pub(super) fn folder(&self, path: &[u8]) -> Option<&[ScannedName]> {
         self.folders.get(path).map(|names| names.as_slice())
     }
@@ -127,10 +127,10 @@ impl Scan {
         self.folders.iter().map(|(path, names)| (path.as_slice(), names.as_slice()))
     }
 
-    /// The same with what this process has written since. `None` if that is more than a few files, or if anybody else may have
-    /// written.
-    fn brought_forward(self: &Arc<Self>, top: &Path, longest: Duration) -> Option<Arc<Self>> {
-        if !self.quiet.as_ref()?.lasts() || self.taken.elapsed() > longest {
+    /// The scan with the files updated that this process has written since. `None` if these are more than a few, if it
+    /// is too old, or if another process may have written there.
+    fn updated(self: &Arc<Self>, top: &Path, max_age: Duration) -> Option<Arc<Self>> {
+        if !self.quiet.as_ref()?.lasts() || self.taken.elapsed() > max_age {
             return None;
         }
         let written = self.journal.paths();
@@ -141,12 +141,12 @@ impl Scan {
             return Some(Arc::clone(self));
         }
         let mut scan = Self::clone(self);
-        written.try_for_each(|path| scan.look_again(top, path))?;
+        written.try_for_each(|path| scan.read_again(top, path))?;
         Some(Arc::new(scan))
     }
 
-    /// Looks at one name again. `None` if a folder came, went or was moved: then what is in it is not known.
-    fn look_again(&mut self, top: &Path, path: &Path) -> Option<()> {
+    /// Reads one name again. `None` if a folder was created, removed or moved: then its content is unknown.
+    fn read_again(&mut self, top: &Path, path: &Path) -> Option<()> {
         let mut folder = path.parent()?.as_os_str().as_bytes().to_vec();
         if !folder.is_empty() {
             folder.push(b'/');
@@ -172,7 +172,7 @@ impl ScannedName {
     }
 }
 
-/// `None` if the folder cannot be read.
+/// The names in a folder with their metadata. `None` if it cannot be read.
 fn list(folder: &Path) -> Option<Vec<ScannedName>> {
     let mut names = Vec::new();
     let listed = safe_files::visit_facts(folder, |name, facts| {
@@ -183,7 +183,7 @@ fn list(folder: &Path) -> Option<Vec<ScannedName>> {
     listed.ok().map(|_| names)
 }
 
-/// The same without a question for each name.
+/// The names in a folder with their kinds only, which needs no system call for each name.
 fn list_kinds(folder: &Path) -> Option<Vec<ScannedName>> {
     let mut names = Vec::new();
     let listed = safe_files::visit_kinds(folder, |name, kind| {
@@ -194,7 +194,7 @@ fn list_kinds(folder: &Path) -> Option<Vec<ScannedName>> {
 }
 
 impl Repository {
-    /// A look at all of this worktree: the last one if that still counts, else a new one that is kept for whoever asks next.
+    /// A scan of this worktree: the last one if it is still valid, otherwise a new one, which is kept.
     pub(super) fn scan(&self) -> Option<Arc<Scan>> {
         self.find_scan().or_else(|| self.take_scan())
     }
@@ -202,8 +202,8 @@ impl Repository {
     fn take_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
         let scan = Arc::new(Scan::take_by_rules(self, top));
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, scan| scan.taken.elapsed() <= LONGEST_LINKED);
+        let mut kept = SCANS.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, scan| scan.taken.elapsed() <= MAX_AGE_LINKED);
         kept.remove(top);
         if scan.quiet.is_some() {
             kept.insert(top.to_owned(), Arc::clone(&scan));
@@ -211,12 +211,12 @@ impl Repository {
         Some(scan)
     }
 
-    /// The last look at this worktree, if it is as true as a new one would be.
+    /// The last scan of this worktree, if it is still valid.
     pub(super) fn find_scan(&self) -> Option<Arc<Scan>> {
         let top = self.worktree.as_deref()?;
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).get(top).cloned();
-        let longest = if self.git_dir == self.common_dir { LONGEST } else { LONGEST_LINKED };
-        kept?.brought_forward(top, longest)
+        let kept = SCANS.lock().unwrap_or_else(PoisonError::into_inner).get(top).cloned();
+        let max_age = if self.git_dir == self.common_dir { MAX_AGE } else { MAX_AGE_LINKED };
+        kept?.updated(top, max_age)
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
         process::{Program, Supervised},
     };
 
-    /// A repository that ignores the folder `logs`, in which git has said so.
+    /// A repository that ignores the folder `logs`. git was asked about it once.
     fn repository() -> (tempfile::TempDir, Repository) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -248,7 +248,7 @@ mod tests {
         Supervised::new(program).run(|_| ());
     }
 
-    /// What is known of a name, if it is there.
+    /// The scanned name, if it exists.
     fn find(scan: &Scan, folder: &str, name: &str) -> Option<ScannedName> {
         scan.folder(folder.as_bytes())?.iter().find(|entry| entry.name == name.as_bytes()).cloned()
     }
@@ -292,14 +292,14 @@ mod tests {
         for rule in rules {
             let (_folder, repository) = repository();
             let size = || find(&repository.scan().unwrap(), "logs/", "1").unwrap().facts;
-            // A file that is as young as the index is not believed: it counts as changed.
+            // A file as young as the index counts as changed, so it is made older here.
             run(
                 repository.top(),
                 "touch -d 2020-01-01 .gitignore && sleep 0.03 && git update-index -q --refresh",
             );
             repository.settle_index(HiddenMarks::Kept).unwrap();
             assert!(repository.is_clean().unwrap());
-            // A child that does nothing: the scan that `is_clean` took knew no ignored folder.
+            // A child that does nothing, to invalidate the scan that `is_clean` took before it knew any ignored folder.
             run(repository.top(), ":");
             assert!(size().is_none(), "{rule}");
             run(repository.top(), rule);

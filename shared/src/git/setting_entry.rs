@@ -1,7 +1,7 @@
-//! One setting of git, as git lists it and as it is written to a file.
+//! One git setting, as git lists it and as it is written to a file.
 
-/// Settings that do not stand in the copy: what they include stands there already, and where the worktree is, each call
-/// is told.
+/// Settings that are not copied: included files are copied by their content, and each command is told where the
+/// worktree is.
 const LEFT_OUT: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreeconfig"];
 
 /// One setting, as `git config --list -z` prints it.
@@ -24,7 +24,7 @@ impl SettingEntry {
         self.key.starts_with(b"include.") || self.key.starts_with(b"includeif.")
     }
 
-    /// Whether it makes the settings of one worktree differ from those of another.
+    /// Whether it can make settings differ between worktrees.
     pub(super) fn makes_variants(&self) -> bool {
         self.key.starts_with(b"includeif.") || self.key == b"extensions.worktreeconfig"
     }
@@ -38,7 +38,7 @@ impl SettingEntry {
         !matches!(&*value, b"" | b"0" | b"false" | b"no" | b"off")
     }
 
-    /// As it stands in a file; `None` for a key that has no section.
+    /// The lines of a settings file; `None` for a key without a section.
     pub(super) fn to_lines(&self) -> Option<Vec<u8>> {
         let first = memchr::memchr(b'.', &self.key)?;
         let last = memchr::memrchr(b'.', &self.key)?;
@@ -61,7 +61,7 @@ impl SettingEntry {
     }
 }
 
-/// In quotes. A subsection knows only quotes and backslashes.
+/// Escapes a quoted text. In a subsection only quotes and backslashes are escaped.
 fn escaped(text: &[u8], is_value: bool) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     for byte in text {

@@ -1,4 +1,4 @@
-//! The worktree as a tree, without touching the user's index: a copy of it takes in what lies there.
+//! Takes snapshots of a worktree as trees, without touching the user's index: all files are added to a copy of it.
 
 use std::{
     collections::HashSet,
@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, IndexFile, Repository, command::checked, known_index::seen_by, scan::Scan,
-    special::list_special_in, write::id_of,
+    GitCommand, GitError, IndexFile, Repository, command::checked, known_index::with_index, scan::Scan,
+    special_files::list_special_in, write::id_of,
 };
 use crate::{
     message::visible,
@@ -21,28 +21,28 @@ use crate::{
     safe_files,
 };
 
-/// An index of our own.
+/// A private copy of an index.
 #[derive(Debug)]
 pub struct PrivateIndex<'a> {
     pub(super) repository: &'a Repository,
     pub(super) file: IndexFile,
 }
 
-/// What lay in a worktree.
+/// A snapshot of a worktree.
 #[derive(Debug)]
-pub struct Stock {
-    /// As a tree.
+pub struct WorktreeSnapshot {
+    /// Its files as a tree.
     pub tree: Oid,
-    /// The index that has taken it in.
+    /// The index from which the tree was written.
     pub index: IndexFile,
-    /// Repositories in it without a commit: git cannot take in anything of them.
+    /// Repositories inside the worktree without a commit. git cannot add them.
     pub left_out: Vec<Vec<u8>>,
-    /// Files that git cannot take in.
+    /// Files that git cannot add.
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Stock {
-    /// The same, for whoever needs all of it.
+impl WorktreeSnapshot {
+    /// Fails if there are unreadable files: for callers that need all of them.
     pub fn require_readable(self) -> Result<Self, GitError> {
         match self.unreadable.first() {
             Some(found) => Err(GitError::Failed { command: "add".into(), complaint: found.why.clone() }),
@@ -51,7 +51,7 @@ impl Stock {
     }
 }
 
-/// A file that git cannot take in.
+/// A file that git cannot add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// Its path, from the top.
@@ -60,13 +60,13 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// So many files may be unreadable before it is given up: git is run once for each.
-const MOST_UNREADABLE: usize = 20;
+/// How many files may be unreadable before a snapshot fails: git is run once for each.
+const MAX_UNREADABLE: usize = 20;
 
-/// So many queues and devices are named to git: all of them must fit into its arguments.
-const MOST_SPECIAL: usize = 200;
+/// How many special files (named pipes, devices) are excluded: all of them must fit into git's arguments.
+const MAX_SPECIAL: usize = 200;
 
-/// What tells one writing of a file from the next.
+/// Identifies one version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -93,31 +93,31 @@ pub struct TreeChange {
 }
 
 impl TreeChange {
-    /// The path for people, with nothing in it that a terminal obeys.
+    /// The path for display, without terminal control characters.
     #[must_use]
     pub fn shown(&self) -> String {
         visible(&String::from_utf8_lossy(&self.path))
     }
 
-    /// Whether it is a repository inside the repository.
+    /// Whether it is a submodule, or another repository inside the worktree.
     #[must_use]
     pub fn is_gitlink(&self) -> bool {
         is_gitlink(self.after)
     }
 
-    /// Whether it was one.
+    /// Whether it was a gitlink before.
     #[must_use]
     pub fn was_gitlink(&self) -> bool {
         is_gitlink(self.before)
     }
 
-    /// Whether it is one, or was.
+    /// Whether it is or was a gitlink.
     #[must_use]
     pub fn concerns_gitlink(&self) -> bool {
         self.is_gitlink() || self.was_gitlink()
     }
 
-    /// Whether the file is called so, in whichever folder.
+    /// Whether the file has this name, in any folder.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.path.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
@@ -129,59 +129,61 @@ fn is_gitlink(side: Option<(u32, Oid)>) -> bool {
 }
 
 impl Repository {
-    /// Whether worktree and index are as `HEAD` says, ignored files aside.
+    /// Whether worktree and index match `HEAD`, except for ignored files.
     pub fn is_clean(&self) -> Result<bool, GitError> {
-        let view = self.find_view()?;
-        let hidden = self.start_hidden_in(view.as_ref());
+        let view = self.find_trusted_view()?;
+        let hidden = self.start_hidden_with(view.as_ref());
         let is_clean = self.ask_status()?.is_clean;
         let hidden = hidden.finish(self.top())?;
-        Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty() && self.dirty_submodules(None)?.is_empty())
+        Ok(is_clean
+            && self.changed_hidden_files(&hidden)?.is_empty()
+            && self.dirty_submodules(None)?.is_empty())
     }
 
-    /// What git says of the branch, the index and the worktree, for comparing.
+    /// git's description of branch, index and worktree, for comparisons.
     pub fn status(&self) -> Result<Vec<u8>, GitError> {
         self.refuse_special()?;
-        let view = self.find_view()?;
-        let status = seen_by(view.as_ref(), self.git("status"));
+        let view = self.find_trusted_view()?;
+        let status = with_index(view.as_ref(), self.git("status"));
         let status = status.args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
         status.args(["--no-renames", "--no-ahead-behind"]).stdout()
     }
 
-    /// What lies in the worktree now, ignored files aside.
+    /// A tree of all files in the worktree, except for ignored ones.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
-        self.private_index("snapshot")?.take_in()
+        self.private_index("snapshot")?.add_and_write_tree()
     }
 
-    /// The same with the index that holds it. Whether git has all of it is not asked: that is one look for each file, and
-    /// most of them are known. [`Repository::require_proven`] is for those that are new.
-    /// Files that git cannot take in are left as the index has them, and given.
-    pub fn take_snapshot(&self) -> Result<Stock, GitError> {
+    /// Like [`Self::snapshot`], together with the index. It does not check that git has every object: that is one
+    /// lookup for each file, and most of them are known. [`Repository::require_verified`] checks the new ones. Files
+    /// that git cannot add keep their entry of the index, and are listed.
+    pub fn take_snapshot(&self) -> Result<WorktreeSnapshot, GitError> {
         let index = self.private_index("snapshot")?;
         let (left_out, unreadable) = index.add_readable()?;
         let tree = match self.write_tree_of(&index.file.path) {
             Some(tree) => tree,
             None => id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?,
         };
-        Ok(Stock { tree, index: index.file, left_out, unreadable })
+        Ok(WorktreeSnapshot { tree, index: index.file, left_out, unreadable })
     }
 
-    /// What is staged.
+    /// The tree of what is staged.
     pub fn staged(&self) -> Result<Oid, GitError> {
         self.private_index("staged")?.write_tree()
     }
 
-    /// Makes these paths of the worktree what they are in `tree`. No hook runs, and the user's index is not touched.
+    /// Restores these paths of the worktree from `tree`. No hook runs, and the user's index is not touched.
     pub fn put_back(&self, tree: Oid, paths: &[TreeChange]) -> Result<(), GitError> {
         let index = self.private_index("back")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         let listed = index.git("ls-files").args(["-z", "--cached"]).stdout()?;
         let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
-        let (there, gone): (Vec<&TreeChange>, Vec<&TreeChange>) =
+        let (present, gone): (Vec<&TreeChange>, Vec<&TreeChange>) =
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
         for change in gone {
             require_inner(&change.path)?;
             let path = Path::new(OsStr::from_bytes(&change.path));
-            // What a link leads to is not in the worktree, whatever was once tracked behind it.
+            // Files behind a link are outside of the worktree, even if the path was once tracked.
             if is_behind_a_link(self.top(), path) {
                 continue;
             }
@@ -192,22 +194,23 @@ impl Repository {
                 _ => {}
             }
         }
-        let names: Vec<u8> = there.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
+        let names: Vec<u8> =
+            present.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
         let command = index.git("checkout-index").args(["-f", "-q", "-z", "--stdin"]);
         checked("checkout-index", command.finish_with(&names)?).map(drop)
     }
 
-    /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
+    /// Sets these paths of the user's index to the state of `HEAD`. All other entries stay.
     pub fn stage(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         self.stage_as_in("HEAD", changes)
     }
 
-    /// The same, unless another git holds the index at this moment.
-    pub fn stage_at_once(&self, changes: &[TreeChange]) -> Result<(), GitError> {
-        self.stage_by(self.change("reset").at_once(), "HEAD", changes)
+    /// Like [`Self::stage`], but fails if another git holds the lock of the index.
+    pub fn stage_if_unlocked(&self, changes: &[TreeChange]) -> Result<(), GitError> {
+        self.stage_by(self.change("reset").without_waiting_for_locks(), "HEAD", changes)
     }
 
-    /// The same with what another commit holds.
+    /// Like [`Self::stage`], with the state of another commit.
     pub fn stage_as_in(&self, commit: &str, changes: &[TreeChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
@@ -225,34 +228,34 @@ impl Repository {
         checked("reset", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
     }
 
-    /// The paths of the user's own index that differ from `commit`.
+    /// The paths of the user's index that differ from `commit`.
     pub fn staged_since(&self, commit: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
         let paths = command.arg(commit.to_string()).stdout()?;
         Ok(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
-    /// Makes the user's own index what `tree` holds. Files stay as they are.
+    /// Sets the user's index to `tree`. Files stay as they are.
     pub fn stage_tree(&self, tree: Oid) -> Result<(), GitError> {
         let command = self.change("read-tree").arg(tree.to_string());
         self.write_index(|index| index.of(command).stdout().map(drop))
     }
 
-    /// Whether a file should be in the checkout and is not.
+    /// Whether a file that should be in the checkout is missing.
     fn is_missing(&self, change: &TreeChange) -> bool {
         let path = self.top().join(OsStr::from_bytes(&change.path));
         change.after.is_some() && path.symlink_metadata().is_err()
     }
 
-    /// Whether all of these files should be in the checkout and none is.
+    /// Whether all of these files should be in the checkout and are missing.
     #[must_use]
     pub fn are_missing(&self, changes: &[TreeChange]) -> bool {
         !changes.is_empty() && changes.iter().all(|change| self.is_missing(change))
     }
 
-    /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
+    /// Sets these paths of the user's index to the state of `HEAD`, and writes those files that are missing.
     pub fn bring(&self, changes: &[TreeChange]) -> Result<(), GitError> {
-        if self.add_plainly(changes) {
+        if self.add_without_git(changes) {
             return Ok(());
         }
         if !self.are_missing(changes) {
@@ -267,7 +270,7 @@ impl Repository {
         self.write_index(|index| checked("checkout", index.of(command).finish_with(&paths)?).map(drop))
     }
 
-    /// Writes those of these files that are not in the checkout, as the index has them.
+    /// Writes those of these files that are missing, with the content of the index.
     pub fn write_missing(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         let missing: Vec<&TreeChange> = changes.iter().filter(|change| self.is_missing(change)).collect();
         if missing.is_empty() {
@@ -281,7 +284,7 @@ impl Repository {
 }
 
 impl Repository {
-    /// Enters these changes into the user's own index as they are, and leaves everything else in it alone.
+    /// Applies these changes to the user's index. All other entries stay.
     pub fn enter(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
@@ -295,14 +298,14 @@ impl Repository {
 }
 
 impl PrivateIndex<'_> {
-    /// Takes in what lies in the worktree now, ignored files aside, and gives it as a tree.
-    pub fn take_in(&self) -> Result<Oid, GitError> {
+    /// Adds all files of the worktree, except for ignored ones, and writes a tree.
+    pub fn add_and_write_tree(&self) -> Result<Oid, GitError> {
         self.add_all()?;
         self.write_tree()
     }
 
-    /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
-    /// Gives the repositories that had to be left out.
+    /// Adds all files, including those outside of a sparse checkout and those marked `assume-unchanged` or
+    /// `skip-worktree`. Returns the repositories that had to be left out.
     fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
         self.add_all_but(&[], None)
     }
@@ -310,29 +313,29 @@ impl PrivateIndex<'_> {
     fn add_all_but(&self, unreadable: &[Vec<u8>], scan: Option<Arc<Scan>>) -> Result<Vec<Vec<u8>>, GitError> {
         self.refuse_unreadable(unreadable, scan)?;
         let hidden = self.start_hidden();
-        let left_out = self.add_what_can_be(unreadable)?;
+        let left_out = self.add_possible(unreadable)?;
         let hidden = hidden.finish(self.repository.top())?;
         if hidden.is_empty() {
             return Ok(left_out);
         }
         self.reveal(&hidden)?;
-        self.add_what_can_be(unreadable)
+        self.add_possible(unreadable)
     }
 
-    /// The same without files that git cannot take in: without permission to read them, or whose content is not in the
-    /// encoding that an attribute names. git gives up at the first one, and names it.
+    /// Like [`Self::add_all`], but leaves out files that git cannot add: files without read permission, and files whose
+    /// content is not in the encoding of their attribute. git stops at the first such file and names it.
     fn add_readable(&self) -> Result<(Vec<Vec<u8>>, Vec<Unreadable>), GitError> {
         let mut unreadable: Vec<Unreadable> = Vec::new();
         loop {
             let paths: Vec<Vec<u8>> = unreadable.iter().map(|found| found.path.clone()).collect();
             match self.add_all_but(&paths, None) {
                 Err(GitError::Failed { command, complaint }) => {
-                    let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MOST_UNREADABLE);
+                    let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MAX_UNREADABLE);
                     let Some(path) = named else { return Err(GitError::Failed { command, complaint }) };
                     let why = complaint.lines().find(|line| !line.starts_with("hint:")).unwrap_or_default();
                     unreadable.push(Unreadable { path, why: visible(why) });
                 }
-                Err(GitError::Huge { path }) if paths.len() < MOST_UNREADABLE => {
+                Err(GitError::Huge { path }) if paths.len() < MAX_UNREADABLE => {
                     let why = GitError::Huge { path: path.clone() }.to_string();
                     unreadable
                         .push(Unreadable { path: path.into_os_string().into_vec(), why: visible(&why) });
@@ -342,7 +345,7 @@ impl PrivateIndex<'_> {
         }
     }
 
-    /// The file in the worktree that git complains of, unless it is among those that are known.
+    /// The file of the worktree in git's error message, unless it is one of the `known` ones.
     fn find_named(&self, complaint: &str, known: &[Vec<u8>]) -> Option<Vec<u8>> {
         let is_file = |path: &str| {
             let path = Path::new(path);
@@ -354,18 +357,18 @@ impl PrivateIndex<'_> {
         quoted.find(|path| !known.contains(path))
     }
 
-    /// The same for one who looks again and again: git writes the index only where something changed, so as long as
-    /// that is the same file, the tree is the same. Tracked files that have become queues or devices are left as they were:
-    /// whoever ends the attempt tells of them.
-    pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
-        // One look is enough: it only keeps git from waiting, and the agent is at work all the time.
+    /// Like [`Self::add_and_write_tree`], for repeated snapshots: git writes the index only if something changed, so
+    /// while it is the same file, the tree is the same too. Tracked files that have become named pipes or devices keep
+    /// their old entries; they are reported at the end of the attempt.
+    pub fn add_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
+        // One scan is enough: it only keeps git from blocking, and the agent changes files all the time anyway.
         let scan = self.repository.scan();
         let special = scan.as_deref().map(list_special_in).unwrap_or_default();
-        let special = special.into_iter().take(MOST_SPECIAL);
+        let special = special.into_iter().take(MAX_SPECIAL);
         let mut left_out: Vec<Vec<u8>> = special.map(|path| path.into_os_string().into_vec()).collect();
         loop {
             match self.add_all_but(&left_out, scan.clone()) {
-                Err(GitError::Huge { path }) if left_out.len() < MOST_SPECIAL => {
+                Err(GitError::Huge { path }) if left_out.len() < MAX_SPECIAL => {
                     left_out.push(path.into_os_string().into_vec());
                 }
                 added => break drop(added?),
@@ -381,9 +384,9 @@ impl PrivateIndex<'_> {
         Ok(tree)
     }
 
-    /// Makes the worktree what `tree` holds. What is ignored stays.
+    /// Makes the worktree equal to `tree`. Ignored files stay.
     pub fn write_out(&self, tree: Oid) -> Result<(), GitError> {
-        let now = self.take_in()?;
+        let now = self.add_and_write_tree()?;
         self.git("read-tree").args(["-m", "-u", &now.to_string(), &tree.to_string()]).stdout().map(drop)
     }
 
@@ -396,16 +399,20 @@ impl PrivateIndex<'_> {
     }
 }
 
-/// git itself looks at the paths that it writes; what is only removed was not looked at by anybody.
+/// Checks a path that is about to be removed. git checks only the paths that it writes.
 fn require_inner(path: &[u8]) -> Result<(), GitError> {
     let is_inner = Path::new(OsStr::from_bytes(path))
         .components()
         .all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
     let what = || format!("a path that leads elsewhere: {}", visible(&String::from_utf8_lossy(path)));
-    if is_inner { Ok(()) } else { Err(GitError::Strange { command: "diff-tree".into(), what: what() }) }
+    if is_inner {
+        Ok(())
+    } else {
+        Err(GitError::UnexpectedOutput { command: "diff-tree".into(), what: what() })
+    }
 }
 
-/// Whether one of the folders that lead to a path is a link.
+/// Whether one of the parent folders of a path is a link.
 fn is_behind_a_link(top: &Path, path: &Path) -> bool {
     let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     folders
@@ -413,7 +420,7 @@ fn is_behind_a_link(top: &Path, path: &Path) -> bool {
         .any(|folder| top.join(folder).symlink_metadata().is_ok_and(|found| found.is_symlink()))
 }
 
-/// Records `mode SP id TAB path NUL`; mode 0 removes.
+/// Records `mode SP id TAB path NUL` for `git update-index`; mode 0 removes the entry.
 pub(super) fn index_info(changes: &[TreeChange], format: ObjectFormat) -> Vec<u8> {
     let nothing = "0".repeat(format.hex_len());
     let mut info = Vec::new();

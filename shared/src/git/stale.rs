@@ -1,4 +1,4 @@
-//! Lock files of git that a killed process left. Only what nobody can still be using is removed.
+//! Removes lock files of git that a killed process left, but only if no process can still be using them.
 
 use std::{
     fs,
@@ -14,20 +14,20 @@ use crate::{
     safe_files,
 };
 
-/// Between git's closing of a lock file and its last act on it lies less than this.
-const SETTLED: Duration = Duration::from_secs(2);
-/// Where the system does not tell who has a file open, so long must have passed.
-const OLD: Duration = Duration::from_secs(600);
-/// A git that is still at work gets so long to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// git needs less than this between closing a lock file and renaming it.
+const MIN_AGE_IF_CLOSED: Duration = Duration::from_secs(2);
+/// The minimal age of a stale lock where the system cannot say whether a process has it open.
+const MIN_AGE_IF_UNKNOWN: Duration = Duration::from_secs(600);
+/// How long to wait for one of our git processes that is still running.
+const OWN_GIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// And one of the user's so long, before we say that it is in our way.
-const COURTESY: Duration = Duration::from_secs(10);
+/// How long to wait for a git process of the user before we report its lock.
+const USER_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Waits until the lock file at `path` is gone, and removes it if its owner is. Call this only where our own lock says
-/// that nobody else is at work there.
+/// Waits until the lock file at `path` is gone, and removes it if its owner is gone. Call this only while one of our
+/// own locks guarantees that nothing else works there.
 pub fn clear(path: &Path) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + OWN_GIT_TIMEOUT;
     while path.symlink_metadata().is_ok() && Instant::now() < end {
         if locks::move_folder(path) {
             return;
@@ -41,17 +41,17 @@ pub fn clear(path: &Path) {
 }
 
 impl Repository {
-    /// Whether a git holds the index of this checkout, or has left its lock.
+    /// Whether a git holds the lock of this checkout's index, or a killed one has left it.
     #[must_use]
     pub fn is_index_held(&self) -> bool {
         self.git_dir.join("index.lock").symlink_metadata().is_ok()
     }
 
-    /// Waits until nobody holds the index of the user's own checkout. Its lock is removed only where a driver
-    /// of ours died: else an editor may be open for a commit, and that has closed the file.
+    /// Waits until the index of the user's checkout is not locked. The lock is removed only if it is from a driver of
+    /// ours that died: the user's `git commit` holds the lock without an open file while the editor is open.
     pub fn await_index(&self) -> Result<(), GitError> {
         let path = self.git_dir.join("index.lock");
-        let end = Instant::now() + COURTESY;
+        let end = Instant::now() + USER_GIT_TIMEOUT;
         while path.symlink_metadata().is_ok() {
             if locks::remove_if_stale(&path) {
                 return Ok(());
@@ -64,12 +64,12 @@ impl Repository {
         Ok(())
     }
 
-    /// Removes what a git that was killed has locked in a worktree of ours that has `branch`.
+    /// Removes locks that a killed git left in one of our worktrees, which has `branch` checked out.
     pub fn clear_locks(&self, branch: &BranchName) {
         self.locks(branch).iter().for_each(|path| clear(path));
     }
 
-    /// The locks of a checkout that has `branch`, as far as they are there.
+    /// The existing lock files of a checkout of `branch`.
     #[must_use]
     pub fn find_locks(&self, branch: &BranchName) -> Vec<PathBuf> {
         self.locks(branch).into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
@@ -81,11 +81,10 @@ impl Repository {
         [own("index.lock"), own("HEAD.lock"), shared(&branch.to_ref()), shared("packed-refs")]
     }
 
-    /// Removes the locks of the user's own checkout that were not there when an agent began, which is at its end with all of
-    /// its processes, if no git of anybody else's is at work there. Only where the system tells of that; else they are waited
-    /// for.
+    /// Removes locks in the user's checkout that appeared while an agent ran. All processes of the agent have ended. If
+    /// another git is running there, or the system cannot tell, waits for the locks instead.
     pub fn clear_new_locks(&self, branch: &BranchName, known: &[PathBuf]) -> Result<(), GitError> {
-        let end = Instant::now() + COURTESY;
+        let end = Instant::now() + USER_GIT_TIMEOUT;
         let is_new = |path: &PathBuf| !known.contains(path);
         loop {
             let left: Vec<PathBuf> = self.find_locks(branch).into_iter().filter(is_new).collect();
@@ -100,8 +99,8 @@ impl Repository {
             if left.iter().any(|path| locks::move_folder(path)) {
                 continue;
             }
-            let is_ours_alone = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
-            if left.iter().all(|path| is_abandoned(path)) && is_ours_alone() {
+            let has_no_other_git = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
+            if left.iter().all(|path| is_abandoned(path)) && has_no_other_git() {
                 left.iter().for_each(|path| drop(safe_files::remove(path)));
                 return Ok(());
             }
@@ -117,13 +116,13 @@ pub fn sweep_indexes(git_dir: &Path) {
     indexes.for_each(|entry| drop(safe_files::remove(&entry.path())));
 }
 
-/// Whether no process can still be using a lock file, as far as the system tells.
+/// Whether no process can still be using a lock file, according to the system.
 pub(super) fn is_abandoned(path: &Path) -> bool {
     let changed =
         path.symlink_metadata().and_then(|file| file.modified()).unwrap_or_else(|_| SystemTime::now());
     let age = changed.elapsed().unwrap_or_default();
     match is_open(path) {
-        Some(is_open) => !is_open && age >= SETTLED,
-        None => age >= OLD,
+        Some(is_open) => !is_open && age >= MIN_AGE_IF_CLOSED,
+        None => age >= MIN_AGE_IF_UNKNOWN,
     }
 }

@@ -1,4 +1,4 @@
-//! Submodules of a worktree.
+//! Lists, checks and updates submodules of a worktree.
 
 use std::{
     collections::BTreeSet,
@@ -15,28 +15,28 @@ use crate::{
     safe_files::{self, FileKind},
 };
 
-/// So deep submodules of submodules are looked into.
-const DEPTH: usize = 8;
-/// So many paths are named to git; where there are more, it lists everything.
-const FEW: usize = 200;
+/// How deep nested submodules are checked.
+const MAX_DEPTH: usize = 8;
+/// How many paths are passed to git; with more, everything is listed.
+const MAX_PATHS: usize = 200;
 
-/// A submodule that a commit names.
+/// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submodule {
-    /// Its name, which is also that of its folder among the repository's modules.
+    /// Its name, which is also that of its folder below `modules`.
     pub name: String,
-    /// Where it stands in the worktree.
+    /// Its path in the worktree.
     pub path: String,
 }
 
-/// Where the repository of a submodule is that is checked out.
+/// Where the repository of a checked-out submodule is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Home {
-    /// Below the modules of the repository, where its settings are watched.
+enum SubmoduleRepository {
+    /// Below `modules` of our repository, where its settings are watched.
     Module(PathBuf),
-    /// In the worktree, as a `.git` that is a folder.
+    /// In the worktree: its `.git` is a folder.
     Folder(PathBuf),
-    /// Elsewhere, or it cannot be told.
+    /// Elsewhere or unknown.
     Elsewhere,
 }
 
@@ -50,17 +50,26 @@ impl Repository {
         }
     }
 
+    /// The paths of submodules in the index of the worktree with this git directory.
+    pub fn list_gitlinks_at(&self, git_dir: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let file = git_dir.join("index");
+        if safe_files::kind_of(&file).is_none() {
+            return Ok(Vec::new());
+        }
+        list_gitlinks(&file, self.format, || self.git("ls-files").env("GIT_INDEX_FILE", &file))
+    }
+
     /// The paths of submodules in a tree.
     pub fn list_gitlinks_of(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("ls-tree").args(["-r", "-z", "--full-tree", &tree.to_string()]);
         Ok(gitlinks_in(&command.stdout()?))
     }
 
-    /// The submodules of the index in which something is not committed. Only their own repositories could hold it.
+    /// The submodules of the index with uncommitted changes, which exist only in their own repositories.
     ///
-    /// git itself is never left to look into a submodule: it would use the settings of whatever repository an agent has put
-    /// there. It is asked here for each by itself, where its settings are those that are watched. A `.git` that is a folder
-    /// in the worktree is such only where the tree `known` has a submodule, and only in the main worktree.
+    /// git itself must not look into submodules: it would use the settings of any repository that an agent has put
+    /// there. So each submodule is checked here, if its settings are watched. For a `.git` that is a folder in the
+    /// worktree that is the case only if the tree `known` has a submodule there, and only in the main worktree.
     pub fn dirty_submodules(&self, known: Option<Oid>) -> Result<Vec<Vec<u8>>, GitError> {
         let gitlinks = self.list_gitlinks()?;
         if gitlinks.is_empty() {
@@ -70,10 +79,12 @@ impl Repository {
         let mut dirty = Vec::new();
         for path in gitlinks {
             let place = self.top().join(OsStr::from_bytes(&path));
-            let is_dirty = match self.home_of_submodule(&place) {
-                Some(Home::Module(home)) => self.is_submodule_dirty(&home, &place, DEPTH)?,
-                Some(Home::Folder(home)) if folders.contains(&path) => {
-                    self.is_submodule_dirty(&home, &place, DEPTH)?
+            let is_dirty = match self.repository_of_submodule(&place) {
+                Some(SubmoduleRepository::Module(git_dir)) => {
+                    self.is_submodule_dirty(&git_dir, &place, MAX_DEPTH)?
+                }
+                Some(SubmoduleRepository::Folder(git_dir)) if folders.contains(&path) => {
+                    self.is_submodule_dirty(&git_dir, &place, MAX_DEPTH)?
                 }
                 _ => false,
             };
@@ -93,7 +104,7 @@ impl Repository {
         let Some(tree) = known.filter(|_| self.git_dir == self.common_dir) else {
             return Ok(BTreeSet::new());
         };
-        if paths.len() > FEW {
+        if paths.len() > MAX_PATHS {
             return Ok(self.list_gitlinks_of(tree)?.into_iter().collect());
         }
         let command = self.git("ls-tree").args(["-z", "--full-tree", &tree.to_string(), "--"]);
@@ -102,40 +113,47 @@ impl Repository {
     }
 
     /// Where the repository of the submodule at `place` is; `None` if it is not checked out.
-    fn home_of_submodule(&self, place: &Path) -> Option<Home> {
+    fn repository_of_submodule(&self, place: &Path) -> Option<SubmoduleRepository> {
         let file = place.join(".git");
         match safe_files::kind_of(&file)? {
-            FileKind::Folder => Some(Home::Folder(file)),
+            FileKind::Folder => Some(SubmoduleRepository::Folder(file)),
             FileKind::File => {
                 let content = safe_files::read(&file).unwrap_or_default();
                 let target = content.strip_prefix(b"gitdir: ").map(<[u8]>::trim_ascii_end);
-                let home = target.map(|target| plain_path(&place.join(OsStr::from_bytes(target))));
-                let is_ours = |home: &PathBuf| {
+                let git_dir = target.map(|target| plain_path(&place.join(OsStr::from_bytes(target))));
+                let is_ours = |git_dir: &PathBuf| {
                     let mut dirs = [&self.common_dir, &self.git_dir].into_iter();
-                    dirs.any(|dir| home.starts_with(dir.join("modules")))
-                        && safe_files::kind_of(&home.join("HEAD")) == Some(FileKind::File)
+                    dirs.any(|dir| git_dir.starts_with(dir.join("modules")))
+                        && safe_files::kind_of(&git_dir.join("HEAD")) == Some(FileKind::File)
                 };
-                Some(home.filter(is_ours).map_or(Home::Elsewhere, Home::Module))
+                Some(
+                    git_dir
+                        .filter(is_ours)
+                        .map_or(SubmoduleRepository::Elsewhere, SubmoduleRepository::Module),
+                )
             }
-            FileKind::Link | FileKind::Special => Some(Home::Elsewhere),
+            FileKind::Link | FileKind::Special => Some(SubmoduleRepository::Elsewhere),
         }
     }
 
-    fn is_submodule_dirty(&self, home: &Path, place: &Path, depth: usize) -> Result<bool, GitError> {
+    fn is_submodule_dirty(&self, git_dir: &Path, place: &Path, depth: usize) -> Result<bool, GitError> {
         let ask = |name| {
-            let command = GitCommand::reading(name, place).at_home().of_homes(&self.homes);
-            command.env("GIT_DIR", home).env("GIT_WORK_TREE", place)
+            let command =
+                GitCommand::reading(name, place).ignoring_environment().requiring_git_dirs(&self.git_dir_ids);
+            command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", place)
         };
         let status = ask("status").args(["--porcelain", "-z", "--no-renames", "--untracked-files=normal"]);
         if !status.stdout()?.is_empty() {
             return Ok(true);
         }
-        for path in list_gitlinks(&home.join("index"), self.format, || ask("ls-files"))? {
+        for path in list_gitlinks(&git_dir.join("index"), self.format, || ask("ls-files"))? {
             let inner = place.join(OsStr::from_bytes(&path));
-            let is_dirty = match self.home_of_submodule(&inner) {
+            let is_dirty = match self.repository_of_submodule(&inner) {
                 None => false,
-                Some(Home::Module(home)) if depth > 0 => self.is_submodule_dirty(&home, &inner, depth - 1)?,
-                // What cannot be looked at is not known to be as it was.
+                Some(SubmoduleRepository::Module(git_dir)) if depth > 0 => {
+                    self.is_submodule_dirty(&git_dir, &inner, depth - 1)?
+                }
+                // A submodule that cannot be checked may have changed.
                 Some(_) => true,
             };
             if is_dirty {
@@ -145,7 +163,7 @@ impl Repository {
         Ok(false)
     }
 
-    /// The submodules that a commit names.
+    /// The submodules of a commit.
     pub fn list_submodules(&self, commit: Oid) -> Result<Vec<Submodule>, GitError> {
         let Some(blob) = self.find_path(commit, ".gitmodules")? else {
             return Ok(Vec::new());
@@ -156,7 +174,7 @@ impl Repository {
         let parse = |entry: &str| {
             let (key, path) = entry.split_once('\n')?;
             let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
-            // An agent can write this file, and git is run at that path.
+            // An agent can write this file, and git is run at this path.
             let is_inside = is_inner(name) && is_inner(path);
             is_inside.then(|| Submodule { name: name.to_owned(), path: path.to_owned() })
         };
@@ -170,8 +188,7 @@ impl Repository {
         module.join("HEAD").is_file().then_some(module)
     }
 
-    /// Checks out what the commit wants of a submodule, with the objects that `module` has. `Err` inside is git's reason
-    /// why it could not be had.
+    /// Checks out the commit of a submodule, with the objects of `module`. `Err` inside is git's reason why it failed.
     pub fn update_submodule(
         &self,
         submodule: &Submodule,
@@ -187,64 +204,64 @@ impl Repository {
         Ok(Err(complaint.lines().next().unwrap_or_default().to_owned()))
     }
 
-    /// Puts a submodule of this worktree on a branch at its own commit, so that no commit there is on none.
+    /// Puts a submodule of this worktree on a branch at its present commit, so that new commits there are on a branch.
     pub fn branch_submodule(&self, submodule: &Submodule, branch: &BranchName) -> Result<(), GitError> {
         let command = self.change_submodule("checkout", submodule)?;
         command.args(["--quiet", "-B", branch.as_str(), "--no-track"]).stdout().map(drop)
     }
 
-    /// A call of git in the repository of a submodule, which must be below our own modules: an agent may have put any other
-    /// in its place.
+    /// A git command in the repository of a submodule, which must be below our own `modules`: an agent may have put
+    /// another one in its place.
     fn change_submodule(&self, name: &str, submodule: &Submodule) -> Result<GitCommand, GitError> {
         let place = self.top().join(&submodule.path);
-        match self.home_of_submodule(&place) {
-            Some(Home::Module(home)) => {
-                let command = GitCommand::changing(name, &place, &[]).at_home();
-                let command = command.env("GIT_DIR", &home).env("GIT_WORK_TREE", &place);
-                Ok(self.confine_to(command, [home, place]))
+        match self.repository_of_submodule(&place) {
+            Some(SubmoduleRepository::Module(git_dir)) => {
+                let command = GitCommand::changing(name, &place, &[]).ignoring_environment();
+                let command = command.env("GIT_DIR", &git_dir).env("GIT_WORK_TREE", &place);
+                Ok(self.confine_to(command, [git_dir, place]))
             }
             _ => {
                 let what = format!("the repository of '{}' is not among the modules", submodule.path);
-                Err(GitError::Strange { command: "submodule".into(), what })
+                Err(GitError::UnexpectedOutput { command: "submodule".into(), what })
             }
         }
     }
 
-    /// Makes the `.git` of a submodule lead to where this worktree keeps its repository. Whatever else has taken its place is
-    /// kept in the git directory of the worktree.
-    pub fn mend_submodule(&self, submodule: &Submodule) -> Result<(), GitError> {
+    /// Makes the `.git` of a submodule point to where this worktree keeps its repository. Anything else in its place is
+    /// moved to the git directory of the worktree.
+    pub fn repair_submodule(&self, submodule: &Submodule) -> Result<(), GitError> {
         let place = self.top().join(&submodule.path);
-        let (file, home) = (place.join(".git"), self.git_dir.join("modules").join(&submodule.name));
-        let found = self.home_of_submodule(&place);
-        if found.is_none() || found == Some(Home::Module(home.clone())) {
+        let (file, git_dir) = (place.join(".git"), self.git_dir.join("modules").join(&submodule.name));
+        let found = self.repository_of_submodule(&place);
+        if found.is_none() || found == Some(SubmoduleRepository::Module(git_dir.clone())) {
             return Ok(());
         }
         let failed = |source| GitError::File { path: file.display().to_string(), source };
         let mut free = (1..).map(|number| self.git_dir.join(format!("replaced.{number}")));
         let free = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_default();
         safe_files::rename(&file, &free).map_err(failed)?;
-        if safe_files::kind_of(&home.join("HEAD")).is_none() {
+        if safe_files::kind_of(&git_dir.join("HEAD")).is_none() {
             return Ok(());
         }
-        let content = [b"gitdir: ", home.as_os_str().as_bytes(), b"\n"].concat();
+        let content = [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat();
         safe_files::write(&file, &content).map_err(failed)
     }
 
-    /// Copies the branches of tasks that a submodule has to where the main worktree keeps its repository.
-    pub fn keep_submodule(&self, submodule: &Submodule, module: &Path) -> Result<(), GitError> {
+    /// Pushes the task branches of a submodule to where the main worktree keeps its repository.
+    pub fn push_submodule_branches(&self, submodule: &Submodule, module: &Path) -> Result<(), GitError> {
         let command = self.change_submodule("push", submodule)?.args(["--quiet", "--no-verify"]);
         command.arg(module).arg("refs/heads/arborist/*:refs/heads/arborist/*").stdout().map(drop)
     }
 }
 
-/// Whether a path from the top, or a name that becomes one, leads to no other place.
+/// Whether a relative path, or a name that becomes one, stays inside.
 fn is_inner(path: &str) -> bool {
     let is_plain =
         |part: Component<'_>| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git"));
     !path.is_empty() && Path::new(path).components().all(is_plain)
 }
 
-/// The paths of submodules in an index file. git is asked where that cannot be read.
+/// The paths of submodules in an index file. git is asked if it cannot be parsed.
 pub(super) fn list_gitlinks(
     file: &Path,
     format: ObjectFormat,
@@ -258,7 +275,26 @@ fn ask_gitlinks(command: GitCommand) -> Result<Vec<Vec<u8>>, GitError> {
     Ok(gitlinks_in(&printed))
 }
 
-/// Those of the records `mode … TAB path NUL` that are submodules.
+/// The git directories of submodules below a git directory, including nested ones. The name of a submodule may contain
+/// slashes, so a folder without `HEAD` may contain more of them, at any depth.
+#[must_use]
+pub fn find_module_dirs(git_dir: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![git_dir.join("modules")];
+    while let Some(folder) = open.pop() {
+        if safe_files::kind_of(&folder.join("HEAD")).is_some() {
+            open.push(folder.join("modules"));
+            found.insert(folder);
+        } else if safe_files::kind_of(&folder) == Some(FileKind::Folder) {
+            let entries = safe_files::list_kinds(&folder).unwrap_or_default().into_iter();
+            let folders = entries.filter(|entry| entry.kind == FileKind::Folder);
+            open.extend(folders.map(|entry| entry.path));
+        }
+    }
+    found
+}
+
+/// The paths of submodules among records `mode … TAB path NUL`.
 fn gitlinks_in(printed: &[u8]) -> Vec<Vec<u8>> {
     let records = printed.split(|byte| *byte == 0).filter(|record| record.starts_with(b"160000 "));
     let path = |record: &[u8]| Some(record[memchr::memchr(b'\t', record)? + 1..].to_vec());

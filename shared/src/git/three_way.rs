@@ -1,7 +1,7 @@
-//! Merges, computed again in this process. git does not hash the objects that it reads, and whoever works in another lane can
+//! Computes merges again in this process. git does not hash the objects that it reads, and an agent in another lane can
 //! replace one for the moment in which `git merge-tree` reads it. So git only proposes a result: each of its paths must
-//! follow from the three trees, which are read and hashed here. A path that does not is a conflict, and so is one that a merge
-//! driver has put together: nobody has reviewed what it made.
+//! follow from the three trees, which are read and hashed here. A path that does not is a conflict, and so is one that
+//! a merge driver has written: its result has not been reviewed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +15,23 @@ use crate::{
     name::{ObjectKind, Oid},
 };
 
-/// Mode and content of a path; `None` if it is not there.
+/// Mode and content of a path; `None` if it does not exist.
 type Entry = Option<(u32, Oid)>;
 type Path = Vec<u8>;
 
-/// So many pairs of files are compared for each merge when it is asked whether one was renamed to the other.
-const MOST_PAIRS: usize = 20_000;
-/// git looks for a zero byte so far when it tells whether a file is text.
-const LOOKED_AT: usize = 8000;
+/// How many pairs of files are compared in one merge to find renames.
+const MAX_PAIRS: usize = 20_000;
+/// How many bytes git searches for a zero byte to decide whether a file is binary.
+const BINARY_CHECK_LEN: usize = 8000;
 
-/// What a merge came to, and whether all of it follows from what was merged.
-pub(super) struct Checked {
+/// The result of a merge, and whether all of it follows from the merged trees.
+pub(super) struct CheckedMerge {
     pub(super) merge: Merge,
     pub(super) is_explained: bool,
 }
 
-/// Ways to compare lines. git uses one that libgit2 does not have, but where they are merged without a conflict, they
-/// nearly always come to the same.
+/// Algorithms to compare lines. git uses one that libgit2 does not have, but if there is no conflict, they nearly
+/// always give the same result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Usual,
@@ -39,7 +39,7 @@ enum Comparison {
     Minimal,
 }
 
-/// What both sides have changed since one commit that both have.
+/// The changes of both sides since one common ancestor.
 struct Sides {
     ours: BTreeMap<Path, TreeChange>,
     theirs: BTreeMap<Path, TreeChange>,
@@ -70,7 +70,7 @@ impl Sides {
 }
 
 impl Versions {
-    /// What follows where at most one side has changed something, or both have come to the same.
+    /// The result, if at most one side has changed something, or both have made the same change.
     fn settled(self) -> Option<Entry> {
         one_of([self.base, self.ours, self.theirs])
     }
@@ -82,7 +82,7 @@ impl Versions {
     }
 }
 
-/// One of three values that at most one side has changed.
+/// The result for three values of which at most one side has changed.
 fn one_of<T: PartialEq + Copy>([base, ours, theirs]: [T; 3]) -> Option<T> {
     if ours == theirs || base == theirs {
         return Some(ours);
@@ -91,8 +91,8 @@ fn one_of<T: PartialEq + Copy>([base, ours, theirs]: [T; 3]) -> Option<T> {
 }
 
 impl Repository {
-    /// Joins the lines of two versions of a file that both come from `base`, and stores the result. No attribute has a part
-    /// in this. `None` where they conflict.
+    /// Merges the lines of two versions of a file with the common ancestor `base`, and stores the result. Attributes
+    /// are ignored. `None` if there is a conflict.
     pub fn merge_blobs(&self, ours: Oid, base: Oid, theirs: Oid) -> Result<Option<Oid>, GitError> {
         let joined = self.join_lines([base, ours, theirs], Comparison::Usual)?;
         joined.map(|text| self.write_object(ObjectKind::Blob, &text)).transpose()
@@ -114,32 +114,38 @@ impl Repository {
         Ok([read(blobs[0])?, read(blobs[1])?, read(blobs[2])?])
     }
 
-    /// Whether `told` is what a merge of these versions comes to, in lines or as a whole.
-    fn is_merge_of(&self, versions: Versions, told: Entry) -> Result<bool, GitError> {
+    /// Whether `proposed` is the result of a merge of these versions, by lines or as a whole.
+    fn is_merge_of(&self, versions: Versions, proposed: Entry) -> Result<bool, GitError> {
         if let Some(settled) = versions.settled() {
-            return Ok(settled == told);
+            return Ok(settled == proposed);
         }
-        let (Some(files), Some((told_mode, told))) = (versions.as_files(), told) else { return Ok(false) };
+        let (Some(files), Some((told_mode, proposed))) = (versions.as_files(), proposed) else {
+            return Ok(false);
+        };
         if one_of(files.map(|(mode, _)| mode)) != Some(told_mode) {
             return Ok(false);
         }
         let blobs = files.map(|(_, id)| id);
         if let Some(blob) = one_of(blobs) {
-            return Ok(blob == told);
+            return Ok(blob == proposed);
         }
         for comparison in [Comparison::Usual, Comparison::Patience, Comparison::Minimal] {
             let joined = self.join_lines(blobs, comparison)?;
-            if joined.is_some_and(|text| Oid::of(ObjectKind::Blob, &text, self.format) == told) {
+            if joined.is_some_and(|text| Oid::of(ObjectKind::Blob, &text, self.format) == proposed) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Holds what git says of a merge of two commits against their trees. In the tree that is returned, all files are what
-    /// follows from these. Those in conflict hold marks, or what our side has there.
-    pub(super) fn check_merge(&self, [ours, theirs]: [Oid; 2], told: Merge) -> Result<Checked, GitError> {
-        let (tree, conflicts) = match told {
+    /// Compares git's merge of two commits with their trees. In the returned tree, all files follow from these trees.
+    /// Files with conflicts have conflict markers, or the content of our side.
+    pub(super) fn check_merge(
+        &self,
+        [ours, theirs]: [Oid; 2],
+        proposed: Merge,
+    ) -> Result<CheckedMerge, GitError> {
+        let (tree, conflicts) = match proposed {
             Merge::Clean(tree) => (tree, Vec::new()),
             Merge::Conflicted(tree, conflicts) => (tree, conflicts),
         };
@@ -156,18 +162,18 @@ impl Repository {
             let [ours, theirs] = [self.changes(base, our_tree)?, self.changes(base, their_tree)?];
             sides.push(Sides { ours: by_path(ours), theirs: by_path(theirs) });
         }
-        let told = by_path(self.changes(our_tree, tree)?);
-        let mut review = MergeReview { repository: self, sides, told, conflicts, pairs: 0 };
+        let proposed = by_path(self.changes(our_tree, tree)?);
+        let mut review = MergeReview { repository: self, sides, proposed, conflicts, pairs: 0 };
         let mut open = review.unexplained_paths()?;
         review.explain_renames(&mut open)?;
         if open.is_empty() && review.conflicts.is_empty() {
-            return Ok(Checked { merge: Merge::Clean(tree), is_explained: true });
+            return Ok(CheckedMerge { merge: Merge::Clean(tree), is_explained: true });
         }
         let tree = self.tree_with(our_tree, &review.proven_changes(&open, [ours, theirs])?)?;
         let is_explained = open.is_empty();
         let own: Vec<MergeConflict> = open.iter().map(|path| review.conflict_at(path)).collect();
         let conflicts = review.conflicts.into_iter().chain(own).collect();
-        Ok(Checked { merge: Merge::Conflicted(tree, conflicts), is_explained })
+        Ok(CheckedMerge { merge: Merge::Conflicted(tree, conflicts), is_explained })
     }
 }
 
@@ -175,10 +181,10 @@ fn by_path(changes: Vec<TreeChange>) -> BTreeMap<Path, TreeChange> {
     changes.into_iter().map(|change| (change.path.clone(), change)).collect()
 }
 
-/// The merge of three texts, with marks where they conflict, and whether they do not; `None` if one of them is no text.
+/// The merge of three texts, with conflict markers, and whether there is no conflict; `None` if one of them is binary.
 fn merge_text(texts: [&[u8]; 3], options: &mut MergeFileOptions) -> Option<(Vec<u8>, bool)> {
-    // libgit2 gives no content for these.
-    if texts.iter().any(|text| text[..text.len().min(LOOKED_AT)].contains(&0)) {
+    // libgit2 returns no content for these.
+    if texts.iter().any(|text| text[..text.len().min(BINARY_CHECK_LEN)].contains(&0)) {
         return None;
     }
     let [base, ours, theirs] = texts.map(|text| {
@@ -190,25 +196,25 @@ fn merge_text(texts: [&[u8]; 3], options: &mut MergeFileOptions) -> Option<(Vec<
     Some((merged.content().to_vec(), merged.is_automergeable()))
 }
 
-/// A result that git proposes, beside what it has to follow from.
+/// A result that git proposes, and the changes from which it has to follow.
 struct MergeReview<'a> {
     repository: &'a Repository,
     sides: Vec<Sides>,
-    /// How git's result differs from our side.
-    told: BTreeMap<Path, TreeChange>,
+    /// The differences between git's result and our side.
+    proposed: BTreeMap<Path, TreeChange>,
     conflicts: Vec<MergeConflict>,
     /// How many pairs of files were compared so far.
     pairs: usize,
 }
 
 impl MergeReview<'_> {
-    /// What git's result has at a path.
-    fn told_at(&self, path: &[u8]) -> Entry {
+    /// The entry of git's result at a path.
+    fn proposed_at(&self, path: &[u8]) -> Entry {
         let ours = || self.sides.iter().find_map(|sides| sides.find(path)).and_then(|found| found.ours);
-        self.told.get(path).map_or_else(ours, |change| change.after)
+        self.proposed.get(path).map_or_else(ours, |change| change.after)
     }
 
-    /// Whether git itself says that it could not settle this path.
+    /// Whether git itself reports a conflict at this path.
     fn is_in_conflict(&self, path: &[u8]) -> bool {
         let path = String::from_utf8_lossy(path);
         self.conflicts.iter().any(|conflict| conflict.is_about(&path))
@@ -217,7 +223,7 @@ impl MergeReview<'_> {
     /// All paths that git or one of the sides has changed.
     fn paths(&self) -> BTreeSet<Path> {
         let theirs = self.sides.iter().flat_map(|sides| sides.theirs.keys());
-        self.told.keys().chain(theirs).cloned().collect()
+        self.proposed.keys().chain(theirs).cloned().collect()
     }
 
     /// The paths that do not follow from the versions of the same path.
@@ -233,21 +239,21 @@ impl MergeReview<'_> {
 
     fn is_explained(&self, path: &[u8]) -> Result<bool, GitError> {
         for versions in self.sides.iter().filter_map(|sides| sides.find(path)) {
-            if self.repository.is_merge_of(versions, self.told_at(path))? {
+            if self.repository.is_merge_of(versions, self.proposed_at(path))? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// A file that one side has renamed and the other has changed is changed under its new name.
+    /// Explains renames: a file that one side renamed and the other changed is changed under its new name.
     fn explain_renames(&mut self, open: &mut BTreeSet<Path>) -> Result<(), GitError> {
         for path in open.clone() {
             for at in 0..self.sides.len() {
                 if let Some(name) = self.find_rename(at, &path, open)? {
                     open.remove(&path);
-                    // Where both have renamed it, nothing follows for the name that it had.
-                    if self.told_at(&path).is_none() {
+                    // If both sides renamed it, nothing follows for its old name.
+                    if self.proposed_at(&path).is_none() {
                         open.remove(&name);
                     }
                     break;
@@ -257,7 +263,7 @@ impl MergeReview<'_> {
         Ok(())
     }
 
-    /// The other name of a file that has two in this merge, if git's result is what follows from that.
+    /// The other name of a renamed file, if git's result follows from the rename.
     fn find_rename(
         &mut self,
         at: usize,
@@ -267,8 +273,8 @@ impl MergeReview<'_> {
         let sides = &self.sides[at];
         let Some(here) = sides.find(path) else { return Ok(None) };
         let Sides { ours, theirs } = sides;
-        let is_gone = self.told_at(path).is_none();
-        // Both have renamed it to this name, or one of them from this name.
+        let is_gone = self.proposed_at(path).is_none();
+        // Both sides renamed it to this name, or one of them from this name.
         let mut names = match (here.base, here.ours, here.theirs) {
             (None, Some(_), Some(_)) => gone_from_both(sides),
             (Some(_), None, Some(_)) if is_gone => Sides::added(ours, theirs),
@@ -279,30 +285,36 @@ impl MergeReview<'_> {
         for name in names {
             let sides = &self.sides[at];
             let Some(there) = sides.find(&name) else { continue };
-            let (versions, told) = match (here.base, here.ours, here.theirs) {
-                (None, ours, theirs) => (Versions { base: there.base, ours, theirs }, self.told_at(path)),
-                (base, None, theirs) => (Versions { base, ours: there.ours, theirs }, self.told_at(&name)),
-                (base, ours, _) => (Versions { base, ours, theirs: there.theirs }, self.told_at(&name)),
+            let (versions, proposed) = match (here.base, here.ours, here.theirs) {
+                (None, ours, theirs) => (Versions { base: there.base, ours, theirs }, self.proposed_at(path)),
+                (base, None, theirs) => {
+                    (Versions { base, ours: there.ours, theirs }, self.proposed_at(&name))
+                }
+                (base, ours, _) => (Versions { base, ours, theirs: there.theirs }, self.proposed_at(&name)),
             };
             self.pairs += 1;
-            if self.pairs > MOST_PAIRS {
+            if self.pairs > MAX_PAIRS {
                 return Ok(None);
             }
-            if self.repository.is_merge_of(versions, told)? {
+            if self.repository.is_merge_of(versions, proposed)? {
                 return Ok(Some(name));
             }
         }
         Ok(None)
     }
 
-    /// How a tree differs from our side that holds what is explained of git's result, and marks in files that conflict.
+    /// The changes to our side for a tree that contains the explained part of git's result, and conflict markers in the
+    /// other files.
     fn proven_changes(&self, open: &BTreeSet<Path>, commits: [Oid; 2]) -> Result<Vec<TreeChange>, GitError> {
         let mut changes = Vec::new();
         for path in self.paths() {
             let is_open =
                 open.contains(&path) || (self.is_in_conflict(&path) && !self.is_explained(&path)?);
-            let after =
-                if is_open { self.marked(&path, commits)? } else { self.told.get(&path).map(|c| c.after) };
+            let after = if is_open {
+                self.marked(&path, commits)?
+            } else {
+                self.proposed.get(&path).map(|c| c.after)
+            };
             if let Some(after) = after {
                 changes.push(TreeChange { path, before: None, after });
             }
@@ -310,7 +322,7 @@ impl MergeReview<'_> {
         Ok(changes)
     }
 
-    /// A file with marks of conflict, stored; `None` where our side stays.
+    /// A file with conflict markers, stored; `None` if our side stays.
     fn marked(&self, path: &[u8], commits: [Oid; 2]) -> Result<Option<Entry>, GitError> {
         let Some(found) = self.sides.iter().find_map(|sides| sides.find(path)) else { return Ok(None) };
         let (Some((mode, ours)), Some((other, theirs))) = (found.ours, found.theirs) else { return Ok(None) };
@@ -326,7 +338,7 @@ impl MergeReview<'_> {
         Ok(Some(Some((mode, self.repository.write_blob(&text)?))))
     }
 
-    /// The conflict at a path that does not follow from what is merged.
+    /// The conflict at a path that does not follow from the merged trees.
     fn conflict_at(&self, path: &[u8]) -> MergeConflict {
         let shown = String::from_utf8_lossy(path).into_owned();
         let found = self.sides.iter().find_map(|sides| sides.find(path));

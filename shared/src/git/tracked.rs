@@ -1,6 +1,6 @@
-//! Whether tracked files are what a commit has, and were that all the time. Tests, gates and reviewers judge a commit by what
-//! lies in a worktree, and whoever else is at work can write there too, and put everything back before they end. The system
-//! sets the time of a change, so a file that was written or replaced can be told from one that was not.
+//! Checks that tracked files have the content of a commit, and had it all the time. Tests, gates and reviewers judge a
+//! commit by the files in a worktree, and other processes could change these and restore them before they end. Only the
+//! kernel sets a ctime, so a file that was written or replaced can be recognised.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -24,41 +24,41 @@ use crate::{
     safe_files::{self, ChangeStamp},
 };
 
-/// Two changes of a file within this time may have the same time: clocks of file systems tick at up to 10 ms.
+/// Two changes of a file within this time may have the same ctime: clocks of file systems tick every 10 ms or faster.
 const TICK: Duration = Duration::from_millis(12);
 
-/// So many changes in a row are looked at to tell how fine a clock is. They take less time than a tick.
-const LOOKS: usize = 8;
+/// How many changes in a row are made to measure the resolution of a clock. They take less time than a tick.
+const SAMPLES: usize = 8;
 
-/// The tracked files that the tests of a repository write themselves, by its common git directory.
+/// Tracked files that the tests of a repository write themselves, by common git directory.
 static OWN_WRITES: LazyLock<Mutex<HashMap<PathBuf, HashSet<Vec<u8>>>>> = LazyLock::new(Mutex::default);
 
-/// Who could write to a worktree while a child process runs there.
+/// Which processes could write to a worktree while a child process runs there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherWriters {
-    /// Nobody but the child.
+    /// Only the child.
     Alone,
-    /// Other children of this process, in other worktrees.
+    /// Other children of this process too, which run in other worktrees.
     Others,
 }
 
 /// The tracked files of a worktree at one moment.
 #[derive(Debug)]
 pub struct TrackedFiles {
-    /// Those that are not what the tree has.
+    /// Files that differ from the tree.
     pub changes: Vec<TreeChange>,
     tree: Oid,
     stamps: Vec<(Vec<u8>, Option<ChangeStamp>)>,
     folders: FolderWatch,
 }
 
-/// One of them.
+/// One tracked file.
 struct TrackedFile {
     path: Vec<u8>,
-    /// What is staged, and what the index says about the file, if that is known.
+    /// The id and the stat data in the index, if the index is known.
     staged: Option<(Oid, FileFacts)>,
     stamp: Option<ChangeStamp>,
-    /// Whether it was changed so shortly before that the next change may have the same time.
+    /// Whether it was changed so recently that another change may get the same ctime.
     is_fresh: bool,
 }
 
@@ -73,35 +73,35 @@ impl TrackedFile {
 }
 
 impl Repository {
-    /// Looks at all tracked files. Where the index is known to hold `tree`, one look at each file tells what it holds, and git
-    /// is not asked.
-    pub fn look_at_tracked(&self, tree: Oid, company: OtherWriters) -> Result<TrackedFiles, GitError> {
-        // What a guard looks at, too. One that was taken earlier makes the time that is judged longer.
-        let scan = self.scan().filter(|scan| scan.is_whole());
+    /// Reads the state of all tracked files. If the index is known to contain `tree`, the stat data of each file is
+    /// enough, and git is not asked.
+    pub fn read_tracked(&self, tree: Oid, writers: OtherWriters) -> Result<TrackedFiles, GitError> {
+        // The guard uses the same scan. An earlier one only makes the judged interval longer.
+        let scan = self.scan().filter(|scan| scan.is_complete());
         let mut files: Vec<TrackedFile> = match self.find_entries_of(tree) {
             Some(entries) => entries.files().map(TrackedFile::staged).collect(),
             None => self.list_paths_of(tree)?.into_iter().map(TrackedFile::new).collect(),
         };
-        // First: whoever moves a folder away later is seen.
+        // This comes first, so that a folder that is moved away later is noticed.
         let folders = FolderWatch::begin(self.top(), files.iter().map(|file| file.path.as_slice()));
-        let is_told = company == OtherWriters::Alone || self.has_fine_clock();
+        let has_reliable_ctime = writers == OtherWriters::Alone || self.has_fine_clock();
         if let Some(scan) = &scan {
             for file in &mut files {
                 file.stamp = scan.find(&file.path).map(|facts| facts.stamp);
-                file.is_fresh =
-                    !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp, scan.taken_at()) < TICK);
+                file.is_fresh = !has_reliable_ctime
+                    && file.stamp.is_some_and(|stamp| age_of(&stamp, scan.taken_at()) < TICK);
             }
         }
-        // What was changed in the moment of the scan may have been changed again since.
+        // A file that was changed just before the scan may have been changed again since.
         if scan.is_none() || files.iter().any(|file| file.is_fresh) {
             for file in &mut files {
                 let found = self.top().join(OsStr::from_bytes(&file.path)).symlink_metadata().ok();
                 file.stamp = found.map(|found| ChangeStamp::of(&found));
-                file.is_fresh =
-                    !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp, SystemTime::now()) < TICK);
+                file.is_fresh = !has_reliable_ctime
+                    && file.stamp.is_some_and(|stamp| age_of(&stamp, SystemTime::now()) < TICK);
             }
         }
-        // What was changed in this very moment could be changed again without a newer time.
+        // A file that was changed just now could be changed again with the same ctime.
         if files.iter().any(|file| file.is_fresh) {
             thread::sleep(TICK);
         }
@@ -122,10 +122,10 @@ impl Repository {
         Ok(all.filter(|change| !change.is_gitlink()).map(|change| change.path).collect())
     }
 
-    /// The tracked files that are not what `tree` has, read one by one.
+    /// Tracked files that differ from `tree`, compared by content.
     fn find_tracked_changes(&self, tree: Oid) -> Result<Vec<TreeChange>, GitError> {
         self.refuse_special()?;
-        // Nothing is known of any file in an index that was read from a tree, so each one is read.
+        // An index that was read from a tree has no stat data, so git reads each file.
         let index = self.private_index("tracked")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         // git would look into submodules, with the settings of whatever repository is there.
@@ -133,7 +133,7 @@ impl Repository {
         let mut submodules =
             submodules.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()).peekable();
         let mut command = index.git("add").args(["-u", "--sparse"]);
-        // A pathspec that matches nothing is an error, also where nothing is tracked.
+        // A pathspec that matches nothing is an error, even if nothing is tracked.
         if submodules.peek().is_some() {
             command = command.args(["--", ":/"]).args(submodules.map(OsString::from_vec));
         }
@@ -145,12 +145,12 @@ impl Repository {
         Ok(changes.filter(|change| !change.concerns_gitlink() && !is_left_out(change)).collect())
     }
 
-    /// Looks at the same files again. A child that was alone may have written to them what was there before.
-    pub fn look_again(&self, before: &TrackedFiles, company: OtherWriters) -> Result<Touched, GitError> {
-        let now = self.look_at_tracked(before.tree, OtherWriters::Alone)?;
+    /// Reads the same files again. A child that was alone may have rewritten them with the same content.
+    pub fn look_again(&self, before: &TrackedFiles, writers: OtherWriters) -> Result<Touched, GitError> {
+        let now = self.read_tracked(before.tree, OtherWriters::Alone)?;
         let changes: Vec<TreeChange> =
             now.changes.iter().filter(|change| !before.changes.contains(change)).cloned().collect();
-        if company == OtherWriters::Alone {
+        if writers == OtherWriters::Alone {
             return Ok(Touched { changes, ..Touched::default() });
         }
         let mut files = before.find_written(&now);
@@ -160,10 +160,10 @@ impl Repository {
         Ok(Touched { changes, files, folders: before.folders.find_moved() })
     }
 
-    /// A baseline has ended, before anybody began to work: the files that it wrote are what the user's own tests write each
-    /// time, and say nothing later on.
+    /// Records which tracked files the user's own tests write. Call this after a baseline run, before any agent starts;
+    /// later writes to these files are ignored.
     pub fn learn_own_writes(&self, before: &TrackedFiles) -> Result<(), GitError> {
-        let written = before.find_written(&self.look_at_tracked(before.tree, OtherWriters::Alone)?);
+        let written = before.find_written(&self.read_tracked(before.tree, OtherWriters::Alone)?);
         let mut own = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
         own.entry(self.common_dir.clone()).or_default().extend(written);
         Ok(())
@@ -171,7 +171,7 @@ impl Repository {
 }
 
 impl TrackedFiles {
-    /// The files that were written or replaced between two looks.
+    /// Files that were written or replaced between the two states.
     fn find_written(&self, later: &Self) -> BTreeSet<Vec<u8>> {
         let later: HashMap<&[u8], Option<ChangeStamp>> =
             later.stamps.iter().map(|(path, stamp)| (path.as_slice(), *stamp)).collect();
@@ -182,19 +182,19 @@ impl TrackedFiles {
     }
 }
 
-/// What was done to tracked files while a child process ran.
+/// Changes to tracked files while a child process ran.
 #[derive(Debug, Default)]
 pub struct Touched {
-    /// Files that hold something else now.
+    /// Files with another content.
     pub changes: Vec<TreeChange>,
-    /// Files that were written or replaced by the child or by another one.
+    /// Files that were written or replaced, by the child or by another one.
     files: BTreeSet<Vec<u8>>,
     /// Folders that were moved or removed.
     folders: Vec<PathBuf>,
 }
 
 impl Touched {
-    /// Everything that was touched, for people.
+    /// Everything that was touched, for display.
     #[must_use]
     pub fn shown(&self) -> Vec<String> {
         let changed = self.changes.iter().map(|change| change.path.clone());
@@ -205,7 +205,7 @@ impl Touched {
 }
 
 impl Repository {
-    /// Whether each change of a file that was looked at has a time of its own, as on newer systems.
+    /// Whether the file system gives each change of a file a different ctime, as newer kernels do.
     fn has_fine_clock(&self) -> bool {
         /// By device.
         static KNOWN: LazyLock<Mutex<HashMap<u64, bool>>> = LazyLock::new(Mutex::default);
@@ -218,7 +218,7 @@ impl Repository {
         *known.entry(here).or_insert_with(|| self.measure_clock().unwrap_or(false))
     }
 
-    /// The time that a file gets which is changed now, by the clock of the file system.
+    /// The ctime that a file gets that is changed now, by the clock of the file system.
     #[must_use]
     pub fn file_time(&self) -> Option<(i64, i64)> {
         let file = self.common_dir.join(format!("arborist/time-{}", std::process::id()));
@@ -232,16 +232,16 @@ impl Repository {
         let file = self.common_dir.join(format!("arborist/clock-{}", std::process::id()));
         safe_files::write(&file, b"")?;
         let mut times = HashSet::new();
-        for look in 0..LOOKS {
-            safe_files::set_mode(&file, if look % 2 == 0 { 0o600 } else { 0o644 })?;
+        for sample in 0..SAMPLES {
+            safe_files::set_mode(&file, if sample % 2 == 0 { 0o600 } else { 0o644 })?;
             times.insert(ChangeStamp::of(&file.symlink_metadata()?).changed);
         }
         safe_files::remove(&file)?;
-        Ok(times.len() == LOOKS)
+        Ok(times.len() == SAMPLES)
     }
 }
 
-/// How long ago a file was changed at this time.
+/// The time since the last change of a file, at time `at`.
 fn age_of(stamp: &ChangeStamp, at: SystemTime) -> Duration {
     let (seconds, nanos) = stamp.changed;
     let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Refs are moved in transactions.
+//! Moves refs in transactions.
 
 use super::{
     GitError, RefMove, Repository,
@@ -8,31 +8,34 @@ use super::{
 };
 use crate::name::Oid;
 
-/// What a move is called in reflogs where nothing else is said.
-const WHY: &str = "arborist";
+/// The reflog message of moves that need no other one.
+const DEFAULT_REASON: &str = "arborist";
 
-/// A transaction meets at most so many locks, one after the other, before something else is wrong.
-const LOCKS_PASSED: usize = 8;
+/// How many locks to wait for, one after the other, before a transaction fails.
+const MAX_LOCKS: usize = 8;
 
 impl Repository {
-    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. With git's files backend
-    /// they move one after the other, in this order, and those that are deleted after all others: a kill may
-    /// leave only the first few of them moved. Whoever gives several puts the one that counts behind those that it
-    /// needs. Reflogs say why.
+    /// Moves refs in one transaction: either all of them have the expected old values, or none is moved. git's files
+    /// backend writes them one after the other, in this order, and deletes at the end: if git is killed, only the first
+    /// ones may be moved. So put the ref that makes the others valid last. `why` is the reflog message.
     pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
-        self.moving_owned(moves, || self.move_refs_freely(moves, why))
+        self.note_written(moves);
+        self.move_and_record(moves, || self.move_refs_unrecorded(moves, why))?;
+        self.forget_written(moves);
+        Ok(())
     }
 
-    /// The same without a note for those who compare what is owned.
-    pub(super) fn move_refs_freely(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
+    /// Like [`Self::move_refs`], but the table of owned refs is not updated.
+    pub(super) fn move_refs_unrecorded(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
         let lines = lines_of_moves(self.format, moves);
-        for _ in 0..LOCKS_PASSED {
-            match self.have_committed(&transaction(&lines), why)? {
+        for _ in 0..MAX_LOCKS {
+            match self.commit_transaction(&transaction(&lines), why)? {
                 Ok(()) => return Ok(()),
-                // It was ended before it could say anything: unless it had done it, another one is asked.
+                // The process was killed before it answered. Unless the refs were moved, the same is tried with a new
+                // process.
                 Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => return Ok(()),
                 Err(complaint) if complaint.is_empty() => break,
-                // A lock says nothing about where the refs are: the same is tried again behind it.
+                // A lock says nothing about the values of the refs. Try again when it is gone.
                 Err(complaint) => match find_obstacle(&complaint, self.top()) {
                     Some(lock) => wait_for(&lock)?,
                     None => {
@@ -46,23 +49,23 @@ impl Repository {
         checked("update-ref", self.update_refs(why).finish_with(&input)?).map(drop)
     }
 
-    /// The same for what happens all the time, and is no news to a reflog.
+    /// Moves refs for routine updates that need no particular reflog message.
     pub fn move_refs_again(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
-        self.move_refs(moves, WHY)
+        self.move_refs(moves, DEFAULT_REASON)
     }
 
-    /// Takes `HEAD` off its branch and leaves everything else as it is.
+    /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
-        const WHY: &str = "arborist: free";
+        const REASON: &str = "arborist: free";
         let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
-        if self.have_committed(&moved, WHY)?.is_ok() {
+        if self.commit_transaction(&moved, REASON)?.is_ok() {
             return Ok(());
         }
-        let command = self.change("update-ref").args(["--no-deref", "-m", WHY, "HEAD"]);
+        let command = self.change("update-ref").args(["--no-deref", "-m", REASON, "HEAD"]);
         command.arg(commit.to_string()).stdout().map(drop)
     }
 
-    /// Whether every ref is where it was to be.
+    /// Whether every ref has its new value.
     fn have_moved(&self, moves: &[RefMove<'_>]) -> Result<bool, GitError> {
         for RefMove { name, new, .. } in moves {
             if self.find_ref(name)? != *new {
@@ -73,8 +76,8 @@ impl Repository {
     }
 }
 
-/// These commands as one transaction. It is aborted unless its last line arrives, so that one of which only a part was
-/// heard, because we were killed, moves nothing.
+/// These commands as one transaction. git aborts it unless the last line arrives, so a part of it moves nothing if this
+/// process is killed.
 fn transaction(commands: &str) -> String {
     format!("start\n{commands}prepare\ncommit\n")
 }

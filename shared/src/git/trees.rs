@@ -1,4 +1,4 @@
-//! Trees: what differs between two of them, and one that differs from another.
+//! Compares trees, and writes trees with changes.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,15 +13,15 @@ use crate::name::{ObjectKind, Oid};
 /// A folder's mode.
 const FOLDER: &[u8] = b"40000";
 
-/// So many entries of trees are remembered, with about a hundred bytes each.
-const MOST_REMEMBERED: usize = 100_000;
+/// How many tree entries are cached. Each takes about a hundred bytes.
+const MAX_CACHED: usize = 100_000;
 
-/// Trees that were read, by their ids. The same ones are compared many times for a task. What is remembered was hashed; who
-/// wants to know whether the files of objects are true reads the objects themselves.
+/// A cache of trees by id, because the same ones are compared many times for each task. Cached trees were hashed when
+/// they were read; to verify the object files again, the objects themselves have to be read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ReadTrees(Arc<Mutex<HashMap<Oid, Arc<Vec<TreeEntry>>>>>);
+pub(super) struct TreeCache(Arc<Mutex<HashMap<Oid, Arc<Vec<TreeEntry>>>>>);
 
-impl ReadTrees {
+impl TreeCache {
     fn find(&self, tree: Oid) -> Option<Arc<Vec<TreeEntry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).cloned()
     }
@@ -29,14 +29,14 @@ impl ReadTrees {
     fn remember(&self, tree: Oid, entries: &Arc<Vec<TreeEntry>>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count: usize = known.values().map(|entries| entries.len() + 1).sum();
-        if count + entries.len() > MOST_REMEMBERED {
+        if count + entries.len() > MAX_CACHED {
             known.clear();
         }
         known.insert(tree, Arc::clone(entries));
     }
 }
 
-/// What stands in a tree.
+/// One entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TreeEntry {
     mode: Vec<u8>,
@@ -45,12 +45,12 @@ pub(super) struct TreeEntry {
 }
 
 impl TreeEntry {
-    /// Old trees have a zero before it.
+    /// Whether it is a folder. Old trees have a zero before the mode.
     fn is_folder(&self) -> bool {
         self.mode.strip_prefix(b"0").unwrap_or(&self.mode) == FOLDER
     }
 
-    /// Its mode as git shows it, and its id, unless it is a folder. Very old trees hold modes such as 100664.
+    /// Its mode as git shows it, and its id; `None` for a folder. Very old trees contain modes such as 100664.
     fn as_file(&self) -> Option<(u32, Oid)> {
         let mode = u32::from_str_radix(std::str::from_utf8(&self.mode).ok()?, 8).ok()?;
         let shown = match mode & 0o170_000 {
@@ -63,35 +63,35 @@ impl TreeEntry {
         Some((shown, self.id))
     }
 
-    /// Folders are ordered as if their names ended in a slash.
+    /// The sort key: folders are sorted as if their names ended in a slash.
     fn key(&self) -> Vec<u8> {
         let end: &[u8] = if self.is_folder() { b"/" } else { b"" };
         [&self.name, end].concat()
     }
 }
 
-/// What changes at a name in a tree.
+/// The changes at one name of a tree.
 #[derive(Default)]
 struct Edit<'a> {
-    /// Mode and content of the file with that name, or that there is none.
+    /// The new file of that name; `Some(None)` if it is removed.
     file: Option<Option<(u32, Oid)>>,
-    /// What changes below it.
+    /// Changes below it.
     below: Vec<Step<'a>>,
 }
 
-/// The rest of a path, and what is there afterwards.
+/// The rest of a path, and the new mode and id there.
 type Step<'a> = (&'a [u8], Option<(u32, Oid)>);
 
 impl Repository {
-    /// The same without any tree that was read before.
-    pub(super) fn forgetting_trees(&self) -> Self {
-        Self { read_trees: ReadTrees::default(), ..self.clone() }
+    /// The repository with an empty cache of trees.
+    pub(super) fn without_cached_trees(&self) -> Self {
+        Self { tree_cache: TreeCache::default(), ..self.clone() }
     }
 
-    /// The paths that differ between two trees, in the order of trees.
+    /// The paths that differ between two trees, sorted.
     pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<TreeChange>, GitError> {
         let mut changes = Vec::new();
-        // A list, not recursion: an agent can make folders so deep that no stack is large enough.
+        // A work list instead of recursion: an agent can create folders so deep that the stack would overflow.
         let mut open = vec![(Vec::new(), Some(before), Some(after))];
         while let Some((folder, before, after)) = open.pop() {
             if before == after {
@@ -110,12 +110,12 @@ impl Repository {
                 }
             }
         }
-        // git compares names as if those of folders ended in a slash, which is the order of whole paths.
+        // git sorts as if names of folders ended in a slash, which is the order of full paths.
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(changes)
     }
 
-    /// The entries of two folders by name, on both sides.
+    /// The entries of two folders, paired by name.
     fn pair_entries(
         &self,
         before: Option<Oid>,
@@ -133,7 +133,7 @@ impl Repository {
         Ok(pairs)
     }
 
-    /// What stands at `path`, as bytes of a file name, in a tree.
+    /// The object at `path`, as bytes of a file name, in a tree.
     pub fn find_entry(&self, tree: Oid, path: &[u8]) -> Result<Option<Oid>, GitError> {
         let mut found = (tree, true);
         for name in path.split(|byte| *byte == b'/') {
@@ -155,15 +155,15 @@ impl Repository {
     /// The tree `base` with these changes.
     pub fn tree_with(&self, base: Oid, changes: &[TreeChange]) -> Result<Oid, GitError> {
         let steps = changes.iter().map(|change| (change.path.as_slice(), change.after));
-        match self.edited(Some(base), steps.collect())? {
+        match self.apply_edits(Some(base), steps.collect())? {
             Some(tree) => Ok(tree),
             None => self.write_object(ObjectKind::Tree, b""),
         }
     }
 
-    /// A tree with these changes; `None` if nothing is left in it. A list of open folders, not recursion: an agent can commit
-    /// folders so deep that no stack is large enough.
-    fn edited(&self, tree: Option<Oid>, steps: Vec<Step<'_>>) -> Result<Option<Oid>, GitError> {
+    /// A tree with these changes; `None` if it would be empty. It uses a work list instead of recursion: an agent can
+    /// commit folders so deep that the stack would overflow.
+    fn apply_edits(&self, tree: Option<Oid>, steps: Vec<Step<'_>>) -> Result<Option<Oid>, GitError> {
         let mut open = vec![self.open_folder(b"", tree, None, steps)?];
         while let Some(folder) = open.last_mut() {
             if let Some((name, edit)) = folder.edits.next() {
@@ -200,8 +200,8 @@ impl Repository {
         Ok(OpenFolder { name, file, entries, edits: by_name(steps).into_iter() })
     }
 
-    /// Makes one edit in a folder. A file and a folder of one name give way to each other. Gives the folder of that name, if
-    /// something is edited in it.
+    /// Applies one change in a folder. A file replaces a folder of the same name, and vice versa. Returns the folder of
+    /// that name if there are changes below it.
     fn edit_entry<'s>(
         &self,
         folder: &mut OpenFolder<'s>,
@@ -225,7 +225,7 @@ impl Repository {
         self.open_folder(name, inner.map(|inner| inner.id), file, edit.below).map(Some)
     }
 
-    /// Writes a tree; `None` for one without entries.
+    /// Writes a tree; `None` if there are no entries.
     fn write_entries(&self, mut entries: Vec<TreeEntry>) -> Result<Option<Oid>, GitError> {
         if entries.is_empty() {
             return Ok(None);
@@ -238,7 +238,7 @@ impl Repository {
         self.write_object(ObjectKind::Tree, &content).map(Some)
     }
 
-    /// The folders in a tree, by name.
+    /// The folders in a tree, with their names.
     pub(super) fn folders_of(&self, tree: Oid) -> Result<Vec<(Vec<u8>, Oid)>, GitError> {
         let entries = self.entries_of(tree)?;
         let folders = entries.iter().filter(|entry| entry.is_folder());
@@ -246,28 +246,29 @@ impl Repository {
     }
 
     fn entries_of(&self, tree: Oid) -> Result<Arc<Vec<TreeEntry>>, GitError> {
-        if let Some(known) = self.read_trees.find(tree) {
+        if let Some(known) = self.tree_cache.find(tree) {
             return Ok(known);
         }
         let unknown = || GitError::Unknown(tree.to_string(), "tree");
         let content = self.read_object(ObjectKind::Tree, tree)?.ok_or_else(unknown)?;
-        let strange = || GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") };
-        let entries = Arc::new(parse_tree(&content, tree.as_bytes().len()).ok_or_else(strange)?);
-        self.read_trees.remember(tree, &entries);
+        let unexpected =
+            || GitError::UnexpectedOutput { command: "cat-file".into(), what: format!("tree {tree}") };
+        let entries = Arc::new(parse_tree(&content, tree.as_bytes().len()).ok_or_else(unexpected)?);
+        self.tree_cache.remember(tree, &entries);
         Ok(entries)
     }
 }
 
-/// A folder in which edits are under way.
+/// A folder whose changes are being applied.
 struct OpenFolder<'s> {
     name: &'s [u8],
-    /// The file of this name, which comes back if nothing is left in the folder.
+    /// The file of this name, which comes back if the folder ends up empty.
     file: Option<TreeEntry>,
     entries: Vec<TreeEntry>,
     edits: std::collections::btree_map::IntoIter<&'s [u8], Edit<'s>>,
 }
 
-/// Two lists without what is the same at their beginnings and at their ends: nothing of that differs.
+/// Two lists without their common prefix and suffix, which cannot differ.
 fn without_same_ends<'e>(
     mut one: &'e [TreeEntry],
     mut other: &'e [TreeEntry],
@@ -289,7 +290,7 @@ fn by_name(steps: Vec<Step<'_>>) -> BTreeMap<&[u8], Edit<'_>> {
     edits
 }
 
-/// Records `mode SP name NUL id`.
+/// Parses records `mode SP name NUL id`.
 fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !content.is_empty() {

@@ -1,9 +1,9 @@
-//! Whether a worktree holds exactly what a tree holds, told by one look at each name in it. That is asked several times for
-//! each task, nearly always nothing has changed, and `git status` takes as long as an agent that writes one file. A no from
-//! here only means that git has to be asked.
+//! Decides without git whether a worktree contains exactly a tree, by the metadata of each name in it. This is asked
+//! several times for each task, nearly always nothing has changed, and `git status` takes as long as an agent that
+//! writes one file. The answer no only means that git has to be asked.
 //!
-//! The index must be one that this process knows, so that its facts about files can be believed. What is not in the index
-//! must be what git has called ignored, by the same rules as now.
+//! The index must be one that this process knows, so that its stat data can be trusted. Files that are not in the index
+//! must be ignored, according to an earlier answer of git by the same rules.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -17,7 +17,7 @@ use std::{
 use super::{
     GitError, Repository,
     index_entries::{FileFacts, IndexEntries, PlainEntry},
-    known_index::seen_by,
+    known_index::with_index,
     scan::{Scan, ScannedName},
 };
 use crate::{
@@ -25,107 +25,109 @@ use crate::{
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
 
-/// The name of the files with rules that lie in a worktree.
-const RULES: &str = ".gitignore";
-/// A file that was changed so shortly before the index was written may have been changed again without a newer time: clocks
-/// of file systems tick at up to 10 ms. It is read.
+/// The name of files with ignore rules in a worktree.
+const GITIGNORE: &str = ".gitignore";
+/// A file that was changed within this time before the index was written may have been changed again with the same
+/// ctime: clocks of file systems tick every 10 ms or faster. Such a file is read.
 const TICK: Duration = Duration::from_millis(20);
-/// No larger file is read here.
-const LARGEST: u64 = 1024 * 1024;
+/// Larger files are not read here.
+const LARGEST_READ: u64 = 1024 * 1024;
 
-/// What git has called ignored, by git directories.
+/// Ignored paths as git reported them, by git directory.
 static IGNORED: LazyLock<Mutex<HashMap<PathBuf, Arc<Ignored>>>> = LazyLock::new(Mutex::default);
 
-/// What git has called ignored in a worktree, and what it said so by.
+/// The ignored paths of a worktree as git reported them, and the rules that were in force.
 #[derive(Debug, Default)]
 struct Ignored {
-    /// Paths from the top. A folder that a rule names, with all that is in it, ends in a slash.
+    /// Paths from the top. A folder that is ignored as a whole ends in a slash.
     paths: BTreeSet<Vec<u8>>,
-    /// Files with rules in the index.
+    /// The `.gitignore` files in the index.
     rules: Vec<(Vec<u8>, Oid)>,
-    /// Files elsewhere that have rules, or say where rules are.
+    /// Files outside of the worktree that contain rules or say where rules are.
     sources: Vec<RuleSource>,
 }
 
-/// A file, as it was, that has rules or says where rules are.
+/// A file that contains rules or says where rules are, and its state at that time.
 type RuleSource = (PathBuf, Option<ChangeStamp>);
 
-/// What `git status` says of a worktree.
+/// The result of `git status`.
 #[derive(Debug)]
 pub(super) struct WorktreeStatus {
-    /// Whether worktree and index are what `HEAD` says.
+    /// Whether worktree and index match `HEAD`.
     pub(super) is_clean: bool,
     files: UncommittedFiles,
 }
 
-/// The files of a worktree that no commit holds like that.
+/// The files of a worktree that are not committed.
 #[derive(Debug, Clone, Default)]
 pub struct UncommittedFiles {
-    /// What git ignores. A folder that a rule names ends in a slash, and what is in it is not listed.
+    /// Ignored files. A folder that is ignored as a whole ends in a slash, and its content is not listed.
     pub ignored: BTreeSet<Vec<u8>>,
-    /// All others, also those that are gone.
+    /// All others, including deleted ones.
     pub others: BTreeSet<Vec<u8>>,
 }
 
 impl Repository {
-    /// Whether index and worktree hold exactly `tree`, ignored files aside, as far as can be told without git.
+    /// Whether index and worktree contain exactly `tree`, except for ignored files, according to the last scan.
     #[must_use]
     pub fn is_known_clean(&self, tree: Oid) -> bool {
-        self.look_beside(tree, self.find_scan()).is_some()
+        self.compare_with(tree, self.find_scan()).is_some()
     }
 
-    /// The same by a new look at the worktree, which is kept for whoever asks next.
+    /// Like [`Self::is_known_clean`], with a new scan if there is no valid one.
     #[must_use]
-    pub fn is_seen_clean(&self, tree: Oid) -> bool {
-        self.look_beside(tree, self.scan()).is_some()
+    pub fn is_clean_by_scan(&self, tree: Oid) -> bool {
+        self.compare_with(tree, self.scan()).is_some()
     }
 
-    /// The same for a worktree in which there is nothing else, not even what is ignored or an empty folder.
+    /// Like [`Self::is_known_clean`], for a worktree without ignored files and without empty folders.
     #[must_use]
     pub fn holds_only(&self, tree: Oid) -> bool {
-        self.held_only(tree, self.find_scan())
+        self.holds_only_by_scan(tree, self.find_scan())
     }
 
-    /// The same by a look that was taken already.
-    pub(super) fn held_only(&self, tree: Oid, scan: Option<Arc<Scan>>) -> bool {
-        self.look_beside(tree, scan).is_some_and(|beside| beside.ignored.is_empty() && !beside.has_folders)
+    /// Like [`Self::holds_only`], with a given scan.
+    pub(super) fn holds_only_by_scan(&self, tree: Oid, scan: Option<Arc<Scan>>) -> bool {
+        self.compare_with(tree, scan)
+            .is_some_and(|untracked| untracked.ignored.is_empty() && !untracked.has_folders)
     }
 
-    /// The files of this worktree that no commit holds. Where it holds exactly `tree`, git need not be asked.
+    /// The uncommitted files of this worktree. If it contains exactly `tree`, git is not asked.
     pub fn list_uncommitted(&self, tree: Oid) -> Result<UncommittedFiles, GitError> {
-        match self.look_beside(tree, self.find_scan()) {
-            Some(beside) => Ok(UncommittedFiles { ignored: beside.ignored, others: BTreeSet::new() }),
+        match self.compare_with(tree, self.find_scan()) {
+            Some(untracked) => Ok(UncommittedFiles { ignored: untracked.ignored, others: BTreeSet::new() }),
             None => Ok(self.ask_status()?.files),
         }
     }
 
-    /// What there is beside what `tree` holds, if that is all there and the rest is ignored. `None` if that is not so or
-    /// cannot be told.
-    fn look_beside(&self, tree: Oid, scan: Option<Arc<Scan>>) -> Option<Beside> {
+    /// The ignored files, if the worktree contains everything in `tree` and all other files are ignored. `None` if that
+    /// is not so or cannot be decided.
+    fn compare_with(&self, tree: Oid, scan: Option<Arc<Scan>>) -> Option<Untracked> {
         let (entries, written) = self.find_index_of(tree)?;
         let files = entries.plain()?;
         let ignored = self.recall_ignored(&entries).unwrap_or_default();
-        // A large worktree is looked at as far as its tracked folders go.
-        let scan = scan.filter(|scan| scan.is_whole());
-        let look = Look::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths);
-        Look { scan: scan.as_deref(), ..look }.all()
+        // Without a complete scan of a large worktree, only the tracked folders are read.
+        let scan = scan.filter(|scan| scan.is_complete());
+        let comparison =
+            Comparison::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths);
+        Comparison { scan: scan.as_deref(), ..comparison }.finish()
     }
 
-    /// Asks git for all of it, and remembers what is ignored.
+    /// Asks git for the status, and remembers what is ignored.
     pub(super) fn ask_status(&self) -> Result<WorktreeStatus, GitError> {
         self.refuse_special()?;
-        let view = self.find_view()?;
+        let view = self.find_trusted_view()?;
         let sources = match self.known_ignored() {
             Some(known) if are_unchanged(&known.sources) => known.sources.clone(),
             _ => self.list_rule_sources()?,
         };
-        let status = seen_by(view.as_ref(), self.git("status"));
+        let status = with_index(view.as_ref(), self.git("status"));
         let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
         let printed = status.arg("--ignored=matching").stdout()?;
         let (mut files, mut has_other_rules) = (UncommittedFiles::default(), false);
         for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
-            // Rules that are in no commit can change without a trace in the index.
-            has_other_rules |= is_called(&record[3..], RULES);
+            // Rules that are not committed can change without a trace in the index.
+            has_other_rules |= is_called(&record[3..], GITIGNORE);
             let list = if record.starts_with(b"!! ") { &mut files.ignored } else { &mut files.others };
             list.insert(record[3..].to_vec());
         }
@@ -137,7 +139,7 @@ impl Repository {
 
     fn remember_ignored(&self, paths: &BTreeSet<Vec<u8>>, sources: Vec<RuleSource>) {
         let Some(entries) = self.find_known_entries() else { return };
-        let ignored = Ignored { paths: paths.clone(), rules: entries.called(RULES), sources };
+        let ignored = Ignored { paths: paths.clone(), rules: entries.called(GITIGNORE), sources };
         let mut known = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(self.git_dir.clone(), Arc::new(ignored));
     }
@@ -146,14 +148,14 @@ impl Repository {
         IGNORED.lock().unwrap_or_else(PoisonError::into_inner).get(&self.git_dir).cloned()
     }
 
-    /// What git called ignored by the same rules as now.
+    /// What git reported as ignored, if the rules are still the same.
     fn recall_ignored(&self, entries: &IndexEntries) -> Option<Arc<Ignored>> {
         let known = self.known_ignored()?;
-        let is_same = known.rules == entries.called(RULES) && are_unchanged(&known.sources);
+        let is_same = known.rules == entries.called(GITIGNORE) && are_unchanged(&known.sources);
         is_same.then_some(known)
     }
 
-    /// The files outside of the worktree that say what is ignored.
+    /// The files outside of the worktree that contain ignore rules or say where they are.
     fn list_rule_sources(&self) -> Result<Vec<RuleSource>, GitError> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let users = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -169,23 +171,23 @@ impl Repository {
     }
 }
 
-/// Folders that git ignores as a whole, as long as its rules are the same.
+/// Folders that git ignores as a whole, while its rules are the same.
 #[derive(Debug)]
 pub(super) struct IgnoredFolders {
     /// Each with a slash at its end.
     pub(super) folders: BTreeSet<Vec<u8>>,
-    /// The files with rules, as they were when the index was written.
+    /// The stat data of the `.gitignore` files in the index.
     rules: HashMap<Vec<u8>, FileFacts>,
     written: SystemTime,
 }
 
 impl IgnoredFolders {
-    /// Whether the worktree has these files with rules and no others.
+    /// Whether the worktree has exactly these `.gitignore` files, unchanged.
     pub(super) fn has_rules_of(&self, scan: &Scan) -> bool {
         let mut count = 0;
         let is_known = |(folder, name): (&[u8], &ScannedName)| {
-            // What is in an ignored folder says nothing to git.
-            let Some(facts) = name.facts.filter(|_| name.name == RULES.as_bytes()) else { return true };
+            // git reads no rules in an ignored folder.
+            let Some(facts) = name.facts.filter(|_| name.name == GITIGNORE.as_bytes()) else { return true };
             count += 1;
             let rule = self.rules.get(&[folder, &name.name].concat());
             rule.is_some_and(|rule| rule.are(&facts.stamp) && !is_racy(&facts.stamp, self.written))
@@ -197,19 +199,19 @@ impl IgnoredFolders {
 }
 
 impl Repository {
-    /// The folders that git ignores in this worktree by the rules that hold outside of it, and in which nothing is tracked.
+    /// The ignored folders of this worktree without tracked files, unless rules outside of it have changed.
     pub(super) fn find_ignored_folders(&self) -> Option<IgnoredFolders> {
         let (entries, written) = self.recall_index()?;
         let ignored = self.recall_ignored(&entries)?;
         let is_whole = |path: &&Vec<u8>| path.ends_with(b"/") && !entries.has_below(path);
         let folders: BTreeSet<Vec<u8>> = ignored.paths.iter().filter(is_whole).cloned().collect();
-        let rules = entries.facts().filter(|(path, _)| is_called(path, RULES));
+        let rules = entries.facts().filter(|(path, _)| is_called(path, GITIGNORE));
         let rules = rules.map(|(path, facts)| (path.to_vec(), facts)).collect();
         (!folders.is_empty()).then_some(IgnoredFolders { folders, rules, written })
     }
 }
 
-/// Whether a file may have been changed after the index was written, without a newer time.
+/// Whether a file may have been changed after the index was written without a newer ctime.
 fn is_racy(stamp: &ChangeStamp, written: SystemTime) -> bool {
     let (seconds, nanoseconds) = stamp.changed;
     let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
@@ -227,31 +229,31 @@ fn are_unchanged(sources: &[RuleSource]) -> bool {
     sources.iter().all(|source| *source == stamped(&source.0))
 }
 
-/// A look at each name in a worktree.
-struct Look<'a> {
+/// A comparison of each name in a worktree with the index.
+struct Comparison<'a> {
     top: &'a Path,
     format: ObjectFormat,
     files: HashMap<&'a [u8], &'a PlainEntry<'a>>,
-    /// Folders with tracked files in them, each with a slash at its end.
+    /// Folders with tracked files, each with a slash at its end.
     folders: HashSet<&'a [u8]>,
     written: SystemTime,
     ignored: &'a BTreeSet<Vec<u8>>,
-    /// What was found by the last look at all names, where that still counts.
+    /// The scan to use; without it, the folders are read.
     scan: Option<&'a Scan>,
-    /// How many of the files are there.
+    /// How many of the tracked files were found.
     seen: usize,
-    beside: Beside,
+    untracked: Untracked,
 }
 
-/// What is in a worktree and not in its index.
+/// Names in a worktree that are not in its index.
 #[derive(Debug, Default)]
-struct Beside {
+struct Untracked {
     ignored: BTreeSet<Vec<u8>>,
-    /// Whether there are folders without tracked files in them.
+    /// Whether there are folders without tracked files.
     has_folders: bool,
 }
 
-impl<'a> Look<'a> {
+impl<'a> Comparison<'a> {
     fn new(
         top: &'a Path,
         format: ObjectFormat,
@@ -261,81 +263,93 @@ impl<'a> Look<'a> {
         let slashes = |path: &'a [u8]| memchr::memchr_iter(b'/', path).map(move |at| &path[..=at]);
         let folders = files.iter().flat_map(|file| slashes(file.path)).collect();
         let files = files.iter().map(|file| (file.path, file)).collect();
-        Self { top, format, files, folders, written, ignored, scan: None, seen: 0, beside: Beside::default() }
+        Self {
+            top,
+            format,
+            files,
+            folders,
+            written,
+            ignored,
+            scan: None,
+            seen: 0,
+            untracked: Untracked::default(),
+        }
     }
 
-    fn all(mut self) -> Option<Beside> {
-        self.enter(b"")?;
-        (self.seen == self.files.len()).then_some(self.beside)
+    fn finish(mut self) -> Option<Untracked> {
+        self.compare_folder(b"")?;
+        (self.seen == self.files.len()).then_some(self.untracked)
     }
 
-    /// Looks at what is in a folder. `None` at the first name that is not as it should be.
-    fn enter(&mut self, folder: &[u8]) -> Option<()> {
+    /// Compares the names in a folder. `None` at the first unexpected name.
+    fn compare_folder(&mut self, folder: &[u8]) -> Option<()> {
         let (scan, place) = (self.scan, self.top.join(OsStr::from_bytes(folder)));
         let (mut path, mut folders) = (folder.to_vec(), Vec::new());
-        let mut look_at = |name: &[u8], facts: &Facts| {
+        let mut compare_name = |name: &[u8], facts: &Facts| {
             path.truncate(folder.len());
             path.extend(name);
-            self.look_at(&mut path, facts, &mut folders)
+            self.compare_name(&mut path, facts, &mut folders)
         };
         match scan {
             Some(scan) => {
                 scan.folder(folder)?
                     .iter()
-                    .try_for_each(|entry| look_at(&entry.name, entry.facts.as_ref()?))?;
+                    .try_for_each(|entry| compare_name(&entry.name, entry.facts.as_ref()?))?;
             }
             None => {
-                safe_files::visit_facts(&place, |name, facts| look_at(name.as_bytes(), facts)).ok()??;
+                safe_files::visit_facts(&place, |name, facts| compare_name(name.as_bytes(), facts))
+                    .ok()??;
             }
         }
-        folders.iter().try_for_each(|folder| self.enter(folder))
+        folders.iter().try_for_each(|folder| self.compare_folder(folder))
     }
 
-    /// Looks at one name, and adds it to `folders` if it is one that has to be looked into.
-    fn look_at(&mut self, path: &mut Vec<u8>, facts: &Facts, folders: &mut Vec<Vec<u8>>) -> Option<()> {
+    /// Compares one name, and adds it to `folders` if it is a folder that has to be entered.
+    fn compare_name(&mut self, path: &mut Vec<u8>, facts: &Facts, folders: &mut Vec<Vec<u8>>) -> Option<()> {
         match facts.kind {
             _ if path == b".git" => {}
             FileKind::Folder => {
                 path.push(b'/');
                 let is_tracked = self.folders.contains(path.as_slice());
-                self.beside.has_folders |= !is_tracked;
+                self.untracked.has_folders |= !is_tracked;
                 if !is_tracked && self.ignored.contains(path) {
-                    self.beside.ignored.insert(path.clone());
+                    self.untracked.ignored.insert(path.clone());
                 } else {
                     folders.push(path.clone());
                 }
             }
-            FileKind::File | FileKind::Link => self.take(path, facts.kind, &facts.stamp)?,
+            FileKind::File | FileKind::Link => self.compare_file(path, facts.kind, &facts.stamp)?,
             FileKind::Special => return None,
         }
         Some(())
     }
 
-    fn take(&mut self, path: &[u8], kind: FileKind, stamp: &ChangeStamp) -> Option<()> {
+    fn compare_file(&mut self, path: &[u8], kind: FileKind, stamp: &ChangeStamp) -> Option<()> {
         match self.files.get(path) {
             Some(entry)
                 if entry.facts.are(stamp) && (!is_racy(stamp, self.written) || self.holds(entry, kind)) =>
             {
                 self.seen += 1;
             }
-            None if self.ignored.contains(path) => drop(self.beside.ignored.insert(path.to_vec())),
+            None if self.ignored.contains(path) => drop(self.untracked.ignored.insert(path.to_vec())),
             _ => return None,
         }
         Some(())
     }
 
-    /// Whether the bytes of a file, or where a link leads, are what its entry says. Where a filter changes them, git is asked.
+    /// Whether the content of a file or link has the id of its entry. It has not if a filter changed it; then git is
+    /// asked.
     fn holds(&self, entry: &PlainEntry<'_>, kind: FileKind) -> bool {
         let path = self.top.join(OsStr::from_bytes(entry.path));
         let bytes = match kind {
             FileKind::Link => path.read_link().map(|target| target.into_os_string().into_vec()),
-            _ => safe_files::read_up_to(&path, LARGEST),
+            _ => safe_files::read_up_to(&path, LARGEST_READ),
         };
         bytes.is_ok_and(|bytes| Oid::of(ObjectKind::Blob, &bytes, self.format) == entry.id)
     }
 }
 
-/// Whether the last name of a path is this one.
+/// Whether the last component of a path is this name.
 fn is_called(path: &[u8], name: &str) -> bool {
     path.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
 }
@@ -363,7 +377,7 @@ mod tests {
         String::from_utf8(ended.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// A repository whose index this process knows, and the tree that it holds.
+    /// A repository whose index this process knows, and its tree.
     fn repository(format: &str) -> (tempfile::TempDir, Repository, Oid) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();

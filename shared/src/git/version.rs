@@ -1,4 +1,4 @@
-//! Which git this is.
+//! The version of git.
 
 use std::{fmt, path::Path};
 
@@ -26,8 +26,9 @@ impl GitVersion {
     /// Asks the git that is first on `PATH`.
     pub fn ask(dir: &Path) -> Result<Self, GitError> {
         let printed = GitCommand::reading("version", dir).stdout()?;
-        let strange = || GitError::Strange { command: "version".into(), what: "its version".into() };
-        Self::parse(&printed).ok_or_else(strange)
+        let unexpected =
+            || GitError::UnexpectedOutput { command: "version".into(), what: "its version".into() };
+        Self::parse(&printed).ok_or_else(unexpected)
     }
 
     /// Reads what `git version` prints.
@@ -36,11 +37,11 @@ impl GitVersion {
         Self::read(std::str::from_utf8(printed).ok()?.trim().strip_prefix("git version ")?)
     }
 
-    /// Finds it in what any call of git writes to its trace ([`TRACE`](Self::TRACE)): the first event tells it.
+    /// Finds the version in the trace of any git command ([`TRACE`](Self::TRACE)): the first event contains it.
     pub(super) fn find_in_trace(trace: &[u8]) -> Option<Self> {
         let first = trace.split(|b| *b == b'\n').find(|line| line.starts_with(b"{\"event\":\"version\""))?;
-        let (_, told) = std::str::from_utf8(first).ok()?.split_once("\"exe\":\"")?;
-        Self::read(told)
+        let (_, version) = std::str::from_utf8(first).ok()?.split_once("\"exe\":\"")?;
+        Self::read(version)
     }
 
     fn read(text: &str) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! The worktrees of a repository, as git registers them, and what is done in one that is ours.
+//! Lists, adds and repairs worktrees, and changes what is checked out in ours.
 
 use std::{
     collections::HashMap,
@@ -13,8 +13,8 @@ use std::{
 use super::{
     GitError, Head, RefMove, Repository, TreeChange,
     command::{checked, without_prefix},
-    known_index::seen_by,
-    register::RegisterSigns,
+    known_index::with_index,
+    worktree_cache::WorktreeStamps,
 };
 use crate::{
     message::visible,
@@ -23,150 +23,151 @@ use crate::{
     safe_files,
 };
 
-/// A worktree that git knows of. It need not be there any more.
+/// A worktree that git has registered. Its folder may be gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     /// Its top.
     pub path: PathBuf,
-    /// Its own git directory, if that is there.
+    /// Its own git directory, if it exists.
     pub git_dir: Option<PathBuf>,
     /// The branch that is checked out, unless `HEAD` is detached.
     pub branch: Option<BranchName>,
     /// The commit that is checked out; `None` for a branch without commits.
     pub head: Option<Oid>,
-    /// The reason that it was locked with, if it is.
+    /// The reason with which it is locked, if it is.
     pub lock: Option<String>,
-    /// Whether it is no worktree at all, but a bare repository in the place of the main one.
+    /// Whether it is not a worktree but the main repository, which is bare.
     pub is_bare: bool,
-    /// Whether it appeared while a child process ran, and this process did not make it. The child may have made it, so
-    /// it has no lock of ours, whatever it is locked with.
-    pub is_strange: bool,
+    /// Whether it appeared while a child process ran and was not made by this process. The child may have made it, so
+    /// its lock does not make it one of ours.
+    pub is_unknown: bool,
 }
 
-/// Something in a worktree that no commit holds.
+/// A path of a worktree that is not committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncommittedPath {
-    /// The path, as bytes of a file name; a folder of which nothing is tracked ends in a slash.
+    /// The path, as bytes of a file name; a folder without tracked files ends in a slash.
     pub path: Vec<u8>,
-    /// Whether git does not know the path at all.
+    /// Whether it is untracked.
     pub is_untracked: bool,
-    /// Whether it is something in a submodule that is not committed there.
+    /// Whether it is an uncommitted change inside a submodule.
     pub is_inside_submodule: bool,
 }
 
 impl UncommittedPath {
-    /// The path for people, with nothing in it that a terminal obeys.
+    /// The path for display, without terminal control characters.
     #[must_use]
     pub fn shown(&self) -> String {
         visible(&String::from_utf8_lossy(&self.path))
     }
 }
 
-/// What is to be checked out.
+/// What to check out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkout<'a> {
-    /// A commit, on no branch.
+    /// A commit, with a detached `HEAD`.
     Commit(Oid),
-    /// A branch. `HEAD` is put on it last.
+    /// A branch. `HEAD` is moved to it last.
     Branch(&'a BranchName),
 }
 
 /// How long to wait until git can list worktrees again.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A `git worktree add` that lives writes its files within this time, or is seen among the processes.
-const HALF_MADE: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// A running `git worktree add` writes its files within this time, or is found in the list of processes.
+const ADD_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Repository {
     /// All worktrees, the main one first.
     pub fn list_worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         let mut found = self.list_registered()?;
         for worktree in found.iter_mut().skip(1) {
-            if worktree.git_dir.as_deref().is_some_and(|home| self.is_strange_home(home)) {
-                (worktree.is_strange, worktree.lock) = (true, None);
+            if worktree.git_dir.as_deref().is_some_and(|git_dir| self.is_unknown_git_dir(git_dir)) {
+                (worktree.is_unknown, worktree.lock) = (true, None);
             }
         }
         Ok(found)
     }
 
     fn list_registered(&self) -> Result<Vec<Worktree>, GitError> {
-        let signs = RegisterSigns::of(self);
+        let signs = WorktreeStamps::of(self);
         if let Some(known) = self.recall_worktrees(&signs)? {
             return Ok(known);
         }
         let ask = || self.git("worktree").args(["list", "--porcelain", "-z"]).stdout();
         let mut printed = ask();
-        // git fails while another one is half-way through adding a worktree. On a busy machine that can take a while.
-        let end = Instant::now() + PATIENCE;
+        // git fails while another one is adding a worktree, which can take a while on a busy machine.
+        let end = Instant::now() + LIST_TIMEOUT;
         while printed.is_err() && Instant::now() < end {
             thread::sleep(Duration::from_millis(10));
             self.remove_half_made_worktrees();
             printed = ask();
         }
-        let homes = self.worktree_homes();
+        let git_dirs = self.worktree_git_dirs();
         let mut found = parse_list(&printed?)?;
         if let Some(main) = found.first_mut() {
             main.git_dir = Some(self.common_dir.clone());
         }
         for worktree in found.iter_mut().skip(1) {
-            worktree.git_dir = homes.get(&worktree.path).cloned();
+            worktree.git_dir = git_dirs.get(&worktree.path).cloned();
         }
         self.remember_worktrees(signs, &found);
         Ok(found)
     }
 
-    /// Removes the git directories of worktrees that a killed `git worktree add` left half made: without a link to the
-    /// repository and without an index there is nothing in them, and git lists no worktree as long as they are there.
+    /// Removes the git directories of worktrees that a killed `git worktree add` left half made. Without `commondir`
+    /// and index they contain nothing, and while they exist git cannot list worktrees.
     fn remove_half_made_worktrees(&self) {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
-        for home in entries.map(|entry| entry.path()) {
-            let is_linked = fs::metadata(home.join("commondir")).is_ok_and(|file| file.len() > 0);
-            let is_filled = home.join("index").symlink_metadata().is_ok();
-            let age = home.symlink_metadata().and_then(|folder| folder.modified()).map(|time| time.elapsed());
-            let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age >= HALF_MADE));
+        for git_dir in entries.map(|entry| entry.path()) {
+            let is_linked = fs::metadata(git_dir.join("commondir")).is_ok_and(|file| file.len() > 0);
+            let is_filled = git_dir.join("index").symlink_metadata().is_ok();
+            let age =
+                git_dir.symlink_metadata().and_then(|folder| folder.modified()).map(|time| time.elapsed());
+            let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age >= ADD_TIMEOUT));
             let is_abandoned = || Occupants::has_other_git(&[&self.git_dir, &self.common_dir]) == Some(false);
             if !is_linked && !is_filled && is_old && is_abandoned() {
-                let _ = self.change_homes(|| safe_files::remove_all(&home));
+                let _ = self.change_git_dirs(|| safe_files::remove_all(&git_dir));
             }
         }
     }
 
-    /// Each linked worktree's top with its git directory, as the repository itself has it. What stands in a worktree
-    /// is not asked: whoever works there can change it. Of two that lead to one place the one that is known counts.
-    fn worktree_homes(&self) -> HashMap<PathBuf, PathBuf> {
+    /// The top of each linked worktree with its git directory, read from the repository. Files in the worktree are not
+    /// read, because an agent can change them. If two git directories point to the same worktree, the known one counts.
+    fn worktree_git_dirs(&self) -> HashMap<PathBuf, PathBuf> {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
-        let mut homes: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        homes.sort_by_cached_key(|home| (!self.is_strange_home(home), home.clone()));
-        homes.into_iter().filter_map(|home| Some((top_of_home(&home)?, home))).collect()
+        let mut git_dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        git_dirs.sort_by_cached_key(|git_dir| (!self.is_unknown_git_dir(git_dir), git_dir.clone()));
+        git_dirs.into_iter().filter_map(|git_dir| Some((top_of_git_dir(&git_dir)?, git_dir))).collect()
     }
 
-    /// Registers a worktree without files, with `HEAD` detached at `commit`, locked so that only we remove it.
+    /// Adds a worktree without files, with `HEAD` detached at `commit`, and locks it so that only we remove it.
     pub fn add_worktree(&self, path: &Path, commit: Oid, reason: &str) -> Result<(), GitError> {
         let command =
             self.change("worktree").args(["add", "--no-checkout", "--detach", "--lock", "--reason"]);
         let command = command.arg(reason).arg("--").arg(path).arg(commit.to_string());
         let command = command.writing_in(path.parent().unwrap_or(path));
-        self.make_home(path, command).map(drop)
+        self.add_git_dir(path, command).map(drop)
     }
 
-    /// Takes a worktree whose folder is gone out of the register.
+    /// Removes the entry of a worktree whose folder is gone.
     pub fn forget_worktree(&self, path: &Path) -> Result<(), GitError> {
         let command = self.change("worktree").args(["remove", "--force", "--force", "--"]).arg(path);
-        self.change_homes(|| command.stdout().map(drop))
+        self.change_git_dirs(|| command.stdout().map(drop))
     }
 
-    /// Makes the register and the folders agree again after folders were moved.
+    /// Repairs the links between repository and worktrees after folders were moved.
     pub fn repair_worktrees(&self, paths: &[PathBuf]) -> Result<String, GitError> {
         let command = self.change("worktree").arg("repair").args(paths);
-        // It writes the files that lead from worktrees to the repository, also of those that were not named.
-        let known = self.worktree_homes().into_keys();
+        // git writes the `.git` files of worktrees, including those that were not named.
+        let known = self.worktree_git_dirs().into_keys();
         let command =
             known.chain(paths.iter().cloned()).fold(command, |command, top| command.writing_in(&top));
-        let ended = self.change_homes(|| command.finish())?;
+        let ended = self.change_git_dirs(|| command.finish())?;
         let said = [ended.stdout, ended.stderr].concat();
         Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
     }
 
-    /// The repository as it is seen from one of its worktrees. git is told where it is: what stands there is not asked.
+    /// The repository as seen from one of its worktrees. Its location is passed to git, not read from the worktree.
     #[must_use]
     pub fn linked(&self, worktree: &Worktree) -> Option<Self> {
         Some(Self {
@@ -174,14 +175,15 @@ impl Repository {
             git_dir: worktree.git_dir.clone()?,
             worktree: Some(worktree.path.clone()),
             head: Head { branch: worktree.branch.clone(), commit: worktree.head },
-            is_pinned: true,
-            // Its own directory is made anew where a lane is, so the one that all share is what counts.
-            homes: self.homes.iter().take(1).cloned().collect(),
+            ignores_index_env: true,
+            // A lane's git directory is replaced when the lane is made again, so only the common directory must be the
+            // same.
+            git_dir_ids: self.git_dir_ids.iter().take(1).cloned().collect(),
             ..self.clone()
         })
     }
 
-    /// Checks something out, and throws away what stands in its way.
+    /// Checks something out, and discards everything that is in the way.
     pub fn check_out(
         &self,
         wanted: Checkout<'_>,
@@ -198,14 +200,14 @@ impl Repository {
         };
         let commit = match wanted {
             Checkout::Commit(commit) => Some(commit),
-            // Where the branch is by then, only git knows. What lies there is compared with it when it is taken in.
+            // Only git knows where the branch is by then. The files are compared with it when they are added.
             Checkout::Branch(_) => None,
         };
         self.write_checkout(commit, |index| index.of(command.arg("--")).stdout().map(drop))
     }
 
-    /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were. The branch is
-    /// moved by its name: `git reset` moves whatever `HEAD` leads to, and anybody can write that.
+    /// Sets the branch that is checked out here, the index and tracked files to `commit`. The branch is moved by name:
+    /// `git reset` moves whatever `HEAD` points to, and every process can write that.
     pub fn reset_hard(&self, branch: &BranchName, commit: Oid) -> Result<(), GitError> {
         let name = branch.to_ref();
         let old = self.find_ref(&name)?;
@@ -216,13 +218,13 @@ impl Repository {
         self.write_index(|index| index.of(command).stdout().map(drop))
     }
 
-    /// Puts `HEAD` on a branch whose commit is checked out.
+    /// Attaches `HEAD` to a branch whose commit is checked out.
     pub fn attach(&self, branch: &BranchName) -> Result<(), GitError> {
         let command = self.change("symbolic-ref").args(["-m", "arborist: begin", "HEAD"]);
         command.arg(branch.to_ref()).stdout().map(drop)
     }
 
-    /// Brings these paths to what `commit` has there, in index and files. git looks at no other file.
+    /// Sets these paths in index and files to their state in `commit`. git looks at no other file.
     pub fn bring_paths(
         &self,
         commit: Oid,
@@ -244,9 +246,9 @@ impl Repository {
         })
     }
 
-    /// The branch that `HEAD` is on now, unless it is detached.
+    /// The branch of `HEAD`, unless it is detached.
     pub fn find_head_branch(&self) -> Result<Option<BranchName>, GitError> {
-        if let Some(head) = self.glance_at_head(&self.git_dir) {
+        if let Some(head) = self.read_head_file(&self.git_dir) {
             return Ok(head.branch);
         }
         let printed = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
@@ -254,8 +256,8 @@ impl Repository {
         Ok(name.trim_end().strip_prefix("refs/heads/").and_then(|name| name.parse().ok()))
     }
 
-    /// Brings files and index from one tree to another. What is changed, staged or untracked stays as it is; where it
-    /// stands in the way, git's reason is returned and nothing is changed.
+    /// Updates files and index from one tree to another. Changed, staged and untracked files stay; if one is in the
+    /// way, git's reason is returned and nothing is changed.
     pub fn bring_to(
         &self,
         (from, to): (Oid, Oid),
@@ -267,48 +269,48 @@ impl Repository {
         Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
     }
 
-    /// The paths whose entries in the index differ from `tree`.
-    pub fn staged_beside(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+    /// The paths whose index entries differ from `tree`.
+    pub fn staged_since_tree(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
         Ok(names_of(&command.arg(tree.to_string()).stdout()?))
     }
 
-    /// The paths that `new` has and `old` has not.
+    /// The paths that are in `new` and not in `old`.
     pub fn added(&self, old: Oid, new: Oid) -> Result<Vec<Vec<u8>>, GitError> {
         let changes = self.changes(self.tree_of(old)?, self.tree_of(new)?)?;
         Ok(changes.into_iter().filter(|change| change.before.is_none()).map(|change| change.path).collect())
     }
 
-    /// What no commit holds, ignored files aside.
+    /// All uncommitted paths, except for ignored ones.
     pub fn changed_paths(&self) -> Result<Vec<UncommittedPath>, GitError> {
         self.refuse_special()?;
-        let view = self.find_view()?;
-        let command = seen_by(view.as_ref(), self.git("status"));
+        let view = self.find_trusted_view()?;
+        let command = with_index(view.as_ref(), self.git("status"));
         let command = command.args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
-        let status = command.finish_later();
-        let hidden = self.start_hidden_in(view.as_ref());
+        let status = command.finish_in_background();
+        let hidden = self.start_hidden_with(view.as_ref());
         let mut changed_paths = parse_status(&checked("status", status.finish()?)?);
-        changed_paths.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
+        changed_paths.extend(self.changed_hidden_files(&hidden.finish(self.top())?)?);
         for path in self.dirty_submodules(None)? {
-            // One whose commit was moved is among them already.
+            // A submodule with another commit is already in the list.
             changed_paths.retain(|changed_paths| changed_paths.path != path);
             changed_paths.push(UncommittedPath { path, is_untracked: false, is_inside_submodule: true });
         }
         Ok(changed_paths)
     }
 
-    /// Removes what git does not know. Ignored files stay.
+    /// Removes untracked files. Ignored files stay.
     pub fn remove_untracked(&self) -> Result<(), GitError> {
         self.change("clean").args(["-ffdq", "--", ":/"]).stdout().map(drop)
     }
 
-    /// Removes ignored files but those that match one of `kept`.
+    /// Removes ignored files, except for those that match one of `kept`.
     pub fn remove_ignored(&self, kept: &[String]) -> Result<(), GitError> {
         let kept = kept.iter().flat_map(|pattern| ["-e", pattern]);
         self.change("clean").args(["-ffdxq"]).args(kept).args(["--", ":/"]).stdout().map(drop)
     }
 
-    /// What git does not know and one of `patterns` matches, whether it is ignored or not.
+    /// Untracked paths that match one of `patterns`, ignored or not.
     pub fn find_untracked(&self, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
         let patterns = patterns.iter().map(|pattern| format!("--exclude={pattern}"));
         let command =
@@ -316,13 +318,13 @@ impl Repository {
         Ok(paths_of(&command.args(patterns).arg("--").arg(":/").stdout()?))
     }
 
-    /// Whatever is not tracked, ignored or not. A folder in which nothing is tracked stands for all that is in it.
+    /// All untracked paths, ignored or not. A folder without tracked files is one path.
     pub fn list_untracked(&self) -> Result<Vec<PathBuf>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--directory", "--full-name", "--", ":/"]);
         Ok(paths_of(&command.stdout()?))
     }
 
-    /// Parts paths into those that git ignores in this worktree, and the others.
+    /// Splits paths into those that git ignores in this worktree, and the others.
     pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
         let input =
             paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
@@ -338,8 +340,8 @@ impl Repository {
     }
 }
 
-/// The top of the worktree whose git directory this is.
-pub(super) fn top_of_home(git_dir: &Path) -> Option<PathBuf> {
+/// The top of the worktree with this git directory.
+pub(super) fn top_of_git_dir(git_dir: &Path) -> Option<PathBuf> {
     let mut bytes = safe_files::read(&git_dir.join("gitdir")).ok()?;
     while bytes.last() == Some(&b'\n') {
         bytes.pop();
@@ -372,7 +374,7 @@ fn paths_of(printed: &[u8]) -> Vec<PathBuf> {
     names_of(printed).into_iter().map(|name| PathBuf::from(OsString::from_vec(name))).collect()
 }
 
-/// Records of attributes `name` or `name SP value`, each ended by NUL; an empty one ends a record.
+/// Parses records of attributes `name` or `name SP value`, each ended by NUL; an empty one ends a record.
 fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
     let mut found: Vec<Worktree> = Vec::new();
     for line in printed.split(|b| *b == 0).filter(|line| !line.is_empty()) {
@@ -389,13 +391,13 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
                 head: None,
                 lock: None,
                 is_bare: false,
-                is_strange: false,
+                is_unknown: false,
             });
             continue;
         }
         let Some(worktree) = found.last_mut() else {
             let what = String::from_utf8_lossy(line).into_owned();
-            return Err(GitError::Strange { command: "worktree".into(), what });
+            return Err(GitError::UnexpectedOutput { command: "worktree".into(), what });
         };
         let text = || String::from_utf8_lossy(value).into_owned();
         match name {
@@ -411,7 +413,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
     Ok(found)
 }
 
-/// Records of `status --porcelain=v2`; the path is the last of so many fields.
+/// Parses records of `status --porcelain=v2`; the path is the last field.
 fn parse_status(printed: &[u8]) -> Vec<UncommittedPath> {
     let records = printed.split(|b| *b == 0);
     let changed_paths = |record: &[u8]| {

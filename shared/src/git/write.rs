@@ -1,48 +1,47 @@
-//! What changes a repository: objects and refs, by git itself, never by force. No hooks run here: they are asked
-//! for by those who want them.
+//! Writes objects and refs, through git and never by force. No hooks run here; callers that want them run them.
 
 use std::path::Path;
 
 use super::{GitCommand, GitError, RawCommit, Repository, odb::StoredKind};
 use crate::name::{ObjectFormat, ObjectKind, Oid};
 
-/// A commit to be written.
+/// A commit to write.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCommit<'a> {
-    /// What it holds.
+    /// Its tree.
     pub tree: Oid,
-    /// What it follows.
+    /// Its parent.
     pub parent: Oid,
-    /// Its message, written as it is.
+    /// Its message, written unchanged.
     pub message: &'a str,
-    /// The agent that made what it holds, by name; `None` for the user.
+    /// The name of the agent that wrote its changes; `None` for the user.
     pub author: Option<&'a str>,
 }
 
-/// A move of a ref that is refused unless the ref is where we believe it to be.
+/// A compare-and-swap of a ref.
 #[derive(Debug, Clone, Copy)]
 pub struct RefMove<'a> {
     /// The full name.
     pub name: &'a str,
-    /// Where it goes; `None` deletes it.
+    /// The new value; `None` deletes the ref.
     pub new: Option<Oid>,
-    /// Where it must be; `None` if it must not exist.
+    /// The expected old value; `None` if it must not exist.
     pub old: Option<Oid>,
 }
 
 impl Repository {
-    /// A call of git that changes something and runs no hooks.
+    /// A git command that changes something and runs no hooks.
     #[must_use]
     pub fn change(&self, name: &str) -> GitCommand {
         self.change_with(name, &[])
     }
 
-    /// The same with settings for this one call.
+    /// Like [`Self::change`], with settings for this call.
     pub(super) fn change_with(&self, name: &str, settings: &[&str]) -> GitCommand {
         self.pin_changing(GitCommand::changing(name, self.top(), settings))
     }
 
-    /// Where paths begin: the top of the worktree, else the git directory.
+    /// The base of relative paths: the top of the worktree, or else the git directory.
     #[must_use]
     pub fn top(&self) -> &Path {
         self.worktree.as_deref().unwrap_or(&self.git_dir)
@@ -59,7 +58,7 @@ impl Repository {
         self.find_tree(commit)?.ok_or_else(|| GitError::Unknown(commit.to_string(), "commit"))
     }
 
-    /// The same; `None` if the commit is not here.
+    /// The tree of a commit; `None` if the commit does not exist.
     pub(super) fn find_tree(&self, commit: Oid) -> Result<Option<Oid>, GitError> {
         let Some(found) = self.find_object(commit, "commit")? else { return Ok(None) };
         match found.kind {
@@ -79,11 +78,11 @@ impl Repository {
     }
 }
 
-/// As `update-ref --stdin` reads them.
+/// The moves as lines for `update-ref --stdin`.
 pub(super) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]) -> String {
     let nothing = "0".repeat(format.hex_len());
     let shown = |id: Option<Oid>| id.map_or_else(|| nothing.clone(), |id| id.to_string());
-    // Anybody can make a ref lead to another one at any moment. The ref itself is moved, never what it leads to.
+    // Any process can turn a ref into a symbolic one. The ref itself is moved, never its target.
     let line = |RefMove { name, new, old }: &RefMove<'_>| {
         format!("option no-deref\nupdate {name} {} {}\n", shown(*new), shown(*old))
     };
@@ -93,9 +92,9 @@ pub(super) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]) -> Str
 /// Whether a commit is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signing {
-    /// `commit.gpgSign` asks for it.
+    /// Yes, because `commit.gpgSign` is set.
     AsConfigured,
-    /// It does not.
+    /// No.
     No,
 }
 
@@ -103,5 +102,5 @@ pub(super) fn id_of(command: &str, printed: &[u8]) -> Result<Oid, GitError> {
     let text = String::from_utf8_lossy(printed);
     text.trim()
         .parse()
-        .map_err(|_| GitError::Strange { command: command.to_owned(), what: text.trim().to_owned() })
+        .map_err(|_| GitError::UnexpectedOutput { command: command.to_owned(), what: text.trim().to_owned() })
 }

@@ -1,14 +1,15 @@
-//! The base of a task's work: the tree without anything that the task added. Everything that judges a task compares with
-//! it, so it is computed from commits alone and by this function alone.
+//! The base of a task's work: the tree without anything that the task added. Everything that judges a task compares
+//! with it, so it is computed from commits alone and by this function alone.
 //!
 //! A plain comparison with the commit before the task's first one would be wrong in both directions. It would blame the
-//! task for commits of others that came in between, and where attempts are counted anew (a reset, a revert, another turn
-//! brought back) it would start too late. So the base is computed commit by commit, from the oldest on:
+//! task for commits of others that came in between. And where attempts are counted from the beginning again (after a
+//! reset, a revert, or a restored turn) it would start too late. So the base is computed commit by commit, oldest
+//! first:
 //!
 //! - Before the task's first commit, the base is the commit's own tree.
 //! - A commit of the task leaves the base as it is.
-//! - Any other commit takes its changes to the base, by a three-way merge. Where that conflicts, the base keeps its own
-//!   version: a reviewer then sees more than the task has added, never less.
+//! - Any other commit applies its changes to the base, by a three-way merge. On a conflict the base keeps its version:
+//!   a reviewer then sees more than the task has added, never less.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,10 +20,10 @@ use crate::{
     name::{Oid, SessionId, TaskId},
 };
 
-/// The heading in the message of a reset that brings back the tree of an earlier turn.
+/// The heading in the message of a reset that restores the tree of an earlier turn.
 pub const BROUGHT_BACK: &str = "Brought back:";
 
-/// Whose work is meant, and where it ends.
+/// The task whose work is meant, and where it ends.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskWork<'a> {
     /// The task.
@@ -35,7 +36,7 @@ pub struct TaskWork<'a> {
     pub tip: Oid,
 }
 
-/// What a task's work is compared with.
+/// The state that a task's work is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkBase {
     /// The commit before the task's first one.
@@ -44,10 +45,10 @@ pub struct WorkBase {
     pub tree: Oid,
 }
 
-/// Paths that the task and somebody else have both changed, in ways that cannot be joined.
+/// Paths that both the task and others have changed, in ways that cannot be merged.
 pub type Conflicts = BTreeSet<Vec<u8>>;
 
-/// A commit as far as it matters here.
+/// The relevant parts of a commit.
 #[derive(Debug)]
 struct Node {
     tree: Oid,
@@ -59,41 +60,41 @@ struct Node {
 enum Kind {
     /// A step or a turn of the task.
     Own,
-    /// A reset that brings back what this commit holds.
+    /// A reset that restores the tree of this commit.
     Back(Oid),
-    /// Of somebody else, or a reset: what a reset changes is no work of the task.
+    /// A commit of others, or a plain reset: its changes are not work of the task.
     Other,
 }
 
-/// What is known of the base at a commit, once the task has begun there: the changes from `from` to the commit's tree,
-/// carried to `base`. Kept unmerged, because a row of foreign commits needs one merge only.
+/// The base at a commit after the task has begun: the changes from `from` to the commit's tree, applied to `base`. The
+/// merge is delayed, because consecutive foreign commits need only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Begun {
+struct BaseState {
     from: Oid,
     base: Oid,
     commit: Oid,
 }
 
 impl WorkBase {
-    /// Where nothing of a task was committed before `commit`, which holds `tree`.
+    /// The base of a task without commits before `commit`, whose tree is `tree`.
     #[must_use]
     pub fn fresh(commit: Oid, tree: Oid) -> Self {
         Self { commit, tree }
     }
 
-    /// Finds it in history.
+    /// Computes it from history.
     pub fn find(repository: &Repository, work: TaskWork<'_>) -> Result<Self, GitError> {
         Self::find_with_conflicts(repository, work).map(|(base, _)| base)
     }
 
-    /// The same, with the paths where it has another version than commits of others, because these conflicted.
+    /// The same, with the paths in which it differs from commits of others because of conflicts.
     pub fn find_with_conflicts(
         repository: &Repository,
         work: TaskWork<'_>,
     ) -> Result<(Self, Conflicts), GitError> {
         let graph = Graph::load(repository, work)?;
         let mut conflicts = Conflicts::new();
-        let mut begun: HashMap<Oid, Begun> = HashMap::new();
+        let mut begun: HashMap<Oid, BaseState> = HashMap::new();
         for id in graph.oldest_first(work.tip) {
             if let Some(found) = graph.step(repository, id, &begun, &mut conflicts)? {
                 begun.insert(id, found);
@@ -102,7 +103,7 @@ impl WorkBase {
         let tree = repository.tree_of(work.tip)?;
         let base = match begun.get(&work.tip) {
             Some(found) => {
-                let tree = carry(repository, found.from, tree, (found.base, &mut conflicts))?;
+                let tree = apply_difference(repository, found.from, tree, (found.base, &mut conflicts))?;
                 Self { commit: found.commit, tree }
             }
             None => Self::fresh(work.tip, tree),
@@ -130,7 +131,7 @@ impl<'a> Graph<'a> {
             let replayed = first.as_ref().and_then(Event::of).and_then(|event| replayed(&event));
             start = None;
             if let (Some(session), Some(parent)) = (replayed, parents.first()) {
-                // A replay goes on with the work of another session, so that counts as the task's own.
+                // A replay continues the work of another session, which counts as the task's own.
                 tip = *parent;
                 start = find_start(repository, tip, &session)?;
                 graph.sessions.insert(session);
@@ -139,7 +140,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Reads the commits from `tip` down, without `others` and what they follow.
+    /// Reads the commits from `tip` down, without `others` and their ancestors.
     fn read(&mut self, repository: &Repository, tip: Oid, others: &[Oid]) -> Result<(), GitError> {
         let hidden = others.iter().map(|id| format!("^{id}"));
         let revisions: Vec<String> = std::iter::once(tip.to_string()).chain(hidden).collect();
@@ -155,7 +156,7 @@ impl<'a> Graph<'a> {
             }
             self.nodes.insert(commit.id, node);
         }
-        // A turn of a lane was brought back: its commits need not be on this branch.
+        // A turn of a lane was restored: its commits need not be on this branch.
         for head in named {
             let is_here =
                 || Ok::<_, GitError>(repository.find_commits(&[head])?.first() == Some(&Some(head)));
@@ -167,7 +168,8 @@ impl<'a> Graph<'a> {
     }
 
     fn node(&self, repository: &Repository, commit: &RawCommit) -> Result<Node, GitError> {
-        let strange = || GitError::Strange { command: "rev-list".into(), what: format!("{}", commit.id) };
+        let strange =
+            || GitError::UnexpectedOutput { command: "rev-list".into(), what: format!("{}", commit.id) };
         let tree = commit.tree().ok_or_else(strange)?;
         let parents = commit.parents().collect();
         // The stream loses white space; only a message that may be ours has to be exact.
@@ -182,13 +184,13 @@ impl<'a> Graph<'a> {
             return Kind::Other;
         }
         match event.status() {
-            Status::Reset => brought_back(event).map_or(Kind::Other, Kind::Back),
+            Status::Reset => restored_commit(event).map_or(Kind::Other, Kind::Back),
             _ if event.task() == Some(self.task) => Kind::Own,
             _ => Kind::Other,
         }
     }
 
-    /// Everything below `tip` that was read, parents first.
+    /// All commits that were read below `tip`, parents first.
     fn oldest_first(&self, tip: Oid) -> Vec<Oid> {
         let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), vec![(tip, false)]);
         while let Some((id, is_done)) = open.pop() {
@@ -203,28 +205,28 @@ impl<'a> Graph<'a> {
         order
     }
 
-    /// The base at one commit, given those of all that it follows. `None` where the task has not begun.
+    /// The base at one commit, given those of all its parents. `None` if the task has not begun.
     fn step(
         &self,
         repository: &Repository,
         id: Oid,
-        begun: &HashMap<Oid, Begun>,
+        begun: &HashMap<Oid, BaseState>,
         conflicts: &mut Conflicts,
-    ) -> Result<Option<Begun>, GitError> {
+    ) -> Result<Option<BaseState>, GitError> {
         let Some(node) = self.nodes.get(&id) else { return Ok(None) };
         if node.kind == Kind::Own {
             let Some(parent) = node.parents.first().copied() else { return Ok(None) };
             let found = match begun.get(&parent) {
                 Some(before) => {
                     let tree = self.tree(repository, parent)?;
-                    let base = carry(repository, before.from, tree, (before.base, conflicts))?;
-                    Begun { from: node.tree, base, commit: before.commit }
+                    let base = apply_difference(repository, before.from, tree, (before.base, conflicts))?;
+                    BaseState { from: node.tree, base, commit: before.commit }
                 }
-                None => Begun { from: node.tree, base: self.tree(repository, parent)?, commit: parent },
+                None => BaseState { from: node.tree, base: self.tree(repository, parent)?, commit: parent },
             };
             return Ok(Some(found));
         }
-        let mut known: Vec<(Oid, Begun)> = Vec::new();
+        let mut known: Vec<(Oid, BaseState)> = Vec::new();
         for parent in node.follows() {
             if let Some(found) = begun.get(&parent)
                 && known.iter().all(|(_, other)| other != found)
@@ -235,14 +237,14 @@ impl<'a> Graph<'a> {
         let (Some((_, first)), false) = (known.first(), known.len() == 1) else {
             return Ok(known.first().map(|(_, only)| *only));
         };
-        // The task has begun on several sides: what each of them knows as its work is taken out, one after the other.
+        // The task has begun on several sides: the work of each side is removed, one after the other.
         let mut base = node.tree;
         for (parent, found) in &known {
             let tree = self.tree(repository, *parent)?;
-            let without = carry(repository, found.from, tree, (found.base, conflicts))?;
-            base = carry(repository, tree, base, (without, conflicts))?;
+            let without = apply_difference(repository, found.from, tree, (found.base, conflicts))?;
+            base = apply_difference(repository, tree, base, (without, conflicts))?;
         }
-        Ok(Some(Begun { from: node.tree, base, commit: first.commit }))
+        Ok(Some(BaseState { from: node.tree, base, commit: first.commit }))
     }
 
     fn tree(&self, repository: &Repository, id: Oid) -> Result<Oid, GitError> {
@@ -258,12 +260,12 @@ impl Node {
     }
 }
 
-/// The session that a run replays, if its start says so.
+/// The session that a run replays, according to its start.
 fn replayed(start: &Event) -> Option<SessionId> {
     start.trailers.get(Key::Replays)?.parse().ok()
 }
 
-/// The start of a session's run, in the history of `tip`.
+/// The start of a session's run in the history of `tip`.
 fn find_start(repository: &Repository, tip: Oid, session: &SessionId) -> Result<Option<Oid>, GitError> {
     for commit in repository.stream_commits(&[tip.to_string()])? {
         let commit = commit?;
@@ -281,15 +283,15 @@ fn find_start(repository: &Repository, tip: Oid, session: &SessionId) -> Result<
     Ok(None)
 }
 
-/// The commit that a reset brings back: `turn 3 of session 0a1b2c3d, <commit>; …`.
-fn brought_back(event: &Event) -> Option<Oid> {
+/// The commit that a reset restores: `turn 3 of session 0a1b2c3d, <commit>; …`.
+fn restored_commit(event: &Event) -> Option<Oid> {
     let sections = event.body().sections;
     let section = sections.iter().find(|section| section.heading == BROUGHT_BACK)?;
     section.text.split([' ', ',', ';', '\n']).filter_map(|word| word.parse().ok()).next_back()
 }
 
-/// The tree `to` without what separates `from` from `base`: the changes from `from` to `to`, made to `base`.
-fn carry(
+/// The tree `to` without the difference between `from` and `base`: the changes from `from` to `to`, applied to `base`.
+fn apply_difference(
     repository: &Repository,
     from: Oid,
     to: Oid,
@@ -320,14 +322,14 @@ fn carry(
     repository.tree_with(to, &edits)
 }
 
-/// What became of a file that both changed.
+/// The result for a file that both sides changed.
 enum Merged {
     Joined(Option<(u32, Oid)>),
     /// The base's version stays.
     Conflict,
 }
 
-/// A file that both changed. Its lines are joined without attributes, which an agent could have written.
+/// Merges a file that both sides changed. Attributes are not used, because an agent could have written them.
 fn merged(repository: &Repository, own: &TreeChange, foreign: &TreeChange) -> Result<Merged, GitError> {
     if own.after == foreign.after {
         return Ok(Merged::Joined(own.after));

@@ -1,5 +1,5 @@
-//! What stands on the tasks' own branches and has not landed yet. It is judged together with the run's own commits, as
-//! one history.
+//! Events on the tasks' own branches that have not landed yet. They are judged together with the run's commits, as one
+//! history.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,15 +23,15 @@ struct Branch {
     tip: Oid,
 }
 
-/// The tasks' own branches, and the commits that only they have.
+/// The tasks' own branches, and the commits that only they contain.
 pub(super) struct Branches {
     branches: Vec<Branch>,
     entries: Vec<HistoryEntry>,
 }
 
 impl Branches {
-    /// Reads what the run's branch does not have, in one walk. A branch whose tip is among the run's own commits, `known`,
-    /// has nothing else; to find that out git would have to go back to it.
+    /// Reads what the run's branch does not contain, in one walk. A branch whose tip is among `known`, the run's own
+    /// commits, has nothing else; git would have to walk back to it to find that out.
     pub(super) fn read(walker: &Walker<'_>, refs: Vec<Ref>, known: &Graph) -> Result<Self, HistoryError> {
         let mut branches = task_branches(walker.branch, refs);
         if !branches.is_empty() {
@@ -47,7 +47,7 @@ impl Branches {
         Ok(Self { branches, entries })
     }
 
-    /// Whether the run's branch has everything.
+    /// Whether the run's branch contains everything.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -57,7 +57,7 @@ impl Branches {
         self.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count()
     }
 
-    /// The tasks of the run, spoken for by their own branches where these are not stale.
+    /// The tasks of the run, with the state of their own branches where these are not stale.
     pub(super) fn fold(
         self,
         walk: RunCommits,
@@ -68,8 +68,13 @@ impl Branches {
         let mut entries = self.entries;
         entries.extend(walk.graph.entries);
         let graph = Graph::new(entries);
-        let whole =
-            Whole { start: walk.start.map(|start| start + offset), offset, session, graph: &graph, sources };
+        let whole = JoinedGraph {
+            start: walk.start.map(|start| start + offset),
+            offset,
+            session,
+            graph: &graph,
+            sources,
+        };
         whole.fold(&self.branches)
     }
 }
@@ -83,8 +88,8 @@ fn task_branches(run: &BranchName, refs: Vec<Ref>) -> Vec<Branch> {
     refs.into_iter().filter_map(branch).collect()
 }
 
-/// The run's commits and those of the tasks' own branches in one graph; the latter stand first.
-struct Whole<'a> {
+/// The run's commits and those of the tasks' own branches in one graph; the latter come first.
+struct JoinedGraph<'a> {
     graph: &'a Graph,
     offset: u32,
     start: Option<u32>,
@@ -92,7 +97,7 @@ struct Whole<'a> {
     sources: CommitFacts,
 }
 
-impl Whole<'_> {
+impl JoinedGraph<'_> {
     fn is_landed(&self, node: u32) -> bool {
         node >= self.offset
     }
@@ -111,7 +116,7 @@ impl Whole<'_> {
             let known = landed.iter().find(|judged| judged.task == branch.task);
             let nodes = events.get(&branch.task).copied().unwrap_or_default();
             if let Some(tip) = places.get(&branch.tip)
-                && let Some(judged) = self.speak(
+                && let Some(judged) = self.state_on_branch(
                     *tip,
                     Group { task: branch.task.clone(), nodes: nodes.to_vec() },
                     known,
@@ -125,9 +130,9 @@ impl Whole<'_> {
         (self.histories(landed, own), unproven)
     }
 
-    /// What a task's own branch says, unless it is stale: it must hold the start of the run, the task's newest events
-    /// on the run's branch, and whatever took events of it back there.
-    fn speak(
+    /// The state on a task's own branch, unless it is stale: it must contain the start of the run, the task's newest
+    /// events on the run's branch, and everything that reverted events of it there.
+    fn state_on_branch(
         &self,
         tip: u32,
         mut group: Group,
@@ -138,8 +143,8 @@ impl Whole<'_> {
         let holds = |node: u32| reached.contains(node);
         let taken_back = reverts.of(&group.nodes).all(|(revert, _)| holds(revert));
         let newest = landed.is_none_or(|judged| judged.newest.iter().all(|node| holds(*node)));
-        // A start that only this branch has is of a run that is no longer here (somebody moved the branch back behind it):
-        // the next run begins anew, and this branch will be none of its own.
+        // A start that only this branch contains belongs to a run that is gone, because the run's branch was moved back
+        // behind it. The next run starts again and does not own this branch.
         let is_of_lost_run =
             (0..self.offset).any(|node| holds(node) && self.graph.entry(node).run_start().is_some());
         if !self.start.is_none_or(holds) || is_of_lost_run || !newest || !taken_back {
@@ -170,7 +175,7 @@ impl Whole<'_> {
         histories.extend(
             rest.into_iter().map(|own| TaskHistory { is_landed: false, ..own.into_history(&ids, event) }),
         );
-        histories.retain(TaskHistory::is_told);
+        histories.retain(TaskHistory::has_events);
         histories
     }
 }

@@ -1,5 +1,5 @@
-//! Commits that were read before, so that showing state costs only what is new. It may be deleted at any time,
-//! and it is never believed: every commit is hashed again when it is used.
+//! A cache of commits, so that showing state costs only what is new. It may be deleted at any time, and it is never
+//! trusted: every commit is hashed again when it is used.
 
 use std::{
     io::Write,
@@ -13,7 +13,7 @@ use crate::{
     safe_files,
 };
 
-/// The commits of a run of a hundred thousand tasks are not larger.
+/// The largest cache; the commits of a run of a hundred thousand tasks are smaller.
 const LARGEST: u64 = 1 << 30;
 
 /// The file for one run.
@@ -22,23 +22,23 @@ pub(super) struct Cache {
     file: PathBuf,
 }
 
-/// What it holds.
+/// Its content.
 #[derive(Debug)]
 pub(super) struct Cached {
-    /// The tip that was read up to.
+    /// The tip at the time of writing.
     pub(super) tip: Oid,
-    /// The commits of the run, in the order in which git gave them.
+    /// The commits of the run, in git's order.
     pub(super) commits: Vec<RawCommit>,
 }
 
 impl Cache {
-    /// The one of the run of `branch`, in the git directory that all worktrees share.
+    /// The cache of the run of `branch`, in the common git directory.
     pub(super) fn new(common_dir: &Path, branch: &BranchName) -> Self {
         let folder = common_dir.join("arborist/cache/v1");
         Self { file: folder.join(branch.component()) }
     }
 
-    /// `None` if there is none, or if it cannot be read. Its commits are still to be proved.
+    /// `None` if there is none, or if it cannot be read. Its commits are not verified yet.
     pub(super) fn load(&self) -> Option<Cached> {
         let bytes = Arc::new(safe_files::read_up_to(&self.file, LARGEST).ok()?);
         let (tip, mut at) = line_at(&bytes, 0)?;
@@ -52,7 +52,7 @@ impl Cache {
         Some(Cached { tip: tip.parse().ok()?, commits })
     }
 
-    /// Replaces the file in one step. A cache that cannot be written is no error.
+    /// Replaces the file atomically. A cache that cannot be written is no error.
     pub(super) fn store(&self, tip: Oid, commits: &[RawCommit]) {
         let _ = self.try_store(tip, commits);
     }
@@ -67,7 +67,7 @@ impl Cache {
     }
 }
 
-/// The line that begins at `from`, and where the next one does.
+/// The line that begins at `from`, and the start of the next one.
 fn line_at(bytes: &[u8], from: usize) -> Option<(&str, usize)> {
     let end = from + memchr::memchr(b'\n', &bytes[from..])?;
     Some((std::str::from_utf8(&bytes[from..end]).ok()?, end + 1))

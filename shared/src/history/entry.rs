@@ -1,4 +1,4 @@
-//! One commit of a walk, reduced to what the fold needs.
+//! One commit of a walk, reduced to what state needs.
 
 use super::event::Event;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     name::{BranchName, Oid},
 };
 
-/// What a commit means for the tasks of a run.
+/// The meaning of a commit for the tasks of a run.
 #[derive(Debug, Clone)]
 pub(super) enum CommitMeaning {
     /// Nothing.
@@ -16,11 +16,11 @@ pub(super) enum CommitMeaning {
     Event(Event),
     /// A sound start of a run of another branch.
     OtherRun(BranchName),
-    /// The same for a branch that was made for this run alone and is called like its session. Here it was merged.
+    /// The same for a session branch, which was created for this run alone. Here it was merged.
     OtherSession(BranchName),
     /// A commit that claims to be ours and is not sound.
     Unsound,
-    /// git's own words that it reverts commits: hexadecimal digits, perhaps abbreviated.
+    /// A commit that reverts others, by their ids, which may be abbreviated.
     Reverts(Vec<String>),
 }
 
@@ -56,7 +56,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The event, leaving nothing.
+    /// Takes the event out.
     pub(super) fn take_event(&mut self) -> Option<Event> {
         match std::mem::replace(&mut self.note, CommitMeaning::Nothing) {
             CommitMeaning::Event(event) => Some(event),
@@ -67,7 +67,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The start of a run of the branch that was read for.
+    /// Whether it is the start of a run of the branch that was read for.
     pub(super) fn run_start(&self) -> Option<&Event> {
         self.event().filter(|event| event.status() == Status::RunStart)
     }
@@ -76,7 +76,7 @@ impl HistoryEntry {
 fn note(commit: &RawCommit, branch: &BranchName) -> CommitMeaning {
     let text = commit.message();
     match message::read(text) {
-        // A landing is a merge; what says that it landed and is none was not written by us.
+        // A landing is a merge commit; one that claims to be a landing and is no merge was not written by us.
         MessageReading::Sound(message)
             if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
         {

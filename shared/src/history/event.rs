@@ -1,4 +1,4 @@
-//! What one sound commit says.
+//! One sound commit as an event of a run.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -14,20 +14,20 @@ pub const FAILED: &str = "Why it failed:";
 /// The heading of the reason of an attempt that was interrupted.
 pub const INTERRUPTED: &str = "Why it was interrupted:";
 
-/// One sound commit of a run, with its evidence. Copies share it: ten thousand are handed on at a time.
+/// A sound commit of a run. Clones share its data, because ten thousand events are passed on at a time.
 #[derive(Debug, Clone)]
 pub struct Event(Arc<EventData>);
 
-/// What an event holds.
+/// The data of an event.
 #[derive(Debug)]
 pub struct EventData {
     /// The commit.
     pub commit: Oid,
-    /// When it was committed: seconds since 1970. Only for showing; order is ancestry.
+    /// When it was committed, in seconds since 1970. Only for display; order is decided by ancestry.
     pub time: i64,
-    /// What it says in its first line.
+    /// Its subject.
     pub subject: Subject,
-    /// What it says in its trailers.
+    /// Its trailers.
     pub trailers: Trailers,
     body: String,
 }
@@ -41,21 +41,21 @@ impl Deref for Event {
 }
 
 impl Event {
-    /// What `message` says, standing in `commit`.
+    /// The event of `commit`, whose message was read as `message`.
     #[must_use]
     pub fn new(commit: &RawCommit, message: Message) -> Self {
         let time = commit.committed().map_or(0, |(seconds, _)| seconds);
         Self::written(commit.id, time, message)
     }
 
-    /// What was just written down as `commit`: a message that is read back as exactly what it is.
+    /// The event of a commit that was just written.
     #[must_use]
     pub fn written(commit: Oid, time: i64, message: Message) -> Self {
         let Message { subject, trailers, body, .. } = message;
         Self(Arc::new(EventData { commit, time, subject, trailers, body }))
     }
 
-    /// What a commit says, if it is sound.
+    /// The event of a commit, if its message is sound.
     #[must_use]
     pub fn of(commit: &RawCommit) -> Option<Self> {
         match message::read(commit.message()) {
@@ -64,19 +64,20 @@ impl Event {
         }
     }
 
-    /// What it quotes, taken apart.
+    /// The parsed body.
     #[must_use]
     pub fn body(&self) -> Body {
         Body::parse(&self.body)
     }
 
-    /// Why the attempt was interrupted, if it was. Such an attempt does not count: it begins again with the same number.
+    /// Why the attempt was interrupted, if it was. Such an attempt does not count: it begins again with the same
+    /// number.
     #[must_use]
     pub fn interruption(&self) -> Option<&str> {
         self.trailers.get(Key::Interrupted)
     }
 
-    /// Whether it tells of an attempt that was interrupted.
+    /// Whether it records an interrupted attempt.
     #[must_use]
     pub fn is_interruption(&self) -> bool {
         self.interruption().is_some()
@@ -88,19 +89,19 @@ impl Event {
         &self.subject.branch
     }
 
-    /// The task that it is about, if it is about one.
+    /// The task, if it is about one.
     #[must_use]
     pub fn task(&self) -> Option<&TaskId> {
         self.subject.task.as_ref()
     }
 
-    /// What happened.
+    /// The status.
     #[must_use]
     pub fn status(&self) -> Status {
         self.subject.status
     }
 
-    /// The attempt, where the status has one.
+    /// The attempt, if the status has one.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         self.trailers.attempt()
@@ -112,20 +113,20 @@ impl Event {
         self.trailers.session()
     }
 
-    /// Whether it tells of something that went wrong, an interruption included.
+    /// Whether it records a failure or an interruption.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self.status().outcome(), Some((_, "fail" | "rejected")))
     }
 
-    /// `pass`, `fail`, `approved` or `rejected`, where the status has an outcome.
+    /// `pass`, `fail`, `approved` or `rejected`, if the status has an outcome.
     #[must_use]
     pub fn outcome(&self) -> Option<&str> {
         let (key, _) = self.status().outcome()?;
         self.trailers.get(key)
     }
 
-    /// The value of a counting trailer.
+    /// The value of a trailer that is a count.
     #[must_use]
     pub fn count(&self, key: Key) -> Option<u64> {
         self.trailers.get(key)?.parse().ok()

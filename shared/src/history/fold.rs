@@ -1,4 +1,4 @@
-//! A task's state is never stored. It is folded from its events, oldest first; the last one decides.
+//! The state of a task is never stored. It is folded from its events, oldest first; the last one decides.
 
 use super::Event;
 use crate::{
@@ -6,23 +6,23 @@ use crate::{
     name::{Attempt, Oid, TaskId},
 };
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Nothing has happened, or it begins anew.
+    /// Nothing has happened, or it was reset.
     #[default]
     Pending,
-    /// The agent works, or its work is to be tested.
+    /// The agent is working, or its work was not tested yet.
     Implementing,
     /// The tests ran.
     Testing,
-    /// The reviewer has spoken.
+    /// The reviewer has decided.
     Reviewing,
     /// Done.
     Complete,
     /// Its attempts are used up.
     Failed,
-    /// The plan leaves it out.
+    /// The plan skips it.
     Skipped,
     /// Two commits claim to be its last, and neither is an ancestor of the other.
     Forked,
@@ -41,7 +41,7 @@ impl State {
         Self::Forked,
     ];
 
-    /// The word for it, everywhere.
+    /// Its name in all output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -69,14 +69,14 @@ impl State {
     }
 }
 
-/// What the events of a task amount to.
+/// The folded state of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskState {
-    /// Where it stands.
+    /// The state.
     pub state: State,
-    /// The attempt that it is in, or ended in.
+    /// The current or last attempt.
     pub attempt: Option<Attempt>,
-    /// The commit that decided.
+    /// The commit that decided it.
     pub commit: Option<Oid>,
 }
 
@@ -102,20 +102,20 @@ impl<'a> FromIterator<&'a Event> for TaskState {
     }
 }
 
-/// How often a task was interrupted in a row, and why the last time.
+/// How often a task was interrupted in a row, and the last reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interruptions {
-    /// How often.
+    /// The number of interruptions.
     pub count: usize,
-    /// The reason that was recorded last.
+    /// The last recorded reason.
     pub why: Option<String>,
 }
 
 impl Interruptions {
-    /// So many in a row need a person: what interrupts a task every time would otherwise be tried for ever.
+    /// This many in a row need a person: a task that is interrupted every time would otherwise be repeated forever.
     pub const MOST: usize = 3;
 
-    /// At the end of these events. Turns are no end of anything, so they do not break the row.
+    /// The interruptions at the end of these events. Turns end nothing, so they are ignored.
     #[must_use]
     pub fn of(events: &[Event]) -> Self {
         let row = events.iter().rev().filter(|event| event.status() != Status::Turn);
@@ -124,29 +124,30 @@ impl Interruptions {
     }
 }
 
-/// All that history knows of a task.
+/// Everything that history knows about a task.
 #[derive(Debug, Clone)]
 pub struct TaskHistory {
     /// Its id.
     pub id: TaskId,
-    /// Its events that count, oldest first.
+    /// The events that count, oldest first.
     pub events: Vec<Event>,
-    /// Its events that were taken back by reverts, oldest first.
+    /// The events that were reverted, oldest first.
     pub cancelled: Vec<Event>,
-    /// Where it stands.
+    /// The state.
     pub state: TaskState,
-    /// Several commits of which none is the last, if it is forked.
+    /// The newest commits, if none of them is the last: the task is forked.
     pub forks: Vec<Oid>,
-    /// How many of the events are from before the last revert; attempts are counted since.
+    /// How many of the events are from before the last revert; attempts are counted from there.
     pub(super) earlier: usize,
     /// Whether its last event is on the run's branch, not only on the task's own.
     pub is_landed: bool,
-    /// Whether its landing could not be verified, because what it landed is not in this repository (a shallow clone).
+    /// Whether its landing could not be verified, because the landed commits are not in this repository (a shallow
+    /// clone).
     pub is_unverified: bool,
 }
 
 impl TaskHistory {
-    /// A history of these events that is still to be folded.
+    /// A history whose state is not folded yet.
     pub(super) fn new(id: TaskId, events: Vec<Event>, cancelled: Vec<Event>, forks: Vec<Oid>) -> Self {
         Self {
             id,
@@ -160,7 +161,7 @@ impl TaskHistory {
         }
     }
 
-    /// The same with so many events from before the last revert, folded, or a fork.
+    /// Sets the number of events from before the last revert, and folds the state.
     pub(super) fn with_earlier(mut self, earlier: usize) -> Self {
         self.earlier = earlier;
         self.state = self.events.iter().collect();
@@ -179,7 +180,7 @@ impl TaskHistory {
         self.split().1
     }
 
-    /// The events from before, and those that attempts are counted from.
+    /// The events from before, and those from which attempts are counted.
     #[must_use]
     pub fn split(&self) -> (&[Event], &[Event]) {
         let reset =
@@ -187,24 +188,24 @@ impl TaskHistory {
         self.events.split_at(reset.max(self.earlier))
     }
 
-    /// Whether anything of it counts or did: what was left out altogether tells of no task.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether any event counts or did count. A task whose events were all left out does not exist.
+    pub(super) fn has_events(&self) -> bool {
         !self.events.is_empty() || !self.cancelled.is_empty() || !self.forks.is_empty()
     }
 
-    /// The interruptions since anything else was recorded of the task.
+    /// The interruptions since any other event of the task.
     #[must_use]
     pub fn interruptions(&self) -> Interruptions {
         Interruptions::of(self.current())
     }
 
-    /// The event that decided.
+    /// The event that decided its state.
     #[must_use]
     pub fn last(&self) -> Option<&Event> {
         self.events.last()
     }
 
-    /// The task's name as its commits tell it.
+    /// The task's name according to its commits.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let named = |event: &&Event| event.status() != Status::Turn;

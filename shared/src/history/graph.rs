@@ -1,12 +1,12 @@
-//! Which commit came before which, by ancestry alone. Most histories are one chain, for which order is
-//! position; for the others ancestry is followed.
+//! The order of commits, by ancestry alone. Most histories are one chain, in which order is position; in others
+//! ancestry is followed.
 
 use std::collections::HashMap;
 
 use super::entry::HistoryEntry;
 use crate::name::Oid;
 
-/// The commits of a walk with their order. Nodes are indices into the entries.
+/// The commits of a walk in their order. Nodes are indices into the entries.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) entries: Vec<HistoryEntry>,
@@ -36,7 +36,7 @@ impl Graph {
         self.entries.iter().position(|entry| entry.id == id).map(index)
     }
 
-    /// All nodes, every one after its ancestors.
+    /// All nodes, each after its ancestors.
     pub(super) fn oldest_first(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match &self.shape {
             Shape::Chain => Box::new((0..index(self.entries.len())).rev()),
@@ -82,7 +82,7 @@ impl Graph {
         false
     }
 
-    /// The nodes that can be reached from `starts`, these among them.
+    /// The nodes that are reachable from `starts`, including these.
     pub(super) fn reachable(&self, starts: &[u32]) -> Marks {
         let mut marks = Marks::none(self.entries.len());
         let mut open: Vec<u32> = starts.to_vec();
@@ -94,7 +94,7 @@ impl Graph {
         marks
     }
 
-    /// For each group the nodes that no other node of the group descends from. One is the newest; more are a fork.
+    /// For each group, the nodes that no other node of the group descends from. One is the newest; more are a fork.
     pub(super) fn newest(&self, groups: usize, group_of: impl Fn(u32) -> Option<usize>) -> Vec<Vec<u32>> {
         let mut newest = vec![Vec::new(); groups];
         if self.is_chain() {
@@ -120,7 +120,7 @@ impl Graph {
         newest
     }
 
-    /// What was seen at a node or later was seen later than its parents.
+    /// Passes the groups that were seen at a node or later on to its parents.
     fn pass_down(&self, node: u32, seen: Groups, later: &mut [Option<Groups>]) {
         let mut parents = self.parents(node).peekable();
         while let Some(parent) = parents.next() {
@@ -143,7 +143,7 @@ impl Graph {
     }
 }
 
-/// A set of groups, a bit each.
+/// A set of groups, as bits.
 #[derive(Debug, Clone)]
 struct Groups(Vec<u64>);
 
@@ -152,7 +152,7 @@ impl Groups {
         Self(vec![0; len.div_ceil(64)])
     }
 
-    /// True if it was not there before.
+    /// Returns true if it is new.
     fn insert(&mut self, group: usize) -> bool {
         let (word, bit) = (&mut self.0[group / 64], 1 << (group % 64));
         let is_new = *word & bit == 0;
@@ -185,7 +185,7 @@ fn web(entries: &[HistoryEntry]) -> Shape {
     Shape::Web { parents, order, rank }
 }
 
-/// Kahn's algorithm from the tips down, turned around.
+/// Kahn's algorithm from the tips down, reversed.
 fn ancestors_first(parents: &[Vec<u32>]) -> Vec<u32> {
     let mut children = vec![0u32; parents.len()];
     parents.iter().flatten().for_each(|parent| children[*parent as usize] += 1);
@@ -218,7 +218,7 @@ impl Marks {
         self.0[node as usize]
     }
 
-    /// True if it was not there before.
+    /// Returns true if it is new.
     pub(super) fn insert(&mut self, node: u32) -> bool {
         !std::mem::replace(&mut self.0[node as usize], true)
     }

@@ -1,9 +1,9 @@
-//! A run that goes on while somebody watches: what was read once is kept, and what happens is added to it.
+//! Adds new events to a run that was read before, while it continues.
 
 use super::{Event, Run, TaskHistory};
 use crate::name::TaskId;
 
-/// Where an event stands.
+/// Where an event was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventPosition {
     /// On the run's branch.
@@ -13,7 +13,7 @@ pub enum EventPosition {
 }
 
 impl Run {
-    /// Adds what has just been written down. It follows everything that is known of its task.
+    /// Adds an event that was just recorded. It follows all known events of its task.
     pub fn grow(&mut self, event: Event, position: EventPosition) {
         let Some(task) = event.task().cloned() else {
             return;
@@ -32,7 +32,7 @@ impl Run {
         self.tasks.swap(at, last);
     }
 
-    /// Forgets what a task did on its own branch, now that the branch is gone: it begins anew.
+    /// Forgets what a task did on its own branch, because the branch is gone and the task starts again.
     pub fn forget(&mut self, task: &TaskId) {
         self.tasks.retain(|history| history.id != *task);
     }

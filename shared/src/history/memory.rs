@@ -1,15 +1,16 @@
-//! What was read of a run before, for one who reads it again and again. Commits never change, so only new ones are asked for.
+//! Remembers the commits of a run in memory for repeated reading. Commits never change, so only new ones are read from
+//! git.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     HistoryError,
     entry::HistoryEntry,
-    walk::{CommitSource, RunCommits, Walker, settle},
+    walk::{CommitSource, RunCommits, Walker, select_run},
 };
 use crate::name::{BranchName, Oid};
 
-/// The commits of a run, as they were read last. Copies share them.
+/// The commits of a run at the last reading. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct CommitCache(Arc<Mutex<Option<Remembered>>>);
 
@@ -25,8 +26,8 @@ impl CommitCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a run as git has it. What is remembered of it is not asked for again, and at first neither is what the cache
-    /// holds: each commit there proves itself by its id, from the tip, which git tells, down to the start.
+    /// Reads a run from git, without reading remembered commits again. The first time, commits are taken from the cache
+    /// file: each is verified by its id, from the tip, which git names, down to the start.
     pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<RunCommits, HistoryError> {
         let mut remembered = self.lock();
         let known = remembered.take().filter(|known| known.branch == *walker.branch);
@@ -34,7 +35,7 @@ impl CommitCache {
             Some(walk) => walk,
             None => walker.walk(CommitSource::Cached)?,
         };
-        // Where no run began, everything was read, and nobody would make use of it.
+        // Without a run, the whole history was read, and remembering it has no use.
         *remembered = walk.start.map(|_| {
             let entries = walk.graph.entries.clone();
             Remembered { branch: walker.branch.clone(), tip: walker.tip, entries }
@@ -44,7 +45,7 @@ impl CommitCache {
 }
 
 impl Walker<'_> {
-    /// What git itself gave before, up to `old`, and from git only what is new since. `None` if that is of no use.
+    /// The remembered commits up to `old`, and from git only those that are newer. `None` if the memory cannot be used.
     fn read_since(&self, old: Oid, known: Vec<HistoryEntry>) -> Option<RunCommits> {
         if self.repository.is_shallow {
             return None;
@@ -54,9 +55,9 @@ impl Walker<'_> {
             entries = self.read_all(&[self.tip.to_string(), format!("^{old}")]).ok()?.entries;
         }
         entries.extend(known);
-        let walk = settle(entries, self.tip).ok()?;
+        let walk = select_run(entries, self.tip).ok()?;
         walk.start?;
-        self.has_true_edges(&walk)?;
+        self.has_complete_edges(&walk)?;
         Some(walk)
     }
 }

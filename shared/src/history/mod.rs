@@ -1,5 +1,5 @@
-//! Commits become events, and a task's state is a fold over its events. Nothing of it is stored; the cache
-//! only spares git the reading.
+//! Turns commits into events, and folds a task's events into its state. State is never stored; the cache only saves
+//! reading from git.
 
 mod base;
 mod branches;

@@ -1,13 +1,15 @@
-//! What a step needs to count: a task is complete only after the approved review of the same attempt, and a landing only
-//! if it lands that. A commit alone proves nothing: anybody can write one.
+//! Leaves out events that lack what they need: a task is complete only after the approved review of the same attempt,
+//! and a landing counts only if it lands a complete task. A commit alone proves nothing, because any process can write
+//! one.
 
 use super::{Event, graph::Graph, reverts::RevertVerdict};
 use crate::{git::Repository, message::Status, name::Oid};
 
-/// What is known of commits that are not among those that were read.
+/// What is known about commits that were not read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommitFacts {
-    /// Whether the repository may lack what was landed: only then is a landing believed whose source cannot be found.
+    /// Whether the repository may lack the landed commits. Only then a landing counts although its source cannot be
+    /// found.
     may_lack: bool,
 }
 
@@ -16,7 +18,7 @@ impl CommitFacts {
         Self { may_lack: repository.is_shallow }
     }
 
-    /// Leaves out what counts only after something that is not there. Also tells whether a landing could not be verified.
+    /// Leaves out events that lack what they need. Also returns whether a landing could not be verified.
     pub(super) fn prove(self, graph: &Graph, verdict: RevertVerdict) -> (RevertVerdict, bool) {
         let RevertVerdict { counted, cancelled, earlier, .. } = verdict;
         let (mut kept, mut is_unverified) = (Vec::with_capacity(counted.len()), false);
@@ -44,7 +46,8 @@ impl CommitFacts {
         (RevertVerdict { counted: kept, cancelled, earlier, unproven }, is_unverified)
     }
 
-    /// Whether what a landing names as its source holds the completion of the task. `None` if the source is not here.
+    /// Whether the source of a landing contains the completion of the task. `None` if the source is not in this
+    /// repository.
     fn lands_complete(self, graph: &Graph, before: &[u32], landing: u32) -> Option<bool> {
         let source = graph.entry(landing).event().and_then(|event| event.trailers.source());
         let Some(source) = source.and_then(|source| find_source(graph, landing, source)) else {
@@ -56,7 +59,7 @@ impl CommitFacts {
     }
 }
 
-/// The source of a landing among what was read: a parent of it, or something before one.
+/// The source of a landing among the commits that were read: a parent of it, or an ancestor of one.
 fn find_source(graph: &Graph, landing: u32, source: Oid) -> Option<u32> {
     let parent = graph.parents(landing).find(|parent| graph.entry(*parent).id == source);
     parent.or_else(|| graph.find(source).filter(|source| graph.is_ancestor(*source, landing)))
@@ -66,8 +69,8 @@ fn status(graph: &Graph, node: u32) -> Option<Status> {
     graph.entry(node).event().map(Event::status)
 }
 
-/// Whether the last thing that happened to the task is an approved review, after passed tests and a passed implement step
-/// of the same attempt. Turns are no result, and what was interrupted has none.
+/// Whether the last result of the task is an approved review, after passed tests and a passed implement step of the
+/// same attempt. Turns and interrupted attempts are no results.
 fn follows_review(graph: &Graph, before: &[u32], complete: u32) -> bool {
     let results = before.iter().rev().filter_map(|node| {
         let event = graph.entry(*node).event()?;

@@ -1,32 +1,32 @@
-//! Reverts: a commit that reverts a counted commit takes it back, and the task's later ones with it.
+//! Reverts: a commit that reverts an event cancels it, and all later events of the same task.
 
 use std::collections::HashMap;
 
 use super::{entry::CommitMeaning, graph::Graph};
 use crate::{message::Status, name::Oid};
 
-/// The reverts of a walk that hold: each takes back an event, and none of them was itself taken back.
+/// The effective reverts of a walk: each cancels an event, and none of them was itself reverted.
 #[derive(Debug, Default)]
 pub(super) struct Reverts {
-    /// A revert and the event that it takes back, oldest first.
+    /// A revert and the event that it cancels, oldest first.
     pairs: Vec<(u32, u32)>,
 }
 
-/// What reverts did to the events of one task.
+/// The effect of reverts on the events of one task.
 #[derive(Debug, Default)]
 pub(super) struct RevertVerdict {
     /// Events that count, oldest first.
     pub(super) counted: Vec<u32>,
-    /// Events that do not: reverted, or later than one that was.
+    /// Events that do not count: reverted, or later than a reverted one.
     pub(super) cancelled: Vec<u32>,
-    /// How many of those that count are from before a revert: attempts are counted anew since.
+    /// How many of those that count are from before a revert; attempts are counted from there.
     pub(super) earlier: usize,
-    /// How many were left out because what they need is not there.
+    /// How many were left out because they lack what they need.
     pub(super) unproven: usize,
 }
 
 impl Reverts {
-    /// The reverts among the nodes that `within` names.
+    /// The reverts among the nodes in `within`.
     pub(super) fn find(graph: &Graph, within: impl Fn(u32) -> bool) -> Self {
         let is_revert = |node: &u32| matches!(graph.entry(*node).note, CommitMeaning::Reverts(_));
         let mut reverts: Vec<u32> =
@@ -39,7 +39,7 @@ impl Reverts {
         Self { pairs: active(graph, &reverts, &targets) }
     }
 
-    /// The reverts that take back events of `nodes`.
+    /// The reverts that cancel events of `nodes`.
     pub(super) fn of<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = (u32, u32)> + 'a {
         self.pairs.iter().copied().filter(|(_, target)| nodes.contains(target))
     }
@@ -65,7 +65,7 @@ impl Reverts {
     }
 }
 
-/// With an event goes everything later of its task; with a landing goes also all that came in with it.
+/// A reverted event cancels all later events of its task; a reverted landing also cancels everything that it brought.
 fn is_taken_back(graph: &Graph, node: u32, target: u32) -> bool {
     if graph.is_ancestor(target, node) {
         return true;
@@ -75,7 +75,7 @@ fn is_taken_back(graph: &Graph, node: u32, target: u32) -> bool {
     is_landing && graph.is_ancestor(node, target) && !kept()
 }
 
-/// Newest first, so that a revert that was reverted is known to be void before it is looked at.
+/// Newest first, so that a reverted revert is known to be void before it is applied.
 fn active(graph: &Graph, newest_first: &[u32], targets: &Targets) -> Vec<(u32, u32)> {
     let mut void = vec![false; graph.entries.len()];
     let mut pairs = Vec::new();
@@ -96,10 +96,10 @@ fn active(graph: &Graph, newest_first: &[u32], targets: &Targets) -> Vec<(u32, u
     pairs
 }
 
-/// What can be reverted, by id.
+/// The commits that can be reverted, by id.
 struct Targets {
     by_id: HashMap<Oid, u32>,
-    /// In the order of their digits, for abbreviated ids.
+    /// Sorted by their digits, for abbreviated ids.
     sorted: Vec<(String, u32)>,
 }
 
@@ -115,7 +115,7 @@ impl Targets {
         Self { by_id: nodes.iter().map(|node| (graph.entry(*node).id, *node)).collect(), sorted }
     }
 
-    /// A full id, or an abbreviated one that only one of them has.
+    /// Finds a full id, or an abbreviated one that is unique.
     fn find(&self, id: &str) -> Option<u32> {
         if let Ok(id) = id.parse::<Oid>() {
             return self.by_id.get(&id).copied();

@@ -1,4 +1,4 @@
-//! A run: what its start says, and what its commits say of each task.
+//! A run: its start, and the history of each task.
 
 use super::{
     CommitCache, ReadAhead, TaskHistory, TaskWork, WorkBase,
@@ -17,7 +17,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
-/// Why the history of a run could not be told.
+/// Why the history of a run could not be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// git failed.
@@ -26,7 +26,7 @@ pub enum HistoryError {
     /// No branch is checked out.
     #[error("HEAD is detached, so it is not clear which run is meant")]
     Detached,
-    /// The run in this history belongs to another name.
+    /// The run in this history belongs to another branch name.
     #[error(
         "the run in the history of '{branch}' belongs to '{old}', a branch that is no more: was it renamed?"
     )]
@@ -42,13 +42,13 @@ pub enum HistoryError {
         /// The last commit that is here.
         edge: Oid,
     },
-    /// The plan was changed side by side and then merged.
+    /// The plan was changed on two sides that were then merged.
     #[error("the plan was changed side by side, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedPlan {
         /// The changes.
         commits: [Oid; 2],
     },
-    /// Two runs were started side by side and then merged.
+    /// Two runs were started on two sides that were then merged.
     #[error("two runs were started side by side, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedRun {
         /// Their starts.
@@ -82,36 +82,36 @@ impl Explain for HistoryError {
     }
 }
 
-/// The commit that a run began with, and the plan that holds now.
+/// The first commit of a run, and the plan that is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunStart {
     /// The commit.
     pub commit: Oid,
     /// Its session.
     pub session: SessionId,
-    /// The commit whose plan and configuration hold: the start, or the last change of the plan that was accepted.
+    /// The commit whose plan and configuration are in effect: the start, or the last accepted change of the plan.
     pub accepted: Oid,
-    /// The plan as it stands there.
+    /// The plan in that commit.
     pub plan: Option<PlanRef>,
-    /// The session whose work it goes on with, if it is a replay.
+    /// The session whose work it continues, if it is a replay.
     pub replays: Option<SessionId>,
 }
 
-/// What history says about the run of a branch.
+/// The history of the run of a branch.
 #[derive(Debug)]
 pub struct Run {
     /// The branch and its tip.
     pub scope: RunScope,
     /// The start, if there is one.
     pub start: Option<RunStart>,
-    /// The tasks that history knows, in the order in which they first appear.
+    /// The tasks in history, in the order in which they first appear.
     pub tasks: Vec<TaskHistory>,
-    /// How many commits of the run claim to be task commits and do not count: they are not sound, or what they need is not
-    /// there (the review before a `complete`, the `complete` before a `merge`).
+    /// How many commits of the run claim to be task commits and do not count: they are not sound, or lack what they
+    /// need (the review before a `complete`, the `complete` before a `merge`).
     pub ignored: usize,
-    /// The branch of another run that this history holds; only looked for where this branch has none of its own.
+    /// The branch of another run in this history. Only determined if this branch has no run.
     pub other: Option<BranchName>,
-    /// The starts of sessions whose branches were merged into this one; looked for under the same condition.
+    /// The starts of sessions whose branches were merged into this one. Only determined if this branch has no run.
     pub merged: Vec<Oid>,
 }
 
@@ -126,8 +126,8 @@ impl Run {
         Self::scan_beside(repository, scope, reading, || refs.finish())
     }
 
-    /// The same for showing, with refs that were listed already, the branches of the run's tasks among them, and with
-    /// commits that may have been read already.
+    /// The same for display, with refs that were already listed, including the branches of the run's tasks, and with
+    /// commits that may already have been read.
     pub fn scan_listed(
         repository: &Repository,
         scope: RunScope,
@@ -147,7 +147,7 @@ impl Run {
         Self::scan_by(repository, scope, |walker| walker.walk(reading), refs)
     }
 
-    /// The same from git, but for what `memory` holds.
+    /// The same from git, except for what `memory` contains.
     pub fn scan_again(
         repository: &Repository,
         scope: RunScope,
@@ -200,7 +200,7 @@ impl Run {
         Ok(Self { scope, start, tasks, ignored, other, merged })
     }
 
-    /// What the work of a task at `tip` is compared with; `None` if none of it was committed before.
+    /// The state that the work of a task at `tip` is compared with; `None` if it has no commits yet.
     pub fn find_base(
         &self,
         repository: &Repository,
@@ -215,24 +215,25 @@ impl Run {
         }
     }
 
-    /// Where history has to be read from to find the base of a task; `None` where nothing of the task can be there. Most
-    /// tasks begin and end in one process, and their base costs no call of git.
+    /// From where history must be read to find the base of a task; `None` if it has no commits. Most tasks begin and
+    /// end in one process, and their base then costs no call of git.
     #[must_use]
     pub fn start_of_work(&self, task: &TaskId) -> Option<(Oid, SessionId)> {
         let start = self.start.as_ref()?;
-        // In a replay, the commits of a task may all be of the other session.
+        // In a replay, all commits of a task may belong to the other session.
         let may_have_begun = self.find(task).is_some() || start.replays.is_some();
         may_have_begun.then(|| (start.commit, start.session.clone()))
     }
 
-    /// What history knows of a task.
+    /// The history of a task.
     #[must_use]
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
     }
 }
 
-/// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
+/// A branch can only have been renamed if its old name is gone. If that still exists, here or on a remote, this branch
+/// was created from it.
 fn refuse_renamed(repository: &Repository, scope: &RunScope, graph: &Graph) -> Result<(), HistoryError> {
     let Some(old) = renamed_run(repository, scope, graph)? else {
         return Ok(());
@@ -251,7 +252,7 @@ fn refuse_renamed(repository: &Repository, scope: &RunScope, graph: &Graph) -> R
     Err(HistoryError::Renamed { branch: scope.branch.clone(), old: old.clone() })
 }
 
-/// The start, with the last change of the plan that was not taken back. Two last changes cannot be told apart.
+/// The start, with the last change of the plan that was not reverted. It is an error if there are two last changes.
 fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, HistoryError> {
     let graph = &walk.graph;
     let Some(start) = walk.start.and_then(|start| graph.entry(start).run_start()) else {
@@ -286,7 +287,7 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
     }))
 }
 
-/// The branch that a run in this history belongs to, if there is one of another name.
+/// The branch of a run in this history with another name, if there is one.
 fn other_run(graph: &Graph) -> Option<&BranchName> {
     graph.entries.iter().find_map(|entry| match &entry.note {
         CommitMeaning::OtherRun(branch) | CommitMeaning::OtherSession(branch) => Some(branch),
@@ -299,8 +300,8 @@ fn merged_sessions(graph: &Graph) -> Vec<Oid> {
     graph.entries.iter().filter(|entry| is_start(&entry.note)).map(|entry| entry.id).collect()
 }
 
-/// The same if that could be this branch under another name. The branch of a session that was merged is no such: its start
-/// came here with all the rest. A branch that was at that very start itself is.
+/// The same, if it could be this branch under another name. The branch of a merged session is not: its start came here
+/// with everything else. It is if this branch itself was at that start.
 fn renamed_run<'a>(
     repository: &Repository,
     scope: &RunScope,

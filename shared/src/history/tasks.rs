@@ -1,4 +1,4 @@
-//! The events of a walk by their tasks, and what they amount to.
+//! Groups the events of a walk by task, and judges them.
 
 use std::collections::HashMap;
 
@@ -21,18 +21,18 @@ pub(super) struct Group {
     pub(super) nodes: Vec<u32>,
 }
 
-/// A task's events, judged.
+/// The judged events of a task.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) task: TaskId,
     pub(super) verdict: RevertVerdict,
-    /// Those that no other follows: one, or the ends of a fork.
+    /// The events that no other follows: one, or the ends of a fork.
     pub(super) newest: Vec<u32>,
-    /// Whether a landing counts although what it landed is not in this repository.
+    /// Whether a landing counts although the landed commits are not in this repository.
     pub(super) is_unverified: bool,
 }
 
-/// A commit of another session says nothing about a run.
+/// Whether an event belongs to the session. Commits of other sessions say nothing about a run.
 pub(super) fn is_of_session(event: &Event, session: Option<&SessionId>) -> bool {
     match (session, event.trailers.get(Key::Session)) {
         (Some(own), Some(named)) => own.as_str() == named,
@@ -40,7 +40,7 @@ pub(super) fn is_of_session(event: &Event, session: Option<&SessionId>) -> bool 
     }
 }
 
-/// The events of a session among the nodes that `within` names, by task, in the order in which tasks first appear.
+/// The events of a session among the nodes in `within`, by task, in the order in which tasks first appear.
 pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(u32) -> bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<&TaskId, usize> = HashMap::new();
@@ -96,7 +96,7 @@ pub(super) fn judge((graph, sources): (&Graph, CommitFacts), group: Group, rever
     Judged { task: group.task, newest: join_landings(graph, newest), verdict, is_unverified }
 }
 
-/// Landings of the same commit are no fork. A landing that was parked, and then done again because the target had moved, is
+/// Landings of the same commit are no fork. A landing that was parked and then repeated because the target had moved is
 /// also in the branches of tasks that began on top of it.
 fn join_landings(graph: &Graph, newest: Vec<u32>) -> Vec<u32> {
     let landed = |node: &u32| {
@@ -111,7 +111,7 @@ fn join_landings(graph: &Graph, newest: Vec<u32>) -> Vec<u32> {
 }
 
 impl Judged {
-    /// What it amounts to; `event` gives the event of a node.
+    /// The history of the task; `event` returns the event of a node.
     pub(super) fn into_history(
         self,
         ids: &[Oid],
@@ -127,11 +127,11 @@ impl Judged {
     }
 }
 
-/// The histories of a whole walk, which is used up: ten thousand events are moved, not copied.
+/// The histories of a whole walk. It is consumed, so that ten thousand events are moved instead of copied.
 pub(super) fn histories(graph: Graph, judged: Vec<Judged>) -> Vec<TaskHistory> {
     let ids: Vec<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
     let mut entries: Vec<HistoryEntry> = graph.entries;
     let mut take = |node: u32| entries[node as usize].take_event();
     let histories = judged.into_iter().map(|judged| judged.into_history(&ids, &mut take));
-    histories.filter(TaskHistory::is_told).collect()
+    histories.filter(TaskHistory::has_events).collect()
 }

@@ -1,4 +1,4 @@
-//! From a branch to the commits of its run: as few as git can be asked for.
+//! Finds the commits of a run from its branch, reading as few as possible from git.
 
 use std::{
     collections::HashSet,
@@ -21,18 +21,18 @@ use crate::{
     safe_files,
 };
 
-/// Which run is meant: the branch that its commits name, and where to begin to look for them.
+/// The run that is meant: the branch that its commits name, and where to start reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunScope {
-    /// The name in the subjects.
+    /// The branch name in the subjects.
     pub branch: BranchName,
-    /// The newest commit; `None` if the branch has none yet.
+    /// The newest commit; `None` if the branch does not exist yet.
     pub tip: Option<Oid>,
 }
 
 impl RunScope {
-    /// The run of the branch `asked` for, or of the branch that is checked out. A branch that is no more is
-    /// looked for from `HEAD`; on a task's own branch the run's branch is meant.
+    /// The run of the branch `asked` for, or of the branch that is checked out. A branch that no longer exists is
+    /// searched from `HEAD`; a task's own branch stands for its run.
     pub fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<Self, HistoryError> {
         let head = &repository.head;
         let on_task = match &head.branch {
@@ -48,7 +48,7 @@ impl RunScope {
     }
 }
 
-/// The run that a task's own branch belongs to. A name that was too long to be a ref is found among the branches.
+/// The run of a task's own branch. A name that was too long for a ref is found among the branches.
 fn run_of(repository: &Repository, branch: &BranchName) -> Result<Option<BranchName>, HistoryError> {
     let Some(component) = branch.run_component() else {
         return Ok(None);
@@ -65,9 +65,9 @@ fn run_of(repository: &Repository, branch: &BranchName) -> Result<Option<BranchN
 /// Where commits may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitSource {
-    /// Those read before from the cache: for showing.
+    /// Cached commits are used, for display.
     Cached,
-    /// All of them from git: for acting.
+    /// All commits are read from git, for changes.
     Fresh,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct RunCommits {
     pub(super) start: Option<u32>,
 }
 
-/// More bytes than this, or more commits, are not kept for the cache.
+/// Runs with more bytes or commits are not cached.
 const LARGEST_CACHE: usize = 64 << 20;
 const LONGEST_CACHE: usize = 50_000;
 
@@ -91,7 +91,7 @@ pub(super) struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Reads the run back to its start, or all of history if there is none.
+    /// Reads the run back to its start, or the whole history if there is none.
     pub(super) fn walk(&self, reading: CommitSource) -> Result<RunCommits, HistoryError> {
         match reading {
             CommitSource::Cached => self.walk_cached(None),
@@ -99,7 +99,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The same with what the cache holds, which may have been read already.
+    /// The same with the cache, which may already have been read.
     pub(super) fn walk_cached(&self, ahead: Option<ReadAhead>) -> Result<RunCommits, HistoryError> {
         if self.repository.is_shallow {
             return self.read_git(None);
@@ -111,7 +111,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The commits that `revisions` select, read for this run. A shallow edge among them is an error.
+    /// The commits that `revisions` select, read for this run. A shallow boundary among them is an error.
     pub(super) fn read_entries(&self, revisions: &[String]) -> Result<Vec<HistoryEntry>, HistoryError> {
         let found = self.read_all(revisions)?;
         self.refuse_shallow_edge(&found.entries)?;
@@ -124,20 +124,20 @@ impl Walker<'_> {
             && !is_one_line(&found.entries)
         {
             let mut revisions = vec![self.tip.to_string()];
-            if !self.shallow_edge().contains(&start.id) {
+            if !self.find_shallow_edge().contains(&start.id) {
                 revisions.extend(start.parents().map(|id| format!("^{id}")));
             }
             found = self.read_all(&revisions)?;
         }
         self.refuse_shallow_edge(&found.entries)?;
-        let walk = settle(found.entries, self.tip)?;
+        let walk = select_run(found.entries, self.tip)?;
         if let (Some(cache), Some(_), Some(commits)) = (cache, walk.start, found.commits) {
-            self.store(cache, kept(&walk.graph, commits));
+            self.store(cache, retain_kept(&walk.graph, commits));
         }
         Ok(walk)
     }
 
-    /// What the cache knows, and from git only what is new since. `None` if the cache is of no use.
+    /// The cached commits, and from git only newer ones. `None` if the cache cannot be used.
     fn read_cache(&self, cache: &Cache, ahead: Option<ReadAhead>) -> Option<RunCommits> {
         let ahead = ahead.filter(|ahead| ahead.is_of(cache, self.branch));
         let ReadAhead { cached, entries: known, .. } =
@@ -147,19 +147,19 @@ impl Walker<'_> {
             let since = [self.tip.to_string(), format!("^{}", cached.tip)];
             commits = self.read_all(&since).ok()?.commits?;
         }
-        let mut entries = read_proved(&commits, self.branch)?;
+        let mut entries = read_verified(&commits, self.branch)?;
         entries.extend(known);
-        let walk = settle(entries, self.tip).ok()?;
+        let walk = select_run(entries, self.tip).ok()?;
         walk.start?;
-        self.has_true_edges(&walk)?;
+        self.has_complete_edges(&walk)?;
         if cached.tip != self.tip {
             commits.extend(cached.commits);
-            self.store(cache, kept(&walk.graph, commits));
+            self.store(cache, retain_kept(&walk.graph, commits));
         }
         Some(walk)
     }
 
-    /// Commits that the stream did not give in full are read once more, so that they can be proved later.
+    /// Reads commits again that the stream did not contain completely, so that they can be verified later.
     fn store(&self, cache: &Cache, mut commits: Vec<RawCommit>) {
         let partial = |commit: &&mut RawCommit| !commit.is_authentic();
         let mut partial: Vec<&mut RawCommit> = commits.iter_mut().filter(partial).collect();
@@ -173,9 +173,9 @@ impl Walker<'_> {
         cache.store(self.tip, &commits);
     }
 
-    /// A parent that the cache does not hold must lie before the run. For those of the start that is so by
-    /// definition; of the others git is asked, so that a cache with a hole hides nothing.
-    pub(super) fn has_true_edges(&self, walk: &RunCommits) -> Option<()> {
+    /// A parent that the cache lacks must be older than the run. That is true for parents of the start; git is asked
+    /// about all others, so that an incomplete cache hides nothing.
+    pub(super) fn has_complete_edges(&self, walk: &RunCommits) -> Option<()> {
         let graph = &walk.graph;
         let start = graph.entry(walk.start?);
         if graph.is_chain() && graph.entries.last().is_some_and(|oldest| oldest.id == start.id) {
@@ -204,11 +204,11 @@ impl Walker<'_> {
         outside.is_ok_and(|ids| ids.is_empty()).then_some(())
     }
 
-    /// In git's own order, which needs no more history than what is read, until a start of this run is seen.
+    /// Reads in git's own order, which needs no more history than what is read, until a start of this run is found.
     fn read_until_start(&self) -> Result<WalkedCommits, HistoryError> {
         let mut found = WalkedCommits::default();
         for commit in self.repository.stream_commits(&[self.tip.to_string()])? {
-            let entry = found.add(self.authentic(commit?, found.entries.len())?, self.branch);
+            let entry = found.add(self.verified(commit?, found.entries.len())?, self.branch);
             if entry.run_start().is_some() {
                 found.start = Some(entry.clone());
                 break;
@@ -220,30 +220,30 @@ impl Walker<'_> {
     pub(super) fn read_all(&self, revisions: &[String]) -> Result<WalkedCommits, HistoryError> {
         let mut found = WalkedCommits::default();
         for commit in self.repository.stream_commits(revisions)? {
-            found.add(self.authentic(commit?, found.entries.len())?, self.branch);
+            found.add(self.verified(commit?, found.entries.len())?, self.branch);
         }
         Ok(found)
     }
 
-    /// A commit whose bytes are proved to be its own. git does not hash what it reads, so an object file with other content
-    /// would be believed: its message, and where its parents lead. Beyond any run that we keep, only what decides by its
-    /// message is proved; a million commits would take too long.
-    fn authentic(&self, commit: RawCommit, at: usize) -> Result<RawCommit, GitError> {
+    /// Verifies the bytes of a commit. Git does not hash what it reads, so an object file with other content would be
+    /// believed: its message and its parents. In runs that are too large for the cache, only commits with a relevant
+    /// message are verified, because a million commits would take too long.
+    fn verified(&self, commit: RawCommit, at: usize) -> Result<RawCommit, GitError> {
         let decides = at < LONGEST_CACHE || message::claims(commit.message()) || takes_back(&commit);
         if decides { self.repository.exact(commit) } else { Ok(commit) }
     }
 
-    /// A run whose history was cut off by a shallow clone cannot be told.
+    /// The state of a run whose history is cut off by a shallow clone is unknown.
     fn refuse_shallow_edge(&self, entries: &[HistoryEntry]) -> Result<(), HistoryError> {
-        let edge = self.shallow_edge();
+        let edge = self.find_shallow_edge();
         match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
             Some(entry) => Err(HistoryError::Shallow { edge: entry.id }),
             None => Ok(()),
         }
     }
 
-    /// The commits whose parents are not here.
-    fn shallow_edge(&self) -> HashSet<Oid> {
+    /// The commits whose parents are missing.
+    fn find_shallow_edge(&self) -> HashSet<Oid> {
         if !self.repository.is_shallow {
             return HashSet::new();
         }
@@ -256,7 +256,7 @@ impl Walker<'_> {
 pub(super) struct WalkedCommits {
     pub(super) entries: Vec<HistoryEntry>,
     start: Option<HistoryEntry>,
-    /// `None` once they are too many to be kept.
+    /// `None` if there are too many to be cached.
     commits: Option<Vec<RawCommit>>,
     size: usize,
 }
@@ -283,13 +283,13 @@ fn is_one_line(entries: &[HistoryEntry]) -> bool {
     entries.windows(2).all(|pair| pair[0].more_parents.is_empty() && pair[0].first_parent == Some(pair[1].id))
 }
 
-/// So many commits a thread takes at a time: reading them costs more than starting a thread, and when one thread has
-/// to wait for a core, the others take what is left.
+/// How many commits a thread takes at a time. Reading them costs more than starting a thread, and if one thread has to
+/// wait for a core, the others take the rest.
 const SHARE: usize = 200;
 
-/// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
-/// commits that is most of what showing state from the cache costs.
-pub(super) fn read_proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry>> {
+/// Reads commits after verifying their bytes; `None` if one does not match its id. On all cores: for 10,000 commits
+/// this is most of the cost of showing state from the cache.
+pub(super) fn read_verified(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<HistoryEntry>> {
     let read = |commit: &RawCommit| commit.is_authentic().then(|| HistoryEntry::new(commit, branch));
     let shares: Vec<&[RawCommit]> = commits.chunks(SHARE).collect();
     let next = AtomicUsize::new(0);
@@ -298,7 +298,7 @@ pub(super) fn read_proved(commits: &[RawCommit], branch: &BranchName) -> Option<
         shares.get(at).map(|share| (at, share.iter().map(read).collect::<Option<Vec<HistoryEntry>>>()))
     };
     let work = || std::iter::from_fn(take).collect::<Vec<_>>();
-    // How many cores there are takes a dozen files to find out.
+    // Finding the number of cores reads a dozen files.
     let cores = if shares.len() > 1 { thread::available_parallelism().map_or(1, NonZero::get) } else { 1 };
     thread::scope(|scope| {
         let others: Vec<_> = (1..cores.min(shares.len())).map(|_| scope.spawn(work)).collect();
@@ -315,8 +315,8 @@ pub(super) fn read_proved(commits: &[RawCommit], branch: &BranchName) -> Option<
     })
 }
 
-/// Chooses the last start of the run, and leaves out what cannot be reached or lies before it.
-pub(super) fn settle(entries: Vec<HistoryEntry>, tip: Oid) -> Result<RunCommits, HistoryError> {
+/// Chooses the last start of the run, and leaves out commits that are unreachable or older.
+pub(super) fn select_run(entries: Vec<HistoryEntry>, tip: Oid) -> Result<RunCommits, HistoryError> {
     let graph = Graph::new(entries);
     let Some(top) = graph.find(tip) else {
         return Ok(RunCommits { graph, start: None });
@@ -351,8 +351,8 @@ fn prune(graph: Graph, within: &Marks, start: Option<u32>) -> RunCommits {
     RunCommits { graph, start }
 }
 
-/// The raw form of the commits that are left.
-fn kept(graph: &Graph, commits: Vec<RawCommit>) -> Vec<RawCommit> {
+/// The raw commits that are left.
+fn retain_kept(graph: &Graph, commits: Vec<RawCommit>) -> Vec<RawCommit> {
     if graph.entries.len() == commits.len() {
         return commits;
     }

@@ -1,9 +1,9 @@
-//! The trailer block as git itself finds it with its built-in settings (`:` separates, `#` comments), for
-//! messages that are not ours. The rules are those of `git log --format=%(trailers:only,unfold)`.
+//! Finds the trailer block as git itself does with its built-in settings (`:` separates, `#` comments), for messages
+//! that are not ours. The rules are those of `git log --format=%(trailers:only,unfold)`.
 
 use super::{claim::is_blank, read::SCISSORS};
 
-/// Prefixes that git recognizes without configuration: one of them lets prose stand in the block.
+/// Prefixes that git recognises without configuration: if one of them is present, the block may contain other lines.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];
 
 /// The trailers that `git log` reads from a commit with this message, unfolded.
@@ -23,7 +23,8 @@ fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#")
 }
 
-/// Everything from the scissors on, and a tail of comments, empty lines and an old `Conflicts:` list, is no text.
+/// Everything from the scissors on, and trailing comments, empty lines and an old `Conflicts:` list, is not part of the
+/// text.
 fn end_of_text(lines: &[&[u8]]) -> usize {
     let is_cut = |line: &&[u8]| {
         line.strip_prefix(b"# ").and_then(|l| l.strip_suffix(b"\n")) == Some(SCISSORS.as_bytes())
@@ -45,7 +46,7 @@ fn end_of_text(lines: &[&[u8]]) -> usize {
     tail.unwrap_or(cut)
 }
 
-/// The first paragraph is the title and holds no trailers; `None` if the last one is no block.
+/// The first paragraph is the title and contains no trailers; `None` if the last paragraph is no trailer block.
 fn start_of_block(lines: &[&[u8]]) -> Option<usize> {
     let title = lines.iter().position(|line| !is_comment(line) && is_blank(line))?;
     let (mut trailers, mut others, mut folded) = (0, 0, 0);
@@ -80,7 +81,7 @@ fn starts_with_space(line: &[u8]) -> bool {
     line.first().is_some_and(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-/// Where the colon stands, if what is before it can be a key.
+/// The position of the colon, if the text before it can be a key.
 fn separator(line: &[u8]) -> Option<usize> {
     let mut spaced = false;
     for (at, byte) in line.iter().enumerate() {

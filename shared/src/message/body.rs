@@ -1,8 +1,8 @@
-//! Bodies: our own headings, and foreign text quoted so that no reader can take a line of it for anything.
+//! Bodies of messages: our own headings, and foreign text that is quoted so that no reader can mistake a line of it.
 
 use std::fmt::Write;
 
-/// Longest body that is written, in bytes.
+/// The longest body that is written, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 /// A heading of ours and the text that it introduces.
@@ -10,14 +10,14 @@ const LONGEST: usize = 64 * 1024;
 pub struct BodySection {
     /// One line of ours, such as `Review:`.
     pub heading: String,
-    /// What somebody else said. It is quoted when written.
+    /// Text of an agent or a test. It is quoted when it is written.
     pub text: String,
 }
 
-/// What stands between the subject and the trailers.
+/// The text between the subject and the trailers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
-    /// In order.
+    /// The sections in order.
     pub sections: Vec<BodySection>,
 }
 
@@ -28,14 +28,14 @@ impl Body {
         Self::default().with(heading, text)
     }
 
-    /// The same body with one more section.
+    /// Adds a section.
     #[must_use]
     pub fn with(mut self, heading: &str, text: &str) -> Self {
         self.sections.push(BodySection { heading: heading_of(heading), text: text_of(text) });
         self
     }
 
-    /// The same body with all sections of another behind its own.
+    /// Adds all sections of another body.
     #[must_use]
     pub fn followed_by(mut self, other: Self) -> Self {
         self.sections.extend(other.sections);
@@ -48,8 +48,8 @@ impl Body {
         sections.collect::<Vec<_>>().join("\n")
     }
 
-    /// Reads a body back. Lines of ours before quoted ones are headings; the rest of ours is kept as headings
-    /// without text, so that nothing that a person wrote is taken for an agent's words.
+    /// Parses a body. Unquoted lines before quoted ones are headings. All other unquoted lines become headings without
+    /// text, so that a person's words are never taken for an agent's.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut sections: Vec<BodySection> = Vec::new();
@@ -91,7 +91,7 @@ impl BodySection {
     }
 }
 
-/// The first `room` bytes, on a line of their own end.
+/// The first `room` bytes, cut at the end of a line.
 fn cut(text: &str, room: usize) -> String {
     let mut end = room.saturating_sub(16).min(text.len());
     while !text.is_char_boundary(end) {
@@ -105,14 +105,14 @@ fn unquote(line: &str) -> Option<&str> {
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// Foreign text as it will be read back: plain, and without white space at the ends of its lines.
+/// Foreign text as it will be read back: plain, and without trailing white space in its lines.
 fn text_of(text: &str) -> String {
     let plain = plain_text(text);
     let lines: Vec<&str> = plain.lines().map(str::trim_end).collect();
     lines.join("\n").trim_end().to_owned()
 }
 
-/// A heading is ours, but names stand in some: it must never look like a trailer, a divider or a quote.
+/// A heading is ours, but some contain names: it must never look like a trailer, a divider or a quote.
 fn heading_of(text: &str) -> String {
     let line = plain_text(text).replace('\n', " ");
     let line = line.trim();
@@ -123,14 +123,14 @@ fn heading_of(text: &str) -> String {
     line.to_owned()
 }
 
-/// Foreign text in one line, without anything that a terminal would obey.
+/// Foreign text in one line, without anything that a terminal would interpret.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `text` without what could move a cursor, hide a character or end a line in another reader's eyes: escape
-/// sequences and control characters go, tabs become spaces, every kind of line end becomes `\n`.
+/// `text` without anything that could move a cursor, hide a character or end a line for some reader: escape sequences
+/// and control characters are removed, tabs become spaces, all line ends become `\n`.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
     if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
@@ -151,8 +151,8 @@ pub fn plain_text(text: &str) -> String {
     plain.trim_end().to_owned()
 }
 
-/// One line of foreign text with everything in it to be seen: what could move a cursor, hide a character or end the line
-/// stands there as an escape.
+/// One line of foreign text with everything in it visible: whatever could move a cursor, hide a character or end the
+/// line is shown as an escape.
 #[must_use]
 pub fn visible(line: &str) -> String {
     escape(line, &[])
@@ -178,12 +178,31 @@ fn escape(text: &str, kept: &[char]) -> String {
     seen
 }
 
+/// The same JSON document with escapes for characters that JSON allows as they are and that a terminal obeys: C1 control
+/// characters, and marks that reorder or hide text.
+#[must_use]
+pub fn escape_json(json: &str) -> String {
+    let is_plain = |c: char| !('\u{7f}'..='\u{9f}').contains(&c) && !is_invisible(c);
+    if json.chars().all(is_plain) {
+        return json.to_owned();
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_plain(c) {
+            escaped.push(c);
+        } else {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        }
+    }
+    escaped
+}
+
 /// Marks that reorder or hide text in a terminal.
 pub(super) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Steps over the rest of an escape sequence (CSI to its final byte, OSC to its end).
+/// Skips the rest of an escape sequence (CSI to its final byte, OSC to its end).
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.peek() {
         Some('[') => {

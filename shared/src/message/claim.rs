@@ -1,11 +1,11 @@
-//! Whether a message claims to be ours. Every commit of a history is asked this, so it is cheap.
+//! Decides whether a message claims to be ours. This is cheap, because it is asked for every commit of a history.
 
 use std::borrow::Cow;
 
 use super::Subject;
 
-/// Whether a message claims to be ours: by its subject, which is its first line that is not blank, or by a line
-/// of ours at the beginning of a line.
+/// Whether a message claims to be ours: by its subject, which is its first line that is not blank, or by a line that
+/// begins with one of our keys.
 #[must_use]
 pub fn claims(message: &[u8]) -> bool {
     let subject = first_line(message);
@@ -18,7 +18,7 @@ pub fn claims(message: &[u8]) -> bool {
 }
 
 /// Whether a file that git has not cleaned up yet could become a message that claims to be ours. Cheaper than
-/// to find out, and never wrong about a "no".
+/// [`claims`] on the result, and a "no" is always right.
 #[must_use]
 pub fn could_claim(file: &[u8]) -> bool {
     file.starts_with(b"task(")
@@ -38,7 +38,7 @@ fn first_line(message: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether there is nothing in a line, as git sees it.
+/// Whether a line is empty in git's sense.
 pub(super) fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
 }

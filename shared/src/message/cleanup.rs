@@ -1,8 +1,8 @@
-//! What git will make of a message file after the commit-msg hook has run: comments, scissors, white space.
+//! What git will make of a message file after the commit-msg hook: comments, scissors, white space.
 
 use super::CommentPrefix;
 
-/// Whether the message was edited. git tells its hooks by `GIT_EDITOR=:` that it was not.
+/// Whether the message was edited. Git sets `GIT_EDITOR=:` for hooks if it was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Editing {
     /// In an editor, with git's template below it.
@@ -12,8 +12,8 @@ pub enum Editing {
 }
 
 impl Editing {
-    /// What the file and git's environment tell. A user who exports `GIT_EDITOR=:` himself still gets git's
-    /// template into the file.
+    /// Decides by the file and git's environment. If a user exports `GIT_EDITOR=:`, git still writes its template into
+    /// the file.
     #[must_use]
     pub fn of_file(file: &str, git_editor: Option<&str>, comment: &CommentPrefix) -> Self {
         if git_editor != Some(":") || comment.has_template(file) { Self::Editor } else { Self::NoEditor }
@@ -23,7 +23,7 @@ impl Editing {
 /// How git will clean the message up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleanup {
-    /// Comments go, and white space as below.
+    /// Removes comments, and white space as below.
     Strip,
     /// White space at line ends, and empty lines around and between paragraphs.
     Whitespace,
@@ -34,7 +34,7 @@ pub enum Cleanup {
 }
 
 impl Cleanup {
-    /// What `commit.cleanup` means for a message that was made this way.
+    /// The effect of `commit.cleanup` for a message that was made this way.
     #[must_use]
     pub fn from_config(value: Option<&str>, editing: Editing) -> Self {
         match (value, editing) {
@@ -49,12 +49,12 @@ impl Cleanup {
     }
 }
 
-/// A message as git will record it, and where its lines stand in the file.
+/// A message as git will record it, with the positions of its lines in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// The message.
     pub text: String,
-    /// The line of the file for each line of the message, both from 1. Empty if they are the same.
+    /// The line of the file for each line of the message, both from 1. Empty if they are equal.
     lines: Vec<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Recorded {
 /// The message that git will record.
 #[must_use]
 pub fn final_message(file: &str, cleanup: Cleanup, editing: Editing, comment: &CommentPrefix) -> Recorded {
-    // `commit -v` cuts whatever the mode is; its own scissors tell of it.
+    // `commit -v` cuts the message in every mode; its own scissors reveal it.
     let is_verbose = editing == Editing::Editor && comment.has_own_cut(file);
     let cuts = cleanup == Cleanup::Scissors || is_verbose;
     let file = if cuts { comment.before_cut(file) } else { file };

@@ -1,21 +1,21 @@
-//! What begins a comment line in a message file, and what git itself writes with it: its template below the
-//! message, and the scissors at which it cuts the file off.
+//! The prefix of comment lines in a message file, and what git itself writes with it: its template below the message,
+//! and the scissors at which it cuts the file.
 
 use super::{Subject, claim::is_blank, read::SCISSORS};
 
-/// What begins a comment line.
+/// The prefix of a comment line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentPrefix(String);
 
-/// The characters that git chooses from when it is told to choose.
+/// The characters that git chooses from if `core.commentChar` is `auto`.
 const CANDIDATES: &str = "#;@!$%^&|:";
 
 /// How the diff of `commit -v` begins.
 const DIFFS: [&str; 3] = ["diff --", "Submodule ", "* Unmerged path "];
 
 impl CommentPrefix {
-    /// From `core.commentString` or `core.commentChar`. For `auto` git chose a character: its template tells
-    /// which one, and without a template the message does, since git takes the first that begins no line.
+    /// From `core.commentString` or `core.commentChar`. For `auto`, git's template shows which character it chose;
+    /// without a template it is the first one that begins no line of the message.
     #[must_use]
     pub fn from_config(value: Option<&str>, file: &str) -> Self {
         match value {
@@ -31,7 +31,7 @@ impl CommentPrefix {
         &self.0
     }
 
-    /// Whether git's template stands in the file: at its end, or above or below scissors.
+    /// Whether the file contains git's template: at its end, or above or below scissors.
     pub(super) fn has_template(&self, file: &str) -> bool {
         let above = self.runs_above(file.lines());
         let below = self.runs_below(file);
@@ -42,7 +42,7 @@ impl CommentPrefix {
             })
     }
 
-    /// For each line and for the end, the comments that stand last before it; empty lines may come between.
+    /// For each line and for the end, the last run of comments before it; empty lines may come between.
     fn runs_above<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Vec<Run> {
         let mut runs = vec![Run::default()];
         let (mut run, mut is_over) = (Run::default(), false);
@@ -58,7 +58,7 @@ impl CommentPrefix {
         runs
     }
 
-    /// For each line, the comments that begin with it.
+    /// For each line, the run of comments that begins with it.
     fn runs_below(&self, file: &str) -> Vec<Run> {
         let mut run = Run::default();
         let mut runs: Vec<Run> = file
@@ -73,8 +73,8 @@ impl CommentPrefix {
         runs
     }
 
-    /// Whether there are scissors of git's own: below them it says, in two lines of comments or more, what they
-    /// are for, and then comes a diff or nothing.
+    /// Whether git itself wrote the scissors: two or more comment lines below explain them, followed by a diff or
+    /// nothing.
     pub(super) fn has_own_cut(&self, file: &str) -> bool {
         let lines: Vec<&str> = file.split_inclusive('\n').collect();
         let runs = self.runs_below(file);
@@ -85,7 +85,7 @@ impl CommentPrefix {
         })
     }
 
-    /// Whether empty lines or comments stand before what would be our subject without them.
+    /// Whether empty lines or comments precede a line that would be our subject without them.
     #[must_use]
     pub fn hides_a_subject(&self, file: &str) -> bool {
         let is_skipped = |line: &&str| is_blank(line.as_bytes()) || line.starts_with(self.as_str());
@@ -93,7 +93,7 @@ impl CommentPrefix {
         first.is_some_and(|(at, line)| at > 0 && Subject::is_claimed_by(line.trim_end()))
     }
 
-    /// What stands above the first scissors, whoever wrote them.
+    /// The text above the first scissors, whether git wrote them or not.
     pub(super) fn before_cut<'a>(&self, file: &'a str) -> &'a str {
         let above = file.split_inclusive('\n').take_while(|line| !self.is_cut(line));
         &file[..above.map(str::len).sum()]
@@ -105,7 +105,7 @@ impl CommentPrefix {
     }
 }
 
-/// Comments that stand one below the other.
+/// Consecutive comment lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     length: usize,
@@ -113,7 +113,7 @@ struct Run {
 }
 
 impl Run {
-    /// The run with `line` added, or none if it is no comment.
+    /// Adds `line` to the run, or starts over if it is no comment.
     fn with(self, line: &str, prefix: &CommentPrefix) -> Self {
         if !line.starts_with(prefix.as_str()) {
             return Self::default();

@@ -1,7 +1,7 @@
-//! Commit messages that carry a task's state: one spelling, read and written here only.
+//! Commit messages that contain the state of a task. Only this module reads and writes them.
 //!
-//! A message is a subject `task({branch}@{task}@{status}): {text}`, a body in which every line of foreign
-//! text stands behind `> `, and a last paragraph of trailers. Only a *sound* message counts; see [`read`].
+//! A message is a subject `task({branch}@{task}@{status}): {text}`, a body in which every line of foreign text is
+//! quoted with `> `, and a last paragraph of trailers. Only a *sound* message counts; see [`read`].
 
 mod block;
 mod body;
@@ -19,7 +19,7 @@ mod value;
 mod write;
 
 pub use block::read_as_git;
-pub use body::{Body, BodySection, one_line, plain_text, visible, visible_lines};
+pub use body::{Body, BodySection, escape_json, one_line, plain_text, visible, visible_lines};
 pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;

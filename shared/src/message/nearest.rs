@@ -1,6 +1,6 @@
 //! "Did you mean": the known word that is closest to a mistyped one.
 
-/// The candidate with the fewest edits from `word`, if it is close enough to be worth saying.
+/// The candidate with the fewest edits from `word`, if it is close enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
     let limit = (word.chars().count() / 3).clamp(1, 4);
@@ -14,8 +14,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The candidate that a key of a file is meant to be: the same but for case, `_` and `-`, or for one slip or two. Stricter than
-/// [`nearest`], because files may have keys that are none of ours.
+/// The candidate that a key of a file probably means: equal except for case, `_` and `-`, or one or two typing errors.
+/// Stricter than [`nearest`], because files may have keys that are not ours.
 pub fn misspelt<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace(['_', '-'], "");
     let typed = plain(word);
@@ -28,13 +28,13 @@ pub fn misspelt<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether a word is another but for one slip.
+/// Whether a word differs from another one by one typing error.
 #[must_use]
 pub fn is_mistyped(word: &str, meant: &str) -> bool {
     edits(word, meant) <= 1
 }
 
-/// Edit distance in which two swapped neighbours count once. The limit keeps a hostile word from costing much.
+/// The edit distance, in which two swapped letters count once. The limit bounds the cost of a hostile word.
 fn edits(a: &str, b: &str) -> usize {
     let begin = |word: &str| word.chars().take(80).collect::<String>();
     strsim::osa_distance(&begin(a), &begin(b))

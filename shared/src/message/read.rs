@@ -1,5 +1,5 @@
-//! Reading a message by fixed rules that no configuration can change. Whatever is not exactly what we would
-//! have written does not count: a message that claims to be ours is sound, or it has faults.
+//! Reads a message by fixed rules that no configuration can change. A message that claims to be ours is sound, which
+//! means exactly what we would have written, or it has faults and does not count.
 
 use super::{
     Fault, Key, Message, Status, Subject, Trailers,
@@ -8,13 +8,13 @@ use super::{
     plain_text,
 };
 
-/// What a message turned out to be.
+/// The result of reading a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageReading {
     /// It does not claim to be ours.
     Foreign,
-    /// It claims to be ours and is not sound. There is at least one fault; they are in order of their lines. At
-    /// [`Fault::MOST`] of them the reader stops.
+    /// It claims to be ours and is not sound. There is at least one fault, in the order of lines. The reader stops at
+    /// [`Fault::MOST`] of them.
     Unsound(Vec<Fault>),
     /// It is ours.
     Sound(Box<Message>),
@@ -25,7 +25,7 @@ pub(super) const SCISSORS: &str = "------------------------ >8 -----------------
 
 /// Trailers that people and tools add after ours.
 const ALLOWED_AFTER: [&str; 3] = ["signed-off-by", "co-authored-by", "change-id"];
-/// At least so much of a line of ours is not its value.
+/// The shortest part of one of our lines that is not its value.
 const SHORTEST_KEY: usize = "Arborist-: ".len();
 const CHERRY_PICK: &str = "(cherry picked from commit ";
 
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Lines before the block may be anything that no reader can mistake.
+    /// Lines before the block may be anything that no reader can mistake for a trailer.
     fn check_before_block(&mut self) {
         let first = self.subject + 1;
         if self.lines.get(first).is_some_and(|line| !line.is_empty()) {
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
         let missing = subject.status.required().iter().filter(|key| self.trailers.get(**key).is_none());
         for key in missing.copied().collect::<Vec<_>>() {
             let name = key.as_str();
-            // An illegal value has been told already.
+            // An illegal value was already reported.
             if !self.lines[self.block..]
                 .iter()
                 .any(|line| split_trailer(line).is_some_and(|(found, _)| found == name))
@@ -274,7 +274,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Only what failed counts its attempts in words.
+    /// Only failures have the number of the attempt in their text.
     fn check_attempt(&mut self, subject: &Subject) {
         if !matches!(subject.status.outcome(), Some((_, "fail" | "rejected"))) {
             return;
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Only an attempt can be interrupted: on any other status the trailer would take back what the status says.
+    /// Only an attempt can be interrupted: with any other status the trailer would contradict the status.
     fn check_interruption(&mut self, subject: &Subject) {
         let key = Key::Interrupted;
         if self.trailers.get(key).is_some() && subject.status != Status::ImplementFail {
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tests that pass have none that failed.
+    /// If the tests passed, no test can have failed.
     fn check_count(&mut self, subject: &Subject) {
         let failed = self.trailers.get(Key::TestFailed).filter(|count| *count != "0").map(str::to_owned);
         if let (Status::TestPass, Some(failed)) = (subject.status, failed) {
@@ -334,7 +334,7 @@ fn without_trailing_space(line: &str) -> &str {
     &line[..end]
 }
 
-/// The value that the status in the subject asks for, where it asks for one.
+/// The value that the status in the subject requires, if it requires one.
 fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
     if key == Key::Step {
         return Some(subject.status.step().as_str());
@@ -342,7 +342,7 @@ fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
     subject.status.outcome().filter(|(outcome, _)| *outcome == key).map(|(_, value)| value)
 }
 
-/// A line of exactly the form that we write: `Key: value`.
+/// Splits a line of exactly the form that we write: `Key: value`.
 fn split_trailer(line: &str) -> Option<(&str, &str)> {
     let colon = memchr::memchr(b':', line.as_bytes())?;
     let (name, value) = (&line[..colon], line[colon + 1..].strip_prefix(' ')?);
@@ -352,7 +352,7 @@ fn split_trailer(line: &str) -> Option<(&str, &str)> {
     (is_key && is_value).then_some((name, value))
 }
 
-/// Foreign text in one of our sentences: plain and short.
+/// Foreign text in one of our messages: plain and short.
 fn shown(text: &str) -> String {
     let plain = plain_text(text).replace('\n', " ");
     if plain.chars().count() <= 60 {

@@ -1,4 +1,4 @@
-//! The statuses of a task commit, and what each asks of the trailers.
+//! The statuses of task commits, and the trailers that each of them requires.
 
 use std::{fmt, str::FromStr};
 
@@ -21,7 +21,7 @@ pub enum Step {
     Complete,
     /// The task lands on the run's branch.
     Merge,
-    /// The task begins anew.
+    /// The task is reset.
     Reset,
 }
 
@@ -89,7 +89,7 @@ pub enum Status {
     Failed,
     /// The task landed.
     Merge,
-    /// The task begins anew.
+    /// The task is reset.
     Reset,
 }
 
@@ -111,7 +111,7 @@ impl Status {
         Self::Reset,
     ];
 
-    /// The status as it stands in a subject.
+    /// The status as written in a subject.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -152,7 +152,7 @@ impl Status {
         }
     }
 
-    /// The trailer that tells how the step ended, and the value that agrees with this status.
+    /// The trailer with the result of the step, and the value that agrees with this status.
     #[must_use]
     pub fn outcome(self) -> Option<(Key, &'static str)> {
         match self {
@@ -166,7 +166,7 @@ impl Status {
         }
     }
 
-    /// The trailers that must stand, in the order in which they are written.
+    /// The required trailers, in the order in which they are written.
     #[must_use]
     pub fn required(self) -> &'static [Key] {
         use Key::{

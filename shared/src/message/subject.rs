@@ -15,22 +15,22 @@ const LONGEST_TURN: usize = 72;
 pub struct Subject {
     /// The run's branch.
     pub branch: BranchName,
-    /// The task; none for what concerns the whole run.
+    /// The task; `None` if the commit concerns the whole run.
     pub task: Option<TaskId>,
-    /// What the commit says.
+    /// The status.
     pub status: Status,
-    /// The words for people.
+    /// The text for people.
     pub text: String,
 }
 
-/// What the words of a subject are made of.
+/// The parts of a subject's text.
 #[derive(Debug, Clone, Copy)]
 pub struct Wording<'a> {
-    /// The task's name, or the turn's own words.
+    /// The task's name, or the text of the turn.
     pub name: &'a str,
     /// The attempt that the commit belongs to.
     pub attempt: Attempt,
-    /// How many attempts there may be.
+    /// The number of attempts.
     pub max: u32,
 }
 
@@ -70,21 +70,21 @@ fn one_line(text: &str, longest: usize) -> String {
 }
 
 impl Subject {
-    /// The task's name as it stands between the quotes of the text, if there are any.
+    /// The task's name between the quotes of the text, if there are any.
     #[must_use]
     pub fn quoted_name(&self) -> Option<&str> {
         let (_, rest) = self.text.split_once('"')?;
         rest.rsplit_once('"').map(|(name, _)| name)
     }
 
-    /// The attempt that the words name, from 1.
+    /// The attempt that the text names, from 1.
     #[must_use]
     pub fn worded_attempt(&self) -> Option<u32> {
         let (_, tail) = self.text.rsplit_once("attempt ")?;
         tail.strip_suffix(')')?.split_once('/')?.0.parse().ok()
     }
 
-    /// Whether `line` has the form of our subjects, right or wrong in its parts.
+    /// Whether `line` has the form of our subjects, even if its parts are wrong.
     #[must_use]
     pub fn is_claimed_by(line: &str) -> bool {
         split(line).is_some()
@@ -124,8 +124,8 @@ impl Subject {
     }
 }
 
-/// A branch may hold `@` and `)` but neither space nor colon, so the first colon ends the bracket, and what
-/// stands after the last two `@` in it is task and status.
+/// A branch may contain `@` and `)` but neither space nor colon. So the first colon ends the bracket, and task and
+/// status follow the last two `@` in it.
 fn split(line: &str) -> Option<(&str, &str, &str, &str)> {
     let rest = line.strip_prefix(OPENING)?;
     let colon = memchr::memchr(b':', rest.as_bytes())?;
@@ -144,7 +144,7 @@ fn cut_at_last(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// What would let a subject look like another one.
+/// Characters that could make a subject look like another one.
 fn is_deceptive(c: char) -> bool {
     is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }

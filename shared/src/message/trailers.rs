@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{Key, PlanRef};
 use crate::name::{Attempt, Oid, SessionId};
 
-/// Our trailers in the order in which they stand, each key at most once, each value legal. The values stand one
-/// behind the other in one text: ten thousand commits are read at a time.
+/// Our trailers in order, each key at most once, each value legal. All values are stored in one text, because ten
+/// thousand commits are read at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Trailers {
     text: String,
@@ -22,7 +22,7 @@ impl PartialEq for Trailers {
 impl Eq for Trailers {}
 
 impl Trailers {
-    /// None yet, with room for so many, of so many bytes together.
+    /// An empty list with this capacity.
     pub(super) fn with_capacity(count: usize, bytes: usize) -> Self {
         Self { text: String::with_capacity(bytes), entries: Vec::with_capacity(count) }
     }
@@ -42,12 +42,12 @@ impl Trailers {
         &self.text[place.start as usize..place.end as usize]
     }
 
-    /// Where the text ends. A value is short and each key stands once, so that no text is too long for the number.
+    /// The end of the text. Values are short and each key occurs once, so the number cannot overflow.
     fn end(&self) -> u32 {
         u32::try_from(self.text.len()).unwrap_or(u32::MAX)
     }
 
-    /// Adds a trailer. `Err` with what is expected if the value is illegal; a key that stands is replaced.
+    /// Adds or replaces a trailer. `Err` says what is expected if the value is illegal.
     pub fn set(&mut self, key: Key, value: impl AsRef<str>) -> Result<(), &'static str> {
         let value = value.as_ref();
         key.check(value)?;
@@ -58,7 +58,7 @@ impl Trailers {
         Ok(())
     }
 
-    /// The attempt, where the status has one.
+    /// The attempt, if the status has one.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         self.get(Key::Retry)?.parse().ok().map(Attempt)
@@ -70,7 +70,7 @@ impl Trailers {
         self.get(Key::Session)?.parse().ok()
     }
 
-    /// The frozen plan, where one is named.
+    /// The frozen plan, if there is one.
     #[must_use]
     pub fn plan(&self) -> Option<PlanRef> {
         PlanRef::parse(self.get(Key::Plan)?)

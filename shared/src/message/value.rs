@@ -1,4 +1,4 @@
-//! Which values a trailer may have: a closed grammar for each key.
+//! The legal values of trailers: a closed grammar for each key.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ const LONGEST: usize = 1024;
 /// The plan that a run was frozen with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRef {
-    /// Where it was read, relative to the top.
+    /// The path that it was read from, relative to the top.
     pub path: String,
-    /// Its content.
+    /// The blob with its content.
     pub blob: Oid,
 }
 
 impl PlanRef {
-    /// Reads `path@blob`. A path may hold `@` itself.
+    /// Parses `path@blob`. A path may contain `@` itself.
     #[must_use]
     pub fn parse(value: &str) -> Option<Self> {
         let (path, blob) = value.rsplit_once('@')?;
@@ -33,13 +33,13 @@ impl fmt::Display for PlanRef {
 }
 
 impl Key {
-    /// Which values the key may have, in words. None may be empty.
+    /// The legal values of the key, in words. None may be empty.
     #[must_use]
     pub fn expected(self) -> &'static str {
         self.check("").err().unwrap_or_default()
     }
 
-    /// `Err` with what is expected if `value` is not one that this key may have.
+    /// `Err` says what is expected if `value` is illegal for this key.
     pub(super) fn check(self, value: &str) -> Result<(), &'static str> {
         let (legal, expected) = match self {
             Self::Step => (

@@ -1,4 +1,4 @@
-//! Writing a message: what is composed here is sound, and every reader agrees on it.
+//! Writes messages. What is composed here is sound, and every reader agrees on it.
 
 use std::fmt::Write;
 
@@ -9,17 +9,17 @@ use super::{Body, Fault, Key, MessageReading, Subject, Trailers, read};
 pub struct Message {
     /// The first line.
     pub subject: Subject,
-    /// What stands between subject and trailers, as it stands; [`Body::parse`] takes it apart.
+    /// The text between subject and trailers, unparsed; see [`Body::parse`].
     pub body: String,
     /// Our trailers.
     pub trailers: Trailers,
-    /// The lines that others may add after ours, such as `Signed-off-by: …`.
+    /// Lines that others may add after ours, such as `Signed-off-by: …`.
     pub foreign: Vec<String>,
 }
 
 impl Message {
-    /// A message of these parts. Step and outcome follow from the subject and need not be given; trailers are
-    /// put into the order of the contract. Refused is what would not be read back as exactly this.
+    /// Composes a message. Step and outcome follow from the subject and need not be given; trailers are put into their
+    /// order. Refuses anything that would not be read back as exactly this.
     pub fn compose(subject: Subject, mut body: Body, given: &Trailers) -> Result<Self, Vec<Fault>> {
         body.sections.retain(|section| !section.heading.is_empty() || !section.text.is_empty());
         let trailers = ordered(&subject, given).map_err(|fault| vec![fault])?;

@@ -1,4 +1,4 @@
-//! Branch names, and the one function that makes a branch name a single ref component.
+//! Branch names, and their conversion into a single ref component.
 
 use std::{fmt, str::FromStr};
 
@@ -8,18 +8,18 @@ use super::{NameError, TaskId, ref_component_fault};
 
 const KIND: &str = "branch name";
 
-/// Where the branches of single tasks live, below `refs/heads/`.
+/// The prefix of the branches of single tasks, below `refs/heads/`.
 pub const TASK_BRANCHES: &str = "arborist/task/";
-/// The same as a prefix of full names.
+/// The same as a prefix of full ref names.
 pub const TASK_REFS: &str = "refs/heads/arborist/task/";
 
-/// Where landings wait for a checkout of their branch.
+/// The prefix of refs for landings that wait for a checkout of their branch.
 pub const LANDINGS: &str = "refs/arborist/landing/";
 
-/// A component of a ref is a file name on disk; beyond this length file systems refuse it.
+/// A ref component is a file name on disk, which file systems limit in length.
 const LONGEST_COMPONENT: usize = 200;
 
-/// The full short name of a branch, such as `feature/x`.
+/// The short name of a branch, such as `feature/x`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BranchName(String);
@@ -57,13 +57,13 @@ impl BranchName {
         format!("{TASK_REFS}{}/", self.component())
     }
 
-    /// The branch on which `task` of this run is worked on by itself.
+    /// The branch for the work of one task of this run.
     #[must_use]
     pub fn task_branch(&self, task: &TaskId) -> Self {
         Self(format!("{TASK_BRANCHES}{}/{task}", self.component()))
     }
 
-    /// The ref that holds what has landed on this branch and waits for a checkout of it.
+    /// The ref with the commit that has landed on this branch and waits for a checkout of it.
     #[must_use]
     pub fn landing_ref(&self) -> String {
         format!("{LANDINGS}{}", self.component())
@@ -75,7 +75,7 @@ impl BranchName {
         self.0.strip_prefix(TASK_BRANCHES)?.split_once('/').map(|(component, _task)| component)
     }
 
-    /// The run's branch, if this is the branch of one of its tasks and its name was short enough to stand whole in it.
+    /// The run's branch, if this is the branch of one of its tasks and the component contains its whole name.
     #[must_use]
     pub fn run_of_task_branch(&self) -> Option<Self> {
         let component = self.run_component().filter(|component| !component.contains("%%"))?;

@@ -1,4 +1,4 @@
-//! Names that are valid once built, and that do not convert into each other.
+//! Names that are validated when they are constructed, with a separate type for each kind.
 
 mod branch;
 mod oid;
@@ -20,13 +20,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A name that could not be built, and why.
+/// A name that is not valid, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is not a valid {kind}: {why}")]
 pub struct NameError {
-    /// What was given.
+    /// The text.
     pub name: String,
-    /// What it should have been, such as `task id`.
+    /// The kind of name, such as `task id`.
     pub kind: &'static str,
     /// The rule that it breaks.
     pub why: &'static str,
@@ -38,13 +38,13 @@ impl NameError {
     }
 }
 
-/// Which try of a task this is, from 0 as in `Arborist-Retry`.
+/// The number of an attempt at a task, from 0 as in `Arborist-Retry`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Attempt(pub u32);
 
 impl Attempt {
-    /// As people count, from 1.
+    /// The number for people, from 1.
     #[must_use]
     pub fn ordinal(self) -> u32 {
         self.0.saturating_add(1)
@@ -63,7 +63,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Why git would not take `name` as one component of a ref, if it would not.
+/// Why git would reject `name` as a ref component, if it would.
 fn ref_component_fault(name: &str) -> Option<&'static str> {
     let bytes = name.as_bytes();
     let pair = |a: u8, b: u8| bytes.windows(2).any(|pair| pair == [a, b]);
@@ -87,5 +87,5 @@ fn ref_component_fault(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What git appends to the names of refs that it is writing.
+/// The suffix of refs that git is writing.
 const LOCK: &[u8] = b".lock";

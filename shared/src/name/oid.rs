@@ -1,4 +1,4 @@
-//! Object ids of either hash, and the hashing that proves that bytes belong to an id.
+//! Object ids for both hashes, and the hashing that verifies that bytes belong to an id.
 
 use std::{fmt, str::FromStr};
 
@@ -10,7 +10,7 @@ use super::NameError;
 
 const KIND: &str = "object id";
 
-/// Which hash a repository names its objects with.
+/// The hash that a repository names its objects with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectFormat {
     /// 40 hexadecimal digits.
@@ -20,7 +20,7 @@ pub enum ObjectFormat {
 }
 
 impl ObjectFormat {
-    /// How many hexadecimal digits an id has.
+    /// The number of hexadecimal digits of an id.
     #[must_use]
     pub fn hex_len(self) -> usize {
         match self {
@@ -30,7 +30,7 @@ impl ObjectFormat {
     }
 }
 
-/// What an object is.
+/// The type of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// The content of a file.
@@ -42,7 +42,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// As git calls it.
+    /// Git's name for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,10 +68,10 @@ impl Oid {
         Self { bytes, format: if digest.len() == 20 { 20 } else { 32 } }
     }
 
-    /// The id that git gives to an object with this content.
+    /// The id of an object with this content.
     #[must_use]
     pub fn of(kind: ObjectKind, content: &[u8], format: ObjectFormat) -> Self {
-        // Thousands of commits are hashed to show a state, so that nothing is formatted here.
+        // Thousands of commits are hashed to show a state, so nothing is formatted here.
         let size = content.len().to_string();
         Self::of_parts(&[kind.as_str().as_bytes(), b" ", size.as_bytes(), b"\0", content], format)
     }
@@ -107,7 +107,7 @@ impl Oid {
         &self.bytes[..usize::from(self.format)]
     }
 
-    /// Reads the hexadecimal form from bytes.
+    /// Parses the hexadecimal form.
     #[must_use]
     pub fn from_hex(hex: &[u8]) -> Option<Self> {
         if hex.len() != 40 && hex.len() != 64 {
@@ -123,13 +123,13 @@ impl Oid {
         (seen != NO_DIGIT).then_some(Self { bytes, format: if hex.len() == 40 { 20 } else { 32 } })
     }
 
-    /// Which hash this id is of.
+    /// The hash of this id.
     #[must_use]
     pub fn format(&self) -> ObjectFormat {
         if self.format == 20 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }
     }
 
-    /// True for the id that git writes where there is no object.
+    /// Whether it is the id that git writes for a missing object.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
@@ -146,10 +146,10 @@ impl Oid {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// What stands in the table for what is no digit.
+/// The table's value for a character that is no digit.
 const NO_DIGIT: u8 = 0xff;
 
-/// What a lower-case hexadecimal digit is worth. A table, since digits come in no order that a processor could guess.
+/// The values of lower-case hexadecimal digits. A table is faster than branches, which are unpredictable here.
 const NIBBLES: [u8; 256] = {
     let mut table = [NO_DIGIT; 256];
     let mut value = 0;

@@ -1,29 +1,29 @@
-//! Names of pipelines: that of the plan, as one component of a ref.
+//! Names of pipelines: the name of the plan, as one ref component.
 
 use std::{fmt, path::Path};
 
 use super::ref_component_fault;
 
-/// What a run without a plan is called.
+/// The name of a run without a plan.
 const UNPLANNED: &str = "adhoc";
 
-/// File names that say nothing: the folder says more.
+/// File names that say nothing, so that the folder is used instead.
 const USUAL_FILES: [&str; 5] = ["tasks", "task-tree", "tree", "plan", "spec"];
 
-/// Folders that say nothing.
+/// Folder names that say nothing.
 const USUAL_FOLDERS: [&str; 6] = ["spec", "specs", "plan", "plans", "docs", ".arborist"];
 
-/// Branches of tasks live below this name.
+/// Not allowed, because the branches of tasks are below this name.
 const TAKEN: &str = "task";
 
 const LONGEST: usize = 100;
 
-/// The name of a pipeline, fit to be one component of a ref wherever it stands.
+/// The name of a pipeline, which is a valid ref component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipelineName(String);
 
 impl PipelineName {
-    /// Of the run of a plan, which was read at this path.
+    /// The name for the run of a plan that was read from this path.
     #[must_use]
     pub fn of_plan(path: Option<&str>) -> Self {
         let Some(path) = path.map(Path::new) else {
@@ -38,7 +38,7 @@ impl PipelineName {
         Self(component(&telling.unwrap_or(stem)))
     }
 
-    /// What is left of a name that somebody chose.
+    /// Makes a name valid by replacing what is not allowed.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(component(name))
@@ -51,7 +51,7 @@ impl PipelineName {
     }
 }
 
-/// What is left of `name` as one component of a ref.
+/// Converts `name` into a ref component.
 fn component(name: &str) -> String {
     let is_kept = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut made = String::new();

@@ -1,4 +1,4 @@
-//! Names of repositories: what a workspace, the plan and the tools of agents call them.
+//! Names of repositories in a workspace, in plans and in the tools of agents.
 
 use std::{fmt, path::Path, str::FromStr};
 
@@ -8,13 +8,13 @@ use super::NameError;
 
 const KIND: &str = "name of a repository";
 
-/// Providers take names of tools of 64 characters at most, and this is only a part of one.
+/// Providers limit the names of tools to 64 characters, and this is only a part of one.
 const LONGEST: usize = 23;
 
-/// What a repository is called whose folder says nothing.
+/// The name of a repository whose folder yields no valid name.
 const NAMELESS: &str = "repo";
 
-/// The name of a repository: letters, digits, `-` and single `_`, because two of these end it in the name of a tool.
+/// The name of a repository: letters, digits, `-` and single `_`, because `__` ends it in the name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepoName(String);
@@ -26,7 +26,7 @@ impl RepoName {
         &self.0
     }
 
-    /// The name of a repository that nobody has named: that of its folder, made legal.
+    /// The default name of a repository: the name of its folder, made valid.
     #[must_use]
     pub fn of_folder(folder: &Path) -> Self {
         let folder = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -45,7 +45,7 @@ impl RepoName {
     }
 }
 
-/// Why `name` is no name of a repository or of a tool, if it is none.
+/// Why `name` is no valid name of a repository or tool, if it is not.
 pub(super) fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Some("it must begin with an ASCII letter or digit");

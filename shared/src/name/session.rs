@@ -1,4 +1,4 @@
-//! Session ids: short, and fit to be the last part of a ref.
+//! Session ids: short, and valid as the last part of a ref.
 
 use std::{fmt, str::FromStr};
 
@@ -20,7 +20,7 @@ impl SessionId {
         &self.0
     }
 
-    /// Whether `name` would be one. The alphabet is that of task ids; only the type differs.
+    /// Whether `name` is a valid id. The alphabet is that of task ids; only the type differs.
     #[must_use]
     pub fn is_valid(name: &str) -> bool {
         fault(name).is_none()

@@ -1,4 +1,4 @@
-//! Task ids: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and fit to be the last part of a ref.
+//! Task ids: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and valid as the last part of a ref.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -9,8 +9,8 @@ use super::{NameError, ref_component_fault};
 const KIND: &str = "task id";
 const LONGEST: usize = 64;
 
-/// The id of a task, such as `T001`. Comparison is exact: `T1` is not `T10`, nor `t1`. Copies share the text, because a
-/// plan names each task in many places.
+/// The id of a task, such as `T001`. Comparison is exact: `T1` is neither `T10` nor `t1`. Clones share the text,
+/// because a plan names each task in many places.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId(Arc<str>);
@@ -22,14 +22,15 @@ impl TaskId {
         &self.0
     }
 
-    /// Two ids with the same folded form cannot live in one plan: on some file systems their refs are one.
+    /// The id in lower case. Two ids that are equal in this form cannot be in one plan, because some file systems would
+    /// treat their refs as one.
     #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 }
 
-/// Why `name` is no task id, if it is none.
+/// Why `name` is no task id, if it is not.
 pub(super) fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Some("it must begin with an ASCII letter or digit");

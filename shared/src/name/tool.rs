@@ -1,4 +1,4 @@
-//! Names of tools: what the commands of a repository are called.
+//! Names of tools: the configured commands of a repository.
 
 use std::{fmt, str::FromStr};
 
@@ -6,10 +6,10 @@ use super::{NameError, RepoName, repo::fault};
 
 const KIND: &str = "name of a tool";
 
-/// What every repository offers without being told to.
+/// The tools that every repository has.
 const TAKEN: [&str; 4] = ["read_file", "write_file", "edit_file", "search_code"];
 
-/// The name of a repository's command. The alphabet is that of names of repositories; only the type differs.
+/// The name of a repository's command. The alphabet is that of repository names; only the type differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(String);
 
@@ -20,7 +20,7 @@ impl ToolName {
         &self.0
     }
 
-    /// What agents call it: `NAME__TOOL`.
+    /// The name that agents use: `NAME__TOOL`.
     #[must_use]
     pub fn of(&self, repo: &RepoName) -> String {
         format!("{repo}__{self}")

@@ -1,7 +1,7 @@
-//! Where a task continues, decided from its commits alone, and what interrupts an attempt.
+//! Decides from the commits of a task where it continues, and records interrupted attempts.
 //!
-//! Attempts that end through no fault of the agent are recorded, do not count against the limit, and the interrupted step is
-//! taken again under the same number.
+//! An attempt that ends through no fault of the agent is recorded as interrupted. It does not count against the limit
+//! of attempts, and the interrupted step is repeated with the same attempt number.
 
 use crate::{
     history::{Event, INTERRUPTED, Interruptions},
@@ -11,21 +11,21 @@ use crate::{
     record::{StepStatus, TaskEvent},
 };
 
-/// What comes next in an attempt.
+/// The next step of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The agent works.
+    /// Call the agent.
     Implement,
-    /// The tests run.
+    /// Run the tests.
     Test,
-    /// The reviewer decides.
+    /// Call the reviewer.
     Review,
-    /// It is written down as done.
+    /// Record the task as complete.
     Complete,
 }
 
 impl Stage {
-    /// The word for it, as it stands in notes of what is under way.
+    /// The name that a [`StepStatus`] contains.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,24 +37,24 @@ impl Stage {
     }
 }
 
-/// The attempt and the stage that a task goes on with.
+/// The attempt and the stage at which a task continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resume {
-    /// The attempt.
+    /// The attempt number.
     pub attempt: Attempt,
-    /// What comes next in it.
+    /// The next step of it.
     pub stage: Stage,
 }
 
 impl Resume {
-    /// After these events, the ones that attempts are counted from. A passed step is not taken again, a failed one begins
-    /// the next attempt, and what was interrupted is taken again under the same number.
+    /// Decides after the events from which attempts are counted. A step that passed is not repeated, a failed one
+    /// begins the next attempt, and an interrupted one is repeated with the same number.
     #[must_use]
     pub fn after(current: &[Event]) -> Self {
         let Some(last) = current.iter().rev().find_map(Event::attempt) else {
             return Self { attempt: Attempt(0), stage: Stage::Implement };
         };
-        // Turns that nothing follows are of an attempt whose end is not known: it was interrupted.
+        // Turns without a following step belong to an attempt that was interrupted.
         let is_end = |event: &&Event| event.status() != Status::Turn && !event.is_interruption();
         let Some(end) = current.iter().rfind(is_end) else {
             return Self { attempt: last, stage: Stage::Implement };
@@ -73,13 +73,13 @@ impl Resume {
     }
 }
 
-/// A reason is one line of a trailer, so it is cut. Bytes, because that is how values are limited.
-const LONGEST_REASON: usize = 500;
+/// The longest reason in a trailer. In bytes, because that is how trailer values are limited.
+const MAX_REASON_LENGTH: usize = 500;
 
-/// Makes `entry` tell that the attempt was interrupted.
+/// Marks `entry` as an interrupted attempt.
 pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
     let line = one_line(why);
-    // A reason that cannot be written is still a reason: the attempt must not count because of it.
+    // Without the trailer the attempt would count against the limit, so a reason that is no valid value is replaced.
     if entry.trailers.set(Key::Interrupted, &line).is_err() {
         let _ = entry.trailers.set(Key::Interrupted, "unknown");
     }
@@ -90,8 +90,8 @@ pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
 fn one_line(why: &str) -> String {
     let words: Vec<String> = plain_text(why).split_whitespace().map(str::to_owned).collect();
     let mut line = words.join(" ");
-    if line.len() > LONGEST_REASON {
-        let end = (0..=LONGEST_REASON).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+    if line.len() > MAX_REASON_LENGTH {
+        let end = (0..=MAX_REASON_LENGTH).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
         line.truncate(end);
     }
     let line = line.trim_end();
@@ -99,9 +99,9 @@ fn one_line(why: &str) -> String {
 }
 
 impl PipelineError {
-    /// Whether it interrupts an attempt that has begun, and is recorded even if the agent has left nothing and spent
-    /// nothing. The other errors say that something cannot be used, or that the user's own budget is spent; they are
-    /// recorded only with what was left or spent.
+    /// Whether this error interrupts an attempt that has begun, so that it is recorded even if the agent changed and
+    /// spent nothing. All other errors mean that something cannot be used or that a budget is spent; they are recorded
+    /// only together with changes or expenses.
     #[must_use]
     pub fn is_interruption(&self) -> bool {
         match self {
@@ -125,7 +125,7 @@ impl PipelineError {
         }
     }
 
-    /// What is recorded as the reason of an interruption.
+    /// The recorded reason of an interruption.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -137,19 +137,19 @@ impl PipelineError {
         }
     }
 
-    /// The same error, or the one that asks for a person if the task has been interrupted too often in a row. A signal
-    /// stays what it is: its sender waits for its exit code.
+    /// Returns the same error, or [`PipelineError::Interrupted`] if the task was interrupted too often in a row. A
+    /// signal is always returned, because its sender waits for the matching exit code.
     #[must_use]
     pub fn after(self, task: &TaskId, events: &[Event]) -> Self {
         match self {
             Self::Stopped { .. } | Self::Interrupted { .. } => self,
-            error if error.is_interruption() => Self::too_often(task, events).unwrap_or(error),
+            error if error.is_interruption() => Self::interrupted_too_often(task, events).unwrap_or(error),
             error => error,
         }
     }
 
-    /// What is wrong with a task that was interrupted too often in a row.
-    fn too_often(task: &TaskId, events: &[Event]) -> Option<Self> {
+    /// The error of a task that was interrupted too often in a row.
+    fn interrupted_too_often(task: &TaskId, events: &[Event]) -> Option<Self> {
         let Interruptions { count, why } = Interruptions::of(events);
         let why = why.filter(|_| count >= Interruptions::MOST)?;
         Some(Self::Interrupted { task: task.clone(), count, why })
@@ -157,8 +157,9 @@ impl PipelineError {
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// Takes a step. If an error of ours or a signal ends it, that is recorded before the error is handed on.
-    pub(super) fn take_step(&mut self, next: Resume) -> Result<super::task::StepOutcome, PipelineError> {
+    /// Runs one step. If an error of ours or a signal ends it, the interruption is recorded before the error is
+    /// returned.
+    pub(super) fn run_step(&mut self, next: Resume) -> Result<super::task::StepOutcome, PipelineError> {
         let known = self.events.len();
         let step = match next.stage {
             Stage::Implement => return self.implement(next.attempt),
@@ -170,14 +171,14 @@ impl TaskRun<'_, '_, '_> {
             && error.is_interruption()
             && !self.events[known..].iter().any(Event::is_interruption)
         {
-            // The first error is the one to report. If this one cannot be written either, the step is simply taken again.
-            let _ = self.keep_interruption(next, &error.reason(), Expense::default());
+            // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
+            let _ = self.record_interruption(next, &error.reason(), Expense::default());
         }
         step
     }
 
-    /// Records that the step was interrupted, on an unchanged tree.
-    pub(super) fn keep_interruption(
+    /// Records that the step was interrupted, without changing files.
+    pub(super) fn record_interruption(
         &mut self,
         next: Resume,
         why: &str,
@@ -191,10 +192,10 @@ impl TaskRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records that an earlier process ended in the middle of a step. An agent's step is marked by a ref, and was recorded
-    /// before we came here; these have nothing but a note, or turns whose attempt never ended (a machine that was lost,
-    /// of which only the pushed commits are left).
-    pub(super) fn note_lost_step(&mut self) -> Result<(), PipelineError> {
+    /// Records that an earlier process ended during a step. An implement step is marked by a ref and was recorded
+    /// before this. The other steps have only a [`StepStatus`], or turns without a following step if a machine was lost
+    /// and only its pushed commits are left.
+    pub(super) fn record_lost_step(&mut self) -> Result<(), PipelineError> {
         let next = Resume::after(&self.events);
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
         let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
@@ -205,12 +206,12 @@ impl TaskRun<'_, '_, '_> {
             return Ok(());
         }
         let why = format!("the run ended during the {} step", next.stage.as_str());
-        self.keep_interruption(next, &why, Expense::default())
+        self.record_interruption(next, &why, Expense::default())
     }
 
-    /// Refuses to go on with a task that was interrupted too often in a row, unless the user asks for it.
-    pub(super) fn refuse_row(&self) -> Result<(), PipelineError> {
-        match PipelineError::too_often(&self.task.id, &self.events) {
+    /// Refuses a task that was interrupted too often in a row, unless the user asked to retry it.
+    pub(super) fn refuse_repeated_interruptions(&self) -> Result<(), PipelineError> {
+        match PipelineError::interrupted_too_often(&self.task.id, &self.events) {
             Some(error) if !self.is_retried => Err(error),
             _ => Ok(()),
         }

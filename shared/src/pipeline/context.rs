@@ -1,4 +1,4 @@
-//! What the steps of a pipeline work with: what all tasks of a run share, and what one task has for itself.
+//! The context in which steps run: [`RunContext`] for everything that all tasks share, [`TaskContext`] for one task.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,35 +19,35 @@ use crate::{
     record::RunIdentity,
 };
 
-/// What all tasks of a run share. It does not change while the run works.
+/// Everything that all tasks of a run share. It does not change during the run.
 #[derive(Clone)]
 pub struct RunContext<'a> {
-    /// What holds for the run.
+    /// The options of the run.
     pub options: &'a RunOptions,
-    /// For which run and session commits are made.
+    /// The run and session that commits are made for.
     pub identity: RunIdentity,
-    /// Where logs are: the top of the user's checkout, also for lanes.
+    /// The directory that contains logs: the top of the user's checkout, also for tasks in lanes.
     pub home: PathBuf,
-    /// What must not be written down.
+    /// Secrets that must not appear in logs or commits.
     pub secrets: Secrets,
-    /// The wish to stop.
+    /// Signals that the run should stop.
     pub cancel: Cancel,
     /// The program of the built-in agent.
     pub demo: PathBuf,
-    /// Whether the user has a hook to be asked before an agent's work is committed.
+    /// Whether the user's pre-commit hook must accept an agent's work.
     pub hook: PreCommit,
-    /// Seconds since 1970.
+    /// Returns the current time in seconds since 1970.
     pub clock: fn() -> i64,
-    /// Watches what agents share.
+    /// Guards the files and refs that agents could change behind our back.
     pub config_guard: ConfigGuard,
-    /// Worktrees for reviewers.
+    /// Creates worktrees for reviewers.
     pub reviews: Arc<dyn ReviewPlaces + Send>,
-    /// What is played again instead of calling agents.
+    /// A recorded session that is replayed instead of calling agents.
     pub playback: Option<Arc<Playback>>,
 }
 
 impl RunContext<'_> {
-    /// Gives reviewers a place of their own; `None` if they work in the task's.
+    /// The source of separate worktrees for reviewers; `None` if they work in the task's checkout.
     pub(super) fn review_places(&self) -> Option<&dyn ReviewPlaces> {
         match self.options.reviews_in {
             ReviewsIn::Scratch => Some(&*self.reviews),
@@ -56,98 +56,98 @@ impl RunContext<'_> {
     }
 }
 
-/// What one task works with.
+/// Everything that one task works with.
 pub struct TaskContext<'a> {
-    /// What all tasks share.
+    /// The context of the run.
     pub run: &'a RunContext<'a>,
     /// The top of the checkout.
     pub dir: &'a Path,
-    /// Tells whether a process of an attempt lives.
+    /// Detects processes of an earlier attempt that are still alive.
     pub orphan_lock: OrphanLock,
-    /// What programs find in their environment, beside what is said of the task.
+    /// Environment variables for programs, in addition to those that describe the task.
     pub environment: Vec<(String, String)>,
-    /// The server of tools that agents may be given.
+    /// The MCP server that agents may be given.
     pub tools: ToolServer,
     /// Receives every event.
     pub on_event: Box<dyn FnMut(RunEvent) + Send + 'a>,
-    /// What is remembered of earlier calls.
+    /// What earlier calls have taught, such as runners that are not available.
     pub memory: CallMemory,
-    /// Writes the records of the session.
+    /// Writes the session's records.
     pub checkpoints: CheckpointWriter<'a>,
-    /// Places in other repositories that the task works in.
+    /// Checkouts of other repositories that the task works in.
     pub other_repos: Vec<OtherRepo>,
-    /// Places in other repositories that only test the task, with tools of theirs.
-    pub lent: Vec<OtherRepo>,
-    /// Where the repositories of the task are, by their names.
+    /// Checkouts of other repositories whose commands test the task, but which it does not work in.
+    pub test_only_repos: Vec<OtherRepo>,
+    /// The paths of the task's repositories, by name.
     pub places: Vec<(RepoName, PathBuf)>,
-    /// Commands of repositories that tests may name.
+    /// Commands of other repositories that tests may refer to by name.
     pub commands: Vec<NamedCommand>,
-    /// What git ignores in the user's checkout, where the task is worked on there.
+    /// The ignored files of the user's checkout, if the task is worked on there.
     pub ignored: Option<IgnoredFiles>,
-    /// Tells whether the lane that the task works in has all that its tests need.
+    /// Finds out whether the task's lane has everything that its tests need.
     pub lane_check: Option<LaneCheck<'a>>,
-    /// Where tests run, if not where the task is worked on.
-    pub clean_places: Option<CleanPlaces<'a>>,
+    /// Creates the checkouts that tests run in, if they do not run in the task's own.
+    pub clean_checkouts: Option<CleanCheckouts<'a>>,
 }
 
-/// Told that tests passed in a lane, or asked whether they fail at the commit that its task began at too, but for those
-/// that are known to.
+/// Checks a lane. `None` reports that tests passed in it. `Some` asks whether tests also fail at the commit that the
+/// task began at, apart from the tests that are known to fail.
 pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
 
-/// Makes a clean checkout of a commit.
-pub type CleanPlaces<'a> = Box<dyn FnMut(Oid) -> Result<CleanPlace, PipelineError> + Send + 'a>;
+/// Creates a clean checkout of a commit.
+pub type CleanCheckouts<'a> = Box<dyn FnMut(Oid) -> Result<CleanCheckout, PipelineError> + Send + 'a>;
 
-/// A clean checkout that is used by one test at a time.
-pub struct CleanPlace {
-    /// Its top.
+/// A clean checkout, used by one test at a time.
+pub struct CleanCheckout {
+    /// Its top directory.
     pub path: PathBuf,
-    /// What keeps it ours.
+    /// Reserves the checkout for us until it is dropped.
     pub held: Box<dyn Send>,
 }
 
-/// A command of a repository that a test may name.
+/// A command of another repository that a test may refer to by name.
 #[derive(Debug, Clone)]
 pub struct NamedCommand {
-    /// As `NAME:TOOL`.
+    /// The name, as `NAME:TOOL`.
     pub name: String,
-    /// For a shell.
+    /// The command line for a shell.
     pub command: String,
-    /// Where it runs.
+    /// The directory that it runs in.
     pub dir: PathBuf,
-    /// What it finds in its environment that is not as for the task: the repository is its own.
+    /// Environment variables that differ from the task's, because the command belongs to another repository.
     pub environment: Vec<(String, String)>,
 }
 
 /// Whether the user has a pre-commit hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreCommit {
-    /// It is asked.
+    /// It has one, which is called before agents' work is committed.
     Asked,
-    /// There is none.
+    /// It has none.
     None,
 }
 
 impl TaskContext<'_> {
-    /// Gives up the checkout, and returns the lock for the next task.
+    /// Ends the use of the checkout, and returns the lock for the next task.
     #[must_use]
-    pub fn leave(self) -> OrphanLock {
+    pub fn into_orphan_lock(self) -> OrphanLock {
         self.orphan_lock
     }
 
-    /// Tells what has happened to a task.
-    pub fn tell(&mut self, task: &TaskId, kind: EventKind) {
+    /// Reports an event of a task.
+    pub fn emit(&mut self, task: &TaskId, kind: EventKind) {
         (self.on_event)(RunEvent::of(task, kind));
     }
 
-    /// A moment as it stands in file names.
+    /// The current time in the form that file names use.
     #[must_use]
-    pub fn stamp(&self) -> String {
+    pub fn file_timestamp(&self) -> String {
         let now = Timestamp::from_second((self.run.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         now.strftime("%Y%m%dT%H%M%S").to_string()
     }
 }
 
-/// A program that finds these variables.
+/// Adds environment variables to a program.
 pub(super) fn with_environment(program: Program, environment: &[(String, String)]) -> Program {
     environment.iter().fold(program, |program, (name, value)| program.env(name, value))
 }

@@ -1,4 +1,4 @@
-//! What stops a pipeline. What an agent or a test does wrong is no error: it is a failed attempt.
+//! Errors that stop a pipeline. A mistake of an agent or a failing test is not an error but a failed attempt.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::{
     session::SessionError,
 };
 
-/// The signal of Ctrl-C, which is what a wish to stop is called where nobody says.
+/// Ctrl-C: the signal that is assumed if none is known.
 const SIGINT: u8 = 2;
 
-/// Why a task could not be gone on with.
+/// The reason why a task could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// It could not be written down.
+    /// A commit could not be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The runner cannot be used.
@@ -35,87 +35,87 @@ pub enum PipelineError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Tests fail in a lane without the task's work too.
     #[error("the tests fail in a worktree without the task's work too: {why}, see {log}")]
     RedLane {
-        /// In one line.
+        /// The reason in one line.
         why: String,
-        /// Where the output is.
+        /// The path of the log.
         log: String,
     },
-    /// A worktree for tests could not be made.
+    /// A worktree for tests could not be created.
     #[error("no worktree for tests: {0}")]
     NoTestPlace(String),
     /// The user asked to stop.
     #[error("stopped")]
     Stopped {
-        /// By this signal, if it was one.
+        /// The signal, if it was one.
         signal: Option<i32>,
     },
-    /// The agent's provider does not let us in.
+    /// The agent's provider rejects our credentials.
     #[error("the provider of '{runner}' does not let us in: {said}")]
     Refused {
-        /// Who.
+        /// The name of the runner.
         runner: String,
-        /// In the program's words.
+        /// The message of the program.
         said: String,
-        /// How to be let in, if we know.
+        /// How to log in, if we know.
         login: Option<&'static str>,
     },
-    /// The agent's provider cannot keep up, and does not recover.
+    /// The agent's provider is overloaded and did not recover in time.
     #[error("the provider of '{runner}' cannot keep up, and we have waited for {} s: {said}", .waited.as_secs())]
     Unavailable {
-        /// Who.
+        /// The name of the runner.
         runner: String,
-        /// In the program's words.
+        /// The message of the program.
         said: String,
-        /// How long we have waited.
+        /// How long we waited.
         waited: Duration,
     },
-    /// The reviewer's worktree could not be made.
+    /// The reviewer's worktree could not be created.
     #[error("could not prepare the worktree for the reviewer: {0}")]
     ReviewPlace(String),
-    /// Nobody has looked at the work.
+    /// No reviewer has reached a verdict.
     #[error("the reviewer failed {tries} times: {said}")]
     NoReview {
-        /// How often one was asked.
+        /// How many calls were made.
         tries: u32,
-        /// What the last one said.
+        /// The message of the last call.
         said: String,
     },
-    /// Enough is spent.
+    /// A budget is spent.
     #[error(transparent)]
     Budget(#[from] Overrun),
-    /// Something of an agent lives on and cannot be ended.
+    /// Processes of an agent could not be ended.
     #[error("processes of the agent could not be ended: {0}")]
     Survivors(String),
-    /// What was recorded has come to its end, or to something else than what comes here.
+    /// The replayed session has no record of what comes next.
     #[error("session '{session}' has recorded no {step} of '{task}' that could come now")]
     NotRecorded {
-        /// The session that is played again.
+        /// The session that is replayed.
         session: SessionId,
         /// The task.
         task: TaskId,
-        /// What is to be done.
+        /// The step that should run.
         step: &'static str,
     },
-    /// What was recorded cannot be read.
+    /// The record of a session cannot be read.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Whatever interrupts the task does so every time.
+    /// The task was interrupted too often in a row.
     #[error("task '{task}' was interrupted {count} times in a row: {why}")]
     Interrupted {
         /// The task.
         task: TaskId,
-        /// How often.
+        /// The number of interruptions.
         count: usize,
-        /// Why the last time.
+        /// The reason of the last one.
         why: String,
     },
-    /// The task cannot be run by this runner.
+    /// The task has no command for the runner `shell`.
     #[error("task '{task}' has no command for the runner 'shell' to run")]
     NoCommand {
         /// The task.
@@ -124,13 +124,13 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
-    /// The user's wish, as a reason to stop.
+    /// The error for a run that was cancelled.
     #[must_use]
     pub fn stopped(cancel: &Cancel) -> Self {
         Self::Stopped { signal: cancel.signal() }
     }
 
-    /// Whether other tasks can go on all the same.
+    /// Whether other tasks can continue.
     #[must_use]
     pub fn concerns_only_the_task(&self) -> bool {
         matches!(self, Self::Budget(overrun) if overrun.level() == BudgetLevel::Task)

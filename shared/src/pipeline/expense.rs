@@ -1,4 +1,4 @@
-//! What a step has spent, and how it stands in a commit.
+//! What the calls of a step cost in tokens, money and time, and the trailers that record it.
 
 use std::{ops::Add, sync::mpsc::Receiver, time::Duration};
 
@@ -8,38 +8,38 @@ use crate::{
     progress::RunTotals,
 };
 
-/// What the rest of a run has spent, and goes on spending while a task is worked on.
+/// Spending of the other tasks of a run, which may continue while a task runs.
 #[derive(Debug)]
-pub struct Others {
+pub struct OtherSpending {
     spent: Spent,
     more: Receiver<Spent>,
 }
 
-impl Others {
-    /// So much until now; what comes is told.
+impl OtherSpending {
+    /// Starts at `spent`; further amounts arrive through `more`.
     #[must_use]
     pub fn new(spent: Spent, more: Receiver<Spent>) -> Self {
         Self { spent, more }
     }
 
-    /// All of it, up to now.
+    /// Returns everything that was spent until now.
     pub fn spent(&mut self) -> Spent {
         self.spent = self.more.try_iter().fold(self.spent, Add::add);
         self.spent
     }
 }
 
-/// What the calls of a step have spent so far.
+/// What the calls of a step have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Expense {
-    /// Tokens and money, as far as agents told.
+    /// Tokens and money, if agents reported them.
     pub usage: Option<Usage>,
-    /// How long agents were at work. Waiting for a provider is no work.
+    /// How long agents were running, without waiting for providers.
     pub time: Duration,
 }
 
 impl Expense {
-    /// Adds what one call came to.
+    /// Adds the cost of one call.
     pub fn add(&mut self, usage: Option<Usage>, time: Duration) {
         self.usage = match (self.usage, usage) {
             (Some(known), Some(more)) => Some(known.plus(more)),
@@ -48,7 +48,7 @@ impl Expense {
         self.time += time;
     }
 
-    /// As it is counted against a budget.
+    /// The amounts that count against a budget.
     #[must_use]
     pub fn spent(&self) -> Spent {
         let usage = self.usage;
@@ -60,7 +60,7 @@ impl Expense {
         Spent { totals, time: self.time }
     }
 
-    /// As it is written down. Time is rounded up, so that what was used up stays used up.
+    /// The trailers that record it. Time is rounded up, so that a budget that was used up stays used up.
     #[must_use]
     pub fn trailers(&self) -> Trailers {
         let mut trailers = Trailers::default();

@@ -1,10 +1,10 @@
-//! The pipeline of one task: implement, test, review, and again until it is done or its attempts are used up.
+//! The pipeline runs one task: implement, test, review, repeated until the task is complete or has no attempts left.
 //!
-//! - [`task`] takes the steps of a task in order and records each before the next begins; `attempts` decides from the
-//!   commits alone where a task continues.
-//! - `steps` holds what each step does, `calls` how an agent program is called, `turns` how its turns are committed and
-//!   recorded, `checkout` how its work is told from what was there before.
-//! - [`RunContext`] is what all tasks of a run share; it does not change. [`TaskContext`] is what one task works with.
+//! - [`task`] runs the steps of a task in order and commits the result of each one before the next begins. `attempts`
+//!   decides from these commits alone where a task continues.
+//! - `steps` implements the three steps, `calls` calls agent programs, `turns` commits and records their turns, and
+//!   `checkout` tells an agent's changes from what was there before and guards everything else.
+//! - [`RunContext`] is shared by all tasks of a run and does not change. [`TaskContext`] belongs to one task.
 
 mod attempts;
 mod calls;
@@ -19,24 +19,26 @@ mod turns;
 
 pub use attempts::{Resume, Stage, mark_interrupted};
 pub use calls::{
-    call::{AtLimit, Call, CallReply, Caller, Doubt, Follower, Redaction},
-    chain::{AgentCall, Called},
+    active_runner::ActiveRunner,
+    call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},
+    chain::{AgentCall, FinishedCall},
     memory::CallMemory,
     playback::Playback,
-    runners::{NamedRunner, Post, RunnerFlags, RunnerTable, StepRunner, require_programs},
-    who::Who,
+    runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
 };
 pub use checkout::{
     changed_paths::{ChangedPaths, Sorted},
-    guard::{ConfigGuard, Neighbours},
+    guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
     ignored::{IgnoredChanges, IgnoredFiles},
     other_repo::OtherRepo,
     place,
 };
-pub use context::{CleanPlace, CleanPlaces, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext};
+pub use context::{
+    CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,
+};
 pub use error::PipelineError;
-pub use expense::{Expense, Others};
+pub use expense::{Expense, OtherSpending};
 pub use options::{Budgets, Flags, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
 pub use steps::{
     counts::{Counts, read_counts},
@@ -49,8 +51,8 @@ pub use steps::{
 };
 pub use task::{TaskEnd, TaskRun};
 pub use turns::{
-    checkpoint::{CheckpointWriter, SessionRepo, Words, repository_name},
+    checkpoint::{CheckpointWriter, SessionRepo, TranscriptMode, repository_name},
     message::plain as describe_changes,
-    messenger::MessageBy,
+    messenger::MessageOrigin,
     whole_call::{CallFacts, CallRecord},
 };

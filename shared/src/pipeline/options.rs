@@ -1,8 +1,8 @@
-//! What was meant by flags and configuration, for everything that a pipeline does.
+//! The options of a run: command line flags and configuration, joined into typed values.
 
 use std::time::Duration;
 
-use super::MessageBy;
+use super::MessageOrigin;
 use crate::{
     agent::{
         AgentError,
@@ -14,42 +14,42 @@ use crate::{
     settings::{Origin, Settings},
 };
 
-/// What holds for a run.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// Who does which step.
+    /// The runners of each step.
     pub runners: RunnerTable,
-    /// How many attempts a task has.
+    /// The number of attempts for each task.
     pub max_retries: u32,
-    /// How a task is tested that has no commands of its own.
+    /// The command that tests tasks without test commands.
     pub test_command: Option<String>,
-    /// Who said so.
-    pub test_origin: Origin,
-    /// Whether tests may be red before.
+    /// Where the test command was configured.
+    pub test_command_origin: Origin,
+    /// Whether the run may begin although tests already fail.
     pub allow_red: bool,
-    /// Whether tests run in a clean checkout also where the work is done in place.
+    /// Whether tests run in a clean checkout even if the work is done in the user's checkout.
     pub tests_clean: bool,
-    /// Where reports are committed.
+    /// The directory for committed reports.
     pub report_dir: String,
-    /// Where logs are kept.
+    /// The directory for logs.
     pub log_dir: String,
-    /// How long an agent may take and be silent.
+    /// How long an agent may run in total, and without output.
     pub call_limits: Limits,
-    /// How long a test may take.
+    /// How long a test may run.
     pub test_time: Duration,
-    /// How long a provider is waited for.
+    /// How long to wait for an overloaded provider.
     pub backoff: Backoff,
-    /// What the run may spend, and what each task may.
+    /// The budgets of the run and of each task.
     pub budgets: Budgets,
-    /// How many characters of a change the reviewer sees.
+    /// The number of characters of a diff that a reviewer is shown.
     pub diff_limit: usize,
     /// Where reviewers work.
     pub reviews_in: ReviewsIn,
-    /// How an attempt begins after another.
+    /// Whether an attempt continues the agent session of the one before it.
     pub sessions: Sessions,
     /// Where the messages of turns come from.
-    pub message_by: MessageBy,
-    /// How long one who is asked for a message may take.
+    pub message_by: MessageOrigin,
+    /// How long a model may take to write a commit message.
     pub message_limits: Limits,
 }
 
@@ -62,28 +62,28 @@ pub enum ReviewsIn {
     Checkout,
 }
 
-/// How an attempt begins after another.
+/// Whether an attempt continues the agent session of the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sessions {
-    /// In a session of its own.
+    /// Every attempt starts a new session.
     Fresh,
-    /// In the session of the agent program that the last one had.
+    /// An attempt continues the session of the last one, if the agent program supports it.
     Resumed,
 }
 
-/// What may be spent.
+/// The budgets of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budgets {
-    /// By all tasks of a run together.
+    /// The budget of all tasks together.
     pub run: Budget,
-    /// By each task.
+    /// The budget of each task.
     pub task: Budget,
 }
 
-/// What flags say; they win over the configuration.
+/// Values of command line flags, which take precedence over the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
-    /// Who does which step.
+    /// Flags that choose runners and models.
     pub step_runner: RunnerFlags,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
@@ -95,14 +95,14 @@ pub struct Flags {
     pub report_dir: Option<String>,
     /// `--log-dir`.
     pub log_dir: Option<String>,
-    /// `--max-cost` and the like.
+    /// `--max-cost` and the other budget flags.
     pub budgets: Budgets,
     /// `--diff-limit`.
     pub diff_limit: Option<usize>,
 }
 
-/// How many characters of a change the reviewer sees, unless somebody says otherwise.
-const LONGEST_DIFF: usize = 8000;
+/// The default of `review.diff-limit`.
+const DEFAULT_DIFF_LIMIT: usize = 8000;
 
 impl RunOptions {
     /// Joins flags and configuration.
@@ -121,7 +121,7 @@ impl RunOptions {
         Ok(Self {
             runners,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
-            test_origin: if named.is_some() {
+            test_command_origin: if named.is_some() {
                 Origin::User
             } else {
                 settings.origin("test-command").unwrap_or(Origin::User)
@@ -138,7 +138,7 @@ impl RunOptions {
                 run: budget(flags.budgets.run, settings, ""),
                 task: budget(flags.budgets.task, settings, "task-"),
             },
-            diff_limit: flags.diff_limit.or(longest).unwrap_or(LONGEST_DIFF),
+            diff_limit: flags.diff_limit.or(longest).unwrap_or(DEFAULT_DIFF_LIMIT),
             reviews_in: match settings.text("steps.review.place") {
                 Some("checkout") => ReviewsIn::Checkout,
                 _ => ReviewsIn::Scratch,
@@ -155,7 +155,7 @@ impl RunOptions {
         })
     }
 
-    /// The commands that test a task, and whether there are any. Without one the default is `true`.
+    /// The commands that test a task, and whether any were configured. Without one, the command is `true`.
     #[must_use]
     pub fn tests_of(&self, task: &Task) -> (Vec<TestCommand>, bool) {
         if !task.test_commands.is_empty() {
@@ -168,7 +168,7 @@ impl RunOptions {
     }
 }
 
-/// How long one call of an agent may take and be silent.
+/// How long one call of an agent may run in total, and without output.
 #[must_use]
 pub fn call_limits(settings: &Settings) -> Limits {
     Limits {
@@ -182,7 +182,7 @@ fn seconds(settings: &Settings, key: &str, default: u64) -> Duration {
     Duration::from_secs(settings.count(key).unwrap_or(default))
 }
 
-/// How long a provider is waited for that cannot keep up.
+/// How long to wait for a provider that is overloaded.
 #[must_use]
 pub fn backoff(settings: &Settings) -> Backoff {
     let patience = seconds(settings, "timeouts.limit", Backoff::default().patience.as_secs());

@@ -1,10 +1,10 @@
-//! One task from where it stands to its end: each step is written down before the next begins.
+//! Runs one task from its current state to its end. The result of each step is committed before the next step begins.
 
 use std::time::Duration;
 
 use super::{
-    Called, Expense, KnownRed, Neighbours, Others, PipelineError, PromptSubject, Resume, Stage, TaskContext,
-    TestResult,
+    ConcurrentChildren, Expense, FinishedCall, KnownRed, OtherSpending, PipelineError, PromptSubject, Resume,
+    Stage, TaskContext, TestResult,
 };
 use crate::{
     agent::{
@@ -30,50 +30,50 @@ pub enum TaskEnd {
     Failed,
 }
 
-/// A task at work.
+/// A task that is being run.
 pub struct TaskRun<'s, 'w, 'r> {
-    /// What it works with.
+    /// The context of the task.
     pub context: &'s mut TaskContext<'w>,
-    /// Who writes it down.
+    /// Writes the commits.
     pub recorder: &'s mut RunRecorder<'r>,
     /// The task.
     pub task: &'s Task,
-    /// Its events from before: of attempts that do not count any more.
+    /// Events of earlier attempts that no longer count, for example from before a reset.
     pub earlier: Vec<Event>,
-    /// Its events that attempts are counted from; what happens is added.
+    /// Events from which attempts are counted; new ones are added.
     pub events: Vec<Event>,
-    /// What its work is compared with.
+    /// The state that the task's work is compared with.
     pub base: WorkBase,
-    /// Tests that may fail.
+    /// Tests that are allowed to fail.
     pub known_red: KnownRed,
-    /// What the run has spent beside these events.
-    pub others: Others,
-    /// Whether the user asks for it although it was interrupted too often.
+    /// What the rest of the run has spent.
+    pub others: OtherSpending,
+    /// Whether the user asked to retry the task although it was interrupted too often.
     pub is_retried: bool,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(super) enum StepOutcome {
     Passed,
     Failed,
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// Goes on until the task is complete or its attempts are used up.
+    /// Runs steps until the task is complete or has no attempts left.
     pub fn run(&mut self) -> Result<TaskEnd, PipelineError> {
-        let end = self.run_on();
+        let end = self.run_steps();
         StepStatus::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
         end
     }
 
-    fn run_on(&mut self) -> Result<TaskEnd, PipelineError> {
+    fn run_steps(&mut self) -> Result<TaskEnd, PipelineError> {
         if let Some(ignored) = &self.context.ignored {
             let log_dir = &self.context.run.options.log_dir;
             ignored.begin(self.recorder.repository(), self.recorder.tree(), log_dir)?;
         }
-        self.context.tested_elsewhere().for_each(|other_repo| other_repo.ignored.go_on());
-        self.note_lost_step()?;
-        self.refuse_row()?;
+        self.context.other_test_repos().for_each(|other_repo| other_repo.ignored.continue_from_last_look());
+        self.record_lost_step()?;
+        self.refuse_repeated_interruptions()?;
         let mut next = Resume::after(&self.events);
         loop {
             if next.attempt.0 >= self.context.run.options.max_retries && next.stage == Stage::Implement {
@@ -84,7 +84,7 @@ impl TaskRun<'_, '_, '_> {
             if self.context.run.cancel.is_cancelled() {
                 return Err(PipelineError::stopped(&self.context.run.cancel));
             }
-            let step = self.take_step(next)?;
+            let step = self.run_step(next)?;
             if next.stage == Stage::Complete {
                 return Ok(TaskEnd::Complete);
             }
@@ -122,30 +122,30 @@ impl TaskRun<'_, '_, '_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
-        self.context.tidy_elsewhere(&self.task.id, attempt)?;
-        let neighbours = Neighbours::count(self.recorder.repository());
-        // First: the guard needs the same look.
-        let before = guarded::look_at_tracked(self.recorder, neighbours)?;
-        let elsewhere = TestedFiles::look(self.context.tested_elsewhere(), neighbours.now())?;
+        self.context.tidy_other_repos(&self.task.id, attempt)?;
+        let concurrent_children = ConcurrentChildren::count(self.recorder.repository());
+        // Looked at first, because the guard uses the same scan.
+        let before = guarded::read_tracked(self.recorder, concurrent_children)?;
+        let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
         let config_guard = &self.context.run.config_guard;
-        let guarded = guarded::begin(self.recorder, config_guard, self.context.tested_elsewhere());
+        let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());
         let result = self.context.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let company = neighbours.since(1);
-        let changed = guarded::put_back_tracked(self.recorder, (&before, company), &mark)?;
+        let other_writers = concurrent_children.since(1);
+        let changed = guarded::put_back_tracked(self.recorder, (&before, other_writers), &mark)?;
         let of = (&self.task.id, attempt);
-        let elsewhere = elsewhere.put_back(self.context.tested_elsewhere(), company, of)?;
+        let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
         let trespass = trespass.or(changed).or(joined(&elsewhere));
         let result = self.judged(result?)?;
         if trespass.is_none() && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
-        // Known failures excuse a test that failed, but nothing that tests must not do.
-        Ok(result.but(trespass))
+        // A known failure excuses a failing test, but not a violation.
+        Ok(result.with_violation(trespass))
     }
 
-    /// Why the last attempt failed, in a line.
+    /// The reason of the last failed attempt, in one line.
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
         let said = last.body().sections.into_iter().find(|section| !section.text.is_empty());
@@ -157,7 +157,7 @@ impl TaskRun<'_, '_, '_> {
         })
     }
 
-    /// How much time an agent has, if time is limited. `Err` when a budget is used up, counting what the step under way
+    /// How much time an agent has, if time is limited. `Err` if a budget is used up, including what the current step
     /// has spent.
     pub(super) fn allowance(&mut self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
         let (task, run) = self.spent(expense);
@@ -167,19 +167,20 @@ impl TaskRun<'_, '_, '_> {
         Ok([budgets.task.time_left(&task), budgets.run.time_left(&run)].into_iter().flatten().min())
     }
 
-    /// What the task and the run have spent.
+    /// What the task and the whole run have spent.
     fn spent(&mut self, expense: &Expense) -> (Spent, Spent) {
         let task = self.events.iter().collect::<Spent>() + expense.spent();
         (task, task + self.others.spent())
     }
 
-    /// A call that failed because it was asked to end, or because its time was up, is no failure of the agent.
-    pub(super) fn cut_short(&mut self, called: Called) -> Called {
+    /// Replaces the result of a call that failed because the run was cancelled or its time was up: that is not a
+    /// failure of the agent.
+    pub(super) fn cut_short(&mut self, called: FinishedCall) -> FinishedCall {
         if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, CallOutcome::Success { .. })) {
             return called;
         }
         if self.context.run.cancel.is_cancelled() {
-            return Called { result: Err(PipelineError::stopped(&self.context.run.cancel)), ..called };
+            return FinishedCall { result: Err(PipelineError::stopped(&self.context.run.cancel)), ..called };
         }
         let time = |budget: Budget| Budget { time: budget.time, ..Budget::default() };
         let (task, run) = self.spent(&called.expense);
@@ -187,7 +188,7 @@ impl TaskRun<'_, '_, '_> {
         let checked = time(budgets.task).check(BudgetLevel::Task, &task);
         match checked.and_then(|()| time(budgets.run).check(BudgetLevel::Run, &run)) {
             Ok(()) => called,
-            Err(overrun) => Called { result: Err(overrun.into()), ..called },
+            Err(overrun) => FinishedCall { result: Err(overrun.into()), ..called },
         }
     }
 
@@ -205,12 +206,12 @@ impl TaskRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Takes in what was written down: the next step is decided from it.
+    /// Adds a recorded event to the state from which the next step is decided, and reports it.
     pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
         self.recorded_with(event, why, (expense, None));
     }
 
-    /// The same, with how many files were changed.
+    /// The same, with the number of changed files.
     pub(super) fn recorded_with(
         &mut self,
         event: Event,
@@ -220,8 +221,8 @@ impl TaskRun<'_, '_, '_> {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);
         self.context
-            .tell(&self.task.id, EventKind::Recorded { status, commit, why, spent: expense.spent(), files });
-        checkpoint.into_iter().for_each(|event| self.context.tell(&self.task.id, event));
+            .emit(&self.task.id, EventKind::Recorded { status, commit, why, spent: expense.spent(), files });
+        checkpoint.into_iter().for_each(|event| self.context.emit(&self.task.id, event));
         self.events.push(event);
     }
 
@@ -241,7 +242,7 @@ impl TaskRun<'_, '_, '_> {
         };
         status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
         let begins = EventKind::StepBegins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
-        self.context.tell(&self.task.id, begins);
+        self.context.emit(&self.task.id, begins);
     }
 
     pub(super) fn subject(&self) -> PromptSubject<'_> {
@@ -251,7 +252,12 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {
-        format!("{}/{}_{step}_{}.log", self.context.run.options.log_dir, self.task.id, self.context.stamp())
+        format!(
+            "{}/{}_{step}_{}.log",
+            self.context.run.options.log_dir,
+            self.task.id,
+            self.context.file_timestamp()
+        )
     }
 }
 

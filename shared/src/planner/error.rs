@@ -1,4 +1,4 @@
-//! Why an agent made no plan.
+//! Errors of the planner.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use crate::{
     plan::Problem,
 };
 
-/// There is no plan.
+/// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlannerError {
     /// The agent could not be called, or the user asked to stop.
     #[error(transparent)]
     Call(#[from] PipelineError),
-    /// The runner is not one that is told anything.
+    /// The runner is not an agent program.
     #[error("the runner '{runner}' cannot make a plan")]
     NoPlanner {
         /// Its name.
@@ -25,19 +25,19 @@ pub enum PlannerError {
     Failed {
         /// Its name.
         runner: String,
-        /// Why, in its words.
+        /// The reason, in its words.
         said: String,
-        /// Where its output is.
+        /// The file of its output.
         log: PathBuf,
     },
-    /// The agent gave no valid tree, as often as it was asked.
+    /// The agent gave no valid tree in any of its calls.
     #[error("'{runner}' gave no valid tree:\n{}", lines(.problems))]
     Wrong {
         /// Its name.
         runner: String,
         /// What is wrong with the last one.
         problems: Vec<Problem>,
-        /// Where its last output is.
+        /// The file of its last output.
         log: PathBuf,
     },
 }

@@ -1,5 +1,5 @@
-//! A plan that an agent makes from a spec. Its reply is data: one JSON object is taken out of it and read as any
-//! tree file is; what is wrong with it is told to the agent, a few times.
+//! Asks an agent for a plan of a specification. Its reply is data: one JSON object is extracted and read like any tree
+//! file. Problems are reported to the agent, a few times.
 
 mod error;
 mod prompt;
@@ -17,28 +17,28 @@ use crate::{
     plan::{Plan, Problem},
 };
 
-/// How often an agent is called for one plan.
+/// How many times an agent is called for one plan.
 pub const MOST_CALLS: usize = 3;
 
-/// The file that a reply is called in messages.
+/// The file name of a reply in messages.
 const LABEL: &str = "reply";
 
 /// An agent that makes plans.
 pub struct Planner<'a> {
-    /// Who.
+    /// The program.
     pub runner: &'a Runner,
-    /// With which model, if not the program's own choice.
+    /// The model, if not the program's default.
     pub model: Option<&'a str>,
-    /// Where it works: the top of the checkout.
+    /// Its working directory: the top of the checkout.
     pub dir: &'a Path,
-    /// Where its output is kept: a name for each call is made from this one.
+    /// The path of its output; each call adds its number.
     pub log: &'a Path,
     /// How it is called.
     pub caller: Caller<'a>,
 }
 
 impl Planner<'_> {
-    /// Asks for the plan of `specs`, given by name and content. `doubts` tells what a valid plan is still refused for.
+    /// Asks for the plan of `specs`, given by name and content. `doubts` returns further problems of a valid plan.
     pub fn plan(
         &mut self,
         specs: &[(&str, &[u8])],
@@ -61,7 +61,7 @@ impl Planner<'_> {
         Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
     }
 
-    /// The agent's last words.
+    /// Calls the agent, and returns its last message.
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
@@ -86,7 +86,7 @@ impl Planner<'_> {
     }
 }
 
-/// The program of a step runner. The built-in runners carry out what a task says and cannot plan.
+/// The program of a step runner. The built-in runners execute tasks and cannot plan.
 pub fn require_runner(step_runner: &StepRunner) -> Result<&Runner, PlannerError> {
     match &step_runner.runner {
         RunnerKind::Program(runner) => Ok(runner),
@@ -96,7 +96,7 @@ pub fn require_runner(step_runner: &StepRunner) -> Result<&Runner, PlannerError>
     }
 }
 
-/// The plan that an object is, or everything that is wrong with it.
+/// Reads an object as a plan, or returns all of its problems.
 fn read(object: Option<&str>, doubts: &impl Fn(&Plan) -> Vec<Problem>) -> Result<Plan, Vec<Problem>> {
     let object = object.ok_or_else(|| vec![problem("there is no JSON object", "reply with the tree")])?;
     let plan = Plan::read(LABEL, object.as_bytes()).map_err(|error| error.problems().to_vec())?;

@@ -1,13 +1,13 @@
-//! What a planner is asked, in words.
+//! The prompts of the planner.
 
 use std::fmt::Write;
 
 use crate::plan::Problem;
 
-/// The form of the answer.
+/// The schema of the reply.
 const SCHEMA: &str = include_str!("../../../schemas/task-tree.schema.json");
 
-/// Asks for the tree of these specs.
+/// The prompt that asks for the tree of these specifications.
 pub(super) fn task(specs: &[(&str, &[u8])]) -> String {
     let mut prompt = format!(
         "Make a plan from the specification below: a tree of tasks for coding agents, each small enough for one \
@@ -38,7 +38,7 @@ pub(super) fn task(specs: &[(&str, &[u8])]) -> String {
     prompt
 }
 
-/// Tells what was wrong with the last answer.
+/// The prompt that reports problems of the last reply.
 pub(super) fn correction(object: Option<&str>, problems: &[Problem]) -> String {
     let mut prompt = String::new();
     if let Some(object) = object {

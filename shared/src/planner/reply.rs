@@ -1,16 +1,16 @@
-//! The JSON object in what an agent says, with or without a fence and words around it.
+//! Finds the JSON object in an agent's reply, with or without a fence and other text around it.
 
 use serde::{Deserialize, de::IgnoredAny};
 
-/// What makes an object a tree; whether it is a sound one is for the reader to say.
+/// An object with `nodes` counts as a tree. Whether it is valid is checked later.
 #[derive(Deserialize)]
 struct Tree {
     #[serde(rename = "nodes")]
     _nodes: IgnoredAny,
 }
 
-/// The longest tree in `text`. Without a whole one, whatever is between its first and its last brace, so that the
-/// reader can say where that is wrong.
+/// The longest tree in `text`. Without a complete one, everything between the first and the last brace, so that the
+/// plan reader can say where it is wrong.
 pub(super) fn find_object(text: &str) -> Option<&str> {
     let whole = trees(text).max_by_key(|object| object.len());
     whole.or_else(|| text.get(text.find('{')?..=text.rfind('}')?))

@@ -1,7 +1,7 @@
-//! A wish to stop, seen by everybody who holds a copy of it.
+//! A shared request to stop.
 //!
-//! It is a flag and a pipe. Cancelling closes the pipe's writing end, and that wakes everybody who waits, in `poll` or
-//! here, now and ever after.
+//! It consists of a flag and a pipe. Cancelling closes the writing end of the pipe, which wakes all threads that wait
+//! for it in `poll`, now and later.
 
 use std::{
     io::{PipeReader, PipeWriter},
@@ -15,10 +15,10 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long somebody sleeps at most who cannot be woken.
+/// How long a thread that cannot be woken sleeps at most.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// A wish to stop. Copies share it; it cannot be taken back.
+/// A request to stop. Clones share it, and it cannot be withdrawn.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     shared: Arc<Shared>,
@@ -27,14 +27,14 @@ pub struct Cancel {
 #[derive(Debug)]
 struct Shared {
     wanted: AtomicBool,
-    /// The signal that asked for it, 0 for none.
+    /// The signal that caused it, 0 for none.
     signal: AtomicI32,
     reader: Option<PipeReader>,
     writer: Mutex<Option<PipeWriter>>,
 }
 
 impl Default for Shared {
-    /// Without a descriptor to spare it still works, by looking now and then.
+    /// Without a free descriptor there is no pipe, and waiting threads poll the flag instead.
     fn default() -> Self {
         let (reader, writer) = std::io::pipe().ok().unzip();
         Self {
@@ -47,37 +47,37 @@ impl Default for Shared {
 }
 
 impl Cancel {
-    /// A wish that nobody has yet.
+    /// A request that nothing has triggered yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks everybody to stop.
+    /// Requests to stop.
     pub fn cancel(&self) {
         self.shared.wanted.store(true, Ordering::SeqCst);
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Asks everybody to stop because of a signal.
+    /// Requests to stop because of a signal.
     pub fn cancel_by(&self, signal: i32) {
         self.shared.signal.store(signal, Ordering::SeqCst);
         self.cancel();
     }
 
-    /// The signal that asked to stop, if it was one; a command then ends with 128 and this.
+    /// The signal that requested to stop, if it was one. The exit code of a command is then 128 plus this.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         Some(self.shared.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether stopping was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.shared.wanted.load(Ordering::SeqCst)
     }
 
-    /// Sleeps for `time`, or until asked to stop. Tells whether it was asked.
+    /// Sleeps for `time`, or until cancelled. Returns whether it was cancelled.
     #[must_use]
     pub fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
@@ -90,7 +90,7 @@ impl Cancel {
         }
     }
 
-    /// What `poll` finds ready once somebody asked to stop.
+    /// The descriptor that becomes readable when this is cancelled.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.shared.reader.as_ref().map(AsFd::as_fd)
     }
@@ -102,7 +102,7 @@ fn sleep_on(descriptors: &[BorrowedFd<'_>], time: Duration) {
     let _ = poll(&mut fds, timespec(time).as_ref());
 }
 
-/// `time` for the system; `None` (for ever) where it is too long to be told.
+/// `time` for the system; `None` (forever) if it is too long to be represented.
 pub(super) fn timespec(time: Duration) -> Option<Timespec> {
     Timespec::try_from(time).ok()
 }

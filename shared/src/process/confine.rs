@@ -1,23 +1,23 @@
-//! Limits where a child process may change files, by Landlock on Linux. It may read everything.
+//! Limits where a child process may change files, with Landlock on Linux. Reading is not limited.
 //!
-//! A thread of its own restricts itself and starts the child, which inherits the restriction; so does whatever the child
-//! starts, and none of them can take it off. The thread ends at once. Children are not bound to the thread that started
-//! them: no parent-death signal is set anywhere here, and they are waited for by process id.
+//! A separate thread restricts itself and starts the child. The child and everything that it starts inherit the
+//! restriction and cannot remove it. The thread then ends; no parent-death signal is used, so children survive it, and
+//! they are waited for by process id.
 //!
-//! Rules name folders by descriptor. They are opened without following a link, so a folder that was replaced by a link
-//! before is not granted, and one that is replaced later leads to a place that is not granted either.
+//! Rules name folders by descriptor. Folders are opened without following links, so a folder that was replaced by a
+//! link is not granted, and one that is replaced later leads to a path that is not granted either.
 
 use std::{io, path::PathBuf};
 
-/// The folders beneath which a child may write, make, remove and rename. Where the system cannot enforce it, see
-/// [`Confinement::is_enforced`], a child is started without limits.
+/// The folders below which a child may write, create, remove and rename. If the system cannot enforce this (see
+/// [`Confinement::is_enforced`]), a child is started without limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
     folders: Vec<PathBuf>,
 }
 
 impl Confinement {
-    /// Only beneath these folders. One that is missing or a link when the child starts is left out.
+    /// Allows only these folders. A folder that is missing or a link when the child starts is left out.
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut made = Self::default();
@@ -25,23 +25,23 @@ impl Confinement {
         made
     }
 
-    /// Beneath this folder, too.
+    /// Allows this folder, too.
     pub fn add(&mut self, folder: PathBuf) {
-        // Each rule costs an open file: what lies in a granted folder needs none.
+        // Each rule costs an open file, so a folder inside of another one gets none.
         if !self.folders.iter().any(|known| folder.starts_with(known)) {
             self.folders.retain(|known| !known.starts_with(&folder));
             self.folders.push(folder);
         }
     }
 
-    /// Whether this system enforces it. It is tried once, because a kernel may know of Landlock and still refuse it (by a boot
-    /// parameter, or a container's system call filter).
+    /// Whether this system enforces it. This is tried once, because a kernel may support Landlock and still refuse it
+    /// (because of a boot parameter, or a container's system call filter).
     #[must_use]
     pub fn is_enforced() -> bool {
         system::is_enforced()
     }
 
-    /// Does `start` in a thread that is confined for good.
+    /// Runs `start` in a thread that is confined permanently.
     pub(super) fn apply<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         if !Self::is_enforced() {
             return start();
@@ -54,7 +54,7 @@ impl Confinement {
         })
     }
 
-    /// Confines the calling thread for good, and whatever it starts or becomes.
+    /// Confines the calling thread permanently, and everything that it starts.
     pub(super) fn enter(&self) -> io::Result<()> {
         if Self::is_enforced() { system::enter(&self.folders) } else { Ok(()) }
     }
@@ -71,12 +71,12 @@ mod system {
 
     use crate::safe_files;
 
-    /// Devices that programs write to without changing anything.
+    /// Devices that programs may write to.
     const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
     pub(super) fn is_enforced() -> bool {
         static ENFORCED: OnceLock<bool> = OnceLock::new();
-        // The thread that tries it stays confined, so it must not be ours.
+        // The thread that tries it stays confined, so it must be a separate one.
         *ENFORCED.get_or_init(|| thread::spawn(|| restrict(&[]).is_ok()).join().unwrap_or(false))
     }
 
@@ -84,8 +84,9 @@ mod system {
         restrict(folders).map_err(io::Error::other)
     }
 
-    /// All that changes the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another folder, which
-    /// git needs. Truncating by name came with version 3; git never does it without opening the file for writing.
+    /// All rights that change the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another
+    /// folder, which git needs. Version 3 added truncating by name, which git never does without opening the file for
+    /// writing.
     fn changing() -> BitFlags<AccessFs> {
         AccessFs::from_write(ABI::V2) | AccessFs::Truncate
     }

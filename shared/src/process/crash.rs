@@ -1,5 +1,5 @@
-//! Evidence that a driver died: a lock file whose holder never released it. Whoever recovers from that needs to know since
-//! when the dead one was at work, because only what appeared after that moment can be its doing.
+//! Finds drivers that died: a lock file whose holder never released it. Recovery needs to know when the dead driver
+//! started, because only files that appeared after that moment can be its work.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,13 +11,13 @@ use std::{
 
 use super::{Holder, OrphanLock, ProcessId, lock::read_holder};
 
-/// Whether a child of ours was killed. It may have left what a killed driver leaves.
+/// Whether a child of ours was killed, which may leave the same traces as a killed driver.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Start times are written in whole seconds, and file systems round too.
+/// Start times are written in whole seconds, and file systems round as well.
 const ROUNDING: Duration = Duration::from_secs(1);
 
-/// A child of ours was killed before it could tidy up.
+/// Records that a child of ours was killed before it could clean up.
 pub(super) fn note_lost_child() {
     LOST.store(true, Ordering::Release);
 }
@@ -26,8 +26,8 @@ pub(super) fn has_lost_child() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-/// Since when a driver was at work that died, by the locks in this folder: the earliest of those that nobody has recovered
-/// from. `None` if none died.
+/// When the earliest driver that died started, according to the locks in this folder, if nothing has recovered from it
+/// yet. `None` if none died.
 #[must_use]
 pub fn find_dead(locks: &Path) -> Option<SystemTime> {
     let us = ProcessId::ours();
@@ -35,7 +35,7 @@ pub fn find_dead(locks: &Path) -> Option<SystemTime> {
     since.checked_sub(ROUNDING)
 }
 
-/// Forgets the dead of this folder, once what they left is in order.
+/// Forgets the dead drivers of this folder, after their leftovers were cleaned up.
 pub fn forget_dead(locks: &Path) {
     let us = ProcessId::ours();
     for path in files(locks) {
@@ -55,7 +55,7 @@ pub fn forget_dead(locks: &Path) {
     LOST.store(false, Ordering::Release);
 }
 
-/// The lock files of drivers. Those that agents inherit say nothing about drivers.
+/// The lock files of drivers. Locks that agents inherit say nothing about drivers.
 fn files(locks: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     let is_ours = |entry: &fs::DirEntry| {
@@ -65,7 +65,7 @@ fn files(locks: &Path) -> Vec<PathBuf> {
     entries.filter(is_ours).map(|entry| entry.path()).collect()
 }
 
-/// A name that leads to no regular file is nobody's lock, and a pipe must not make us wait.
+/// Opens a lock file. Only a regular file is a lock, and opening a named pipe would block.
 fn open(path: &Path) -> Option<File> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
@@ -77,14 +77,14 @@ fn death(path: &Path, us: &ProcessId) -> Option<SystemTime> {
     if read_holder(&file).process.as_ref() == Some(us) {
         return Some(since);
     }
-    // A process in another container looks dead from here, but the kernel knows whether it holds its lock. The lock is only
-    // tried where the holder seems dead: to try it always would disturb others who take it at the same moment.
+    // A process in another container looks dead from here, but the kernel knows whether it holds its lock. The lock is
+    // only tried if the holder seems dead, because trying it can disturb others that take it at the same moment.
     file.try_lock_shared().ok()?;
     let _ = file.unlock();
     Some(since)
 }
 
-/// Since when the dead were at work that a lock file tells of.
+/// When the dead holders that a lock file names started.
 fn death_of(holder: &Holder, us: &ProcessId) -> Option<SystemTime> {
     let process = holder.process.as_ref()?;
     let since = || holder.since.parse::<jiff::Timestamp>().ok().map(SystemTime::from);

@@ -1,38 +1,38 @@
-//! How a supervised program ended, and the sentence for people.
+//! How a supervised program ended, and the sentence about it.
 
 use std::{fmt, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
 /// How a supervised program ended. Displayed, it follows the program's name: "'claude' timed out after 600 s".
 #[derive(Debug)]
 pub enum Ending {
-    /// It ended by itself with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// Somebody else's signal ended it.
+    /// A signal that we did not send ended it.
     Signalled(i32),
-    /// It ran for longer than it may.
+    /// It exceeded its time limit.
     TimedOut {
-        /// What it was allowed.
+        /// The limit.
         after: Duration,
     },
-    /// It wrote nothing for longer than it may.
+    /// It printed nothing for too long.
     Silent {
-        /// What it was allowed.
+        /// The limit.
         after: Duration,
     },
-    /// We were asked to stop.
+    /// The run was cancelled.
     Cancelled,
-    /// There was never a process.
+    /// It could not be started.
     NotStarted(io::Error),
 }
 
 impl Ending {
-    /// Whether it ended by itself with code 0.
+    /// Whether it exited with code 0.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Exited(0))
     }
 
-    /// Its exit code, if it ended by itself.
+    /// Its exit code, if it exited.
     #[must_use]
     pub const fn code(&self) -> Option<i32> {
         match self {

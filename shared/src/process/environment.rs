@@ -1,7 +1,7 @@
-//! What of our environment a supervised child must not see.
+//! Removes variables from the environment that a supervised child must not see.
 //!
-//! git puts variables into ours that name *this* repository and *this* call. In an agent or a test they would redirect
-//! every git command, in any directory, to the place that we were started in.
+//! Git sets variables for us that name *this* repository and *this* call. In an agent or a test they would redirect
+//! every git command, in any directory, to this repository.
 
 use std::{
     env,
@@ -10,10 +10,10 @@ use std::{
     process::Command,
 };
 
-/// The approval of foreign commands, given to us alone.
+/// The approval of the repository's commands, which is meant for this process alone.
 pub(super) const TRUST: &str = "ARBORIST_TRUST";
 
-/// `git rev-parse --local-env-vars`, then what else belongs to one call of git.
+/// `git rev-parse --local-env-vars`, followed by other variables that belong to one call of git.
 const LOCAL: [&str; 27] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -44,7 +44,7 @@ const LOCAL: [&str; 27] = [
     "GIT_SEQUENCE_EDITOR",
 ];
 
-/// Removes what belongs to us, keeps what the caller set by name, and makes `PWD` true.
+/// Removes these variables, keeps what the caller set explicitly, and sets `PWD` to the child's directory.
 pub(super) fn clean(command: &mut Command) {
     let wanted: Vec<OsString> =
         command.get_envs().filter(|(_, value)| value.is_some()).map(|(name, _)| name.to_owned()).collect();

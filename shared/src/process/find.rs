@@ -1,4 +1,4 @@
-//! Where a program is, without running it.
+//! Finds programs without running them.
 
 use std::{
     ffi::OsStr,
@@ -11,7 +11,7 @@ pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
     which::which_in(name, Some(path), std::env::current_dir().ok()?).ok()
 }
 
-/// Whether `file` is a file that may be executed by somebody.
+/// Whether `file` is a file with an execute permission.
 #[must_use]
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

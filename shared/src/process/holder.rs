@@ -1,5 +1,5 @@
-//! Who holds a lock, for the message about it, and as evidence of a driver that died. Who may go on is decided by the
-//! kernel's lock alone.
+//! The holder of a lock, as written into the lock file: for error messages, and as evidence of a driver that died.
+//! Whether a lock is held is decided by the kernel alone.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use super::ProcessId;
 
-/// Who holds a lock, as they wrote it down. Displayed: "held by process 12 on host (what) since …".
+/// The holder of a lock, according to the lock file. Displayed: "held by process 12 on host (what) since …".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Holder {
-    /// Its process.
+    /// The process id.
     pub pid: u32,
-    /// Its machine.
+    /// The host name.
     pub host: String,
-    /// Since when, in UTC.
+    /// When it took the lock, in UTC.
     pub since: String,
-    /// What for.
+    /// What it holds the lock for.
     pub what: String,
-    /// Its process, named for good.
+    /// The process, identified uniquely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) process: Option<ProcessId>,
-    /// Since when earlier holders were at work that died, if nobody has recovered from that yet.
+    /// When the earliest holder that died started, if nothing has recovered from it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dead: Option<String>,
-    /// The mark of what it runs.
+    /// The mark of the processes that it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mark: Option<String>,
-    /// The leader of the group that it runs.
+    /// The leader of the process group that it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) leader: Option<Leader>,
 }
 
-/// The first process of a group; its start tells it from a later one of the same number.
+/// The first process of a group. Its start time tells it from a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Leader {
     pub(super) pid: u32,
@@ -41,7 +41,7 @@ pub(super) struct Leader {
 }
 
 impl Holder {
-    /// This process, from now on.
+    /// This process as a holder.
     pub(super) fn us(what: &str) -> Self {
         Self {
             pid: std::process::id(),
@@ -59,12 +59,12 @@ impl Holder {
         self.process.as_ref().is_some_and(was_here)
     }
 
-    /// What stands in a lock file; nobody in particular where that cannot be read.
+    /// Reads the content of a lock file; an empty holder if it cannot be parsed.
     pub(super) fn read(content: &[u8]) -> Self {
         serde_json::from_slice(content).unwrap_or_default()
     }
 
-    /// One line for a lock file.
+    /// The line for a lock file.
     pub(super) fn line(&self) -> String {
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');

@@ -1,4 +1,4 @@
-//! Which process on which machine: whoever wrote this down somewhere can be told to live or not, after a crash too.
+//! Identifies a process of a machine uniquely, so that even after a crash one can tell whether it is still alive.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::table;
 
-/// A process, named for good: numbers are given again, starts and boots are not. Displayed: "process 12 on host".
+/// A unique process: process ids are reused, start and boot times are not. Displayed: "process 12 on host".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// Its machine, as people call it.
+    /// The host name.
     pub host: String,
-    /// When it started, in the system's own terms.
+    /// When it started, in the system's own unit.
     started: String,
-    /// When its machine did; empty where the system does not tell.
+    /// The boot id of its machine; empty if the system has none.
     boot: String,
 }
 
@@ -33,25 +33,25 @@ impl ProcessId {
         }
     }
 
-    /// Whether it was started on this machine, since that was.
+    /// Whether it was started on this machine since its last boot.
     #[must_use]
     pub fn is_of_this_machine(&self) -> bool {
         let ours = Self::ours();
         self.boot == ours.boot && (!self.boot.is_empty() || self.host == ours.host)
     }
 
-    /// Whether it is on this machine, and there.
+    /// Whether it is alive on this machine.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.is_of_this_machine() && table::is_alive(self.pid, &self.started)
     }
 }
 
-/// Whether there is a process with this number.
+/// Whether there is a process with this id.
 #[must_use]
 pub fn is_process_alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    // One that we may not send anything to is there, too.
+    // A process that we may not send signals to exists, too.
     pid.is_some_and(|pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
 }
 

@@ -1,14 +1,14 @@
-//! What a program reads on standard input, as a file that is complete before the program starts.
+//! The standard input of a program, as a file that is complete before the program starts.
 //!
-//! A pipe can be cut: if we are killed between starting git and writing the list of paths, git reads an empty list, and an
-//! empty list means "everything" to `git reset` or `git checkout`. A file has no such moment.
+//! A pipe can be cut off: if we are killed between starting git and writing a list of paths, git reads an empty list,
+//! which means "everything" to `git reset` or `git checkout`. With a file this cannot happen.
 
 use std::{
     fs::File,
     io::{self, Seek, Write},
 };
 
-/// A file without a name that holds `input`, to be read from its beginning.
+/// Creates an unnamed file with `input`, positioned at its beginning.
 pub(super) fn complete(input: &[u8]) -> io::Result<File> {
     let mut file = nameless()?;
     file.write_all(input)?;
@@ -16,7 +16,7 @@ pub(super) fn complete(input: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// In memory: it can neither be left behind nor be opened by its name.
+/// In memory, so that it can neither be left behind nor be opened by name.
 #[cfg(target_os = "linux")]
 fn nameless() -> io::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
@@ -33,7 +33,7 @@ fn nameless() -> io::Result<File> {
     };
 
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    /// Names that are taken already are left alone: they may be links that somebody planted.
+    /// Existing names are left alone, because they may be links that another user planted.
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Ctrl-C and its relatives. The first signal asks everybody to stop; the second ends all at once.
+//! Handles Ctrl-C and similar signals. The first one requests to stop, the second one ends everything at once.
 //!
-//! `git arborist …` is a child of git in the same terminal: one Ctrl-C reaches it from the terminal and once more from
-//! git, which passes it on. So signals that follow each other at once are one.
+//! `git arborist …` is a child of git in the same terminal: one Ctrl-C reaches it from the terminal and again from git,
+//! which passes it on. So a signal shortly after the first one is ignored.
 
 use std::{
     io,
@@ -20,29 +20,29 @@ use signal_hook::{
 
 use super::{Cancel, spawn};
 
-/// Signals closer to the first than this are the same wish.
-pub const ECHO: Duration = Duration::from_millis(300);
+/// A signal within this time after the first one is the same request.
+pub const REPEAT_WINDOW: Duration = Duration::from_millis(300);
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// The wish that the first signal makes known, for those who wait for a program that nobody gave them one for.
-static WISH: OnceLock<Cancel> = OnceLock::new();
+/// The request that the first signal triggers, for code that waits for a program without a [`Cancel`] of its own.
+static SIGNAL_CANCEL: OnceLock<Cancel> = OnceLock::new();
 
-/// The wish to stop of whoever sends us signals, if we watch for these.
-pub(super) fn wish() -> Option<&'static Cancel> {
-    WISH.get()
+/// The request to stop, if signals are handled.
+pub(super) fn signal_cancel() -> Option<&'static Cancel> {
+    SIGNAL_CANCEL.get()
 }
 
-/// Whether signals come to us and end nothing by themselves.
+/// Whether signals are handled and do not end this process by themselves.
 pub(super) fn is_watched() -> bool {
     WATCHED.load(Ordering::SeqCst)
 }
 
-/// Takes over SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore). The first of them cancels
-/// what is given.
+/// Handles SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore). The first signal triggers the
+/// returned [`Cancel`].
 ///
-/// With the second signal all supervised programs are killed, and `last_word` gets its number to end the process with.
-pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel> {
+/// The second signal kills all supervised programs; then `on_second_signal` is called with its number to end the process.
+pub fn watch(on_second_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel> {
     let mut wanted = vec![SIGINT, SIGTERM];
     if !ignores(SIGHUP) {
         wanted.push(SIGHUP);
@@ -51,28 +51,28 @@ pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel>
     WATCHED.store(true, Ordering::SeqCst);
     let cancel = Cancel::new();
     let told = cancel.clone();
-    let _ = WISH.set(cancel.clone());
-    thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, last_word))?;
+    let _ = SIGNAL_CANCEL.set(cancel.clone());
+    thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, on_second_signal))?;
     Ok(cancel)
 }
 
-fn listen(mut signals: Signals, told: &Cancel, last_word: impl FnOnce(i32)) {
+fn listen(mut signals: Signals, told: &Cancel, on_second_signal: impl FnOnce(i32)) {
     let mut first = None;
     for signal in signals.forever() {
         match first {
             None => told.cancel_by(signal),
-            Some(at) if Instant::now().duration_since(at) < ECHO => continue,
+            Some(at) if Instant::now().duration_since(at) < REPEAT_WINDOW => continue,
             Some(_) => {
-                spawn::kill_families();
-                spawn::end_spared();
-                return last_word(signal);
+                spawn::kill_groups();
+                spawn::terminate_shielded();
+                return on_second_signal(signal);
             }
         }
         first = Some(Instant::now());
     }
 }
 
-/// Whether we were started with this signal ignored. Where that cannot be told: no.
+/// Whether we were started with this signal ignored. If that is unknown: no.
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

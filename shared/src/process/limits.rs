@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use super::Ending;
 
-/// What a supervised program is allowed.
+/// The limits of a supervised program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From its start to its end.
+    /// The time from start to end.
     pub whole: Option<Duration>,
-    /// Without a byte on either stream.
+    /// The time without a byte on either stream.
     pub silence: Option<Duration>,
-    /// From being asked to end (TERM) to being made to (KILL).
+    /// The time between TERM and KILL.
     pub grace: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Default for Limits {
     }
 }
 
-/// The two moments that limits are counted from.
+/// The two moments from which limits are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) started: Instant,
@@ -29,7 +29,7 @@ pub(super) struct Clock {
 }
 
 impl Limits {
-    /// The limit that is overstepped at `now`, if any.
+    /// The limit that is exceeded at `now`, if any.
     pub(super) fn breach(&self, clock: Clock, now: Instant) -> Option<Ending> {
         let over = |limit: Option<Duration>, since| limit.filter(|limit| now.duration_since(since) >= *limit);
         if let Some(after) = over(self.whole, clock.started) {
@@ -38,7 +38,7 @@ impl Limits {
         over(self.silence, clock.heard).map(|after| Ending::Silent { after })
     }
 
-    /// How long from `now` until a limit could be overstepped.
+    /// The time from `now` until a limit could be exceeded.
     pub(super) fn patience(&self, clock: Clock, now: Instant) -> Option<Duration> {
         let left =
             |limit: Option<Duration>, since| limit.map(|l| l.saturating_sub(now.duration_since(since)));

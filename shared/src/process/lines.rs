@@ -1,17 +1,17 @@
-//! Bytes as they come, cut into lines.
+//! Splits a stream of bytes into lines.
 
 use memchr::memchr;
 
-/// One line without its end.
+/// One line without its line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLine<'a> {
     /// Its bytes, up to the limit.
     pub bytes: &'a [u8],
-    /// Whether it was longer than the limit; the rest of it is dropped.
+    /// Whether it was longer than the limit, and the rest was dropped.
     pub cut: bool,
 }
 
-/// Cuts a stream into lines of at most so many bytes.
+/// Splits a stream into lines of limited length.
 #[derive(Debug)]
 pub struct LineCutter {
     limit: usize,
@@ -26,7 +26,7 @@ impl LineCutter {
         Self { limit, held: Vec::new(), cut: false }
     }
 
-    /// Takes the next bytes and hands over the lines that they complete.
+    /// Adds bytes, and passes on the lines that they complete.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(OutputLine<'_>)) {
         while let Some(end) = memchr(b'\n', bytes) {
             self.hold(&bytes[..end]);
@@ -36,7 +36,7 @@ impl LineCutter {
         self.hold(bytes);
     }
 
-    /// Hands over what stands behind the last line end, if anything.
+    /// Passes on the text after the last line end, if any.
     pub fn finish(&mut self, mut each: impl FnMut(OutputLine<'_>)) {
         if !self.held.is_empty() {
             self.hand_over(&mut each);

@@ -1,7 +1,7 @@
-//! Locks between processes: `flock` on a file. The kernel releases it however its holder ends.
+//! Locks between processes: `flock` on a file. The kernel releases the lock however its holder ends.
 //!
-//! The file stays when the lock is released; removing it would let two hold "the" lock. Whoever does remove or replace
-//! it is noticed: a lock counts only while its path leads to the file that is locked.
+//! The file stays when the lock is released, because removing it would let two processes hold "the" lock. If another
+//! program removes or replaces it, that is noticed: a lock counts only while its path leads to the locked file.
 
 use std::{
     fs::{File, Metadata, TryLockError},
@@ -14,15 +14,15 @@ use std::{
 use super::{Cancel, Holder, crash};
 use crate::safe_files;
 
-/// Why a lock was not got.
+/// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else has it.
+    /// Another process holds it.
     #[error("'{}' is {holder}", path.display())]
     Held {
         /// The lock file.
         path: PathBuf,
-        /// Who, as they wrote it down.
+        /// The holder, according to the file.
         holder: Box<Holder>,
     },
     /// The file could not be opened, locked or written.
@@ -30,13 +30,13 @@ pub enum LockError {
     Failed {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl LockError {
-    /// The sentence for it: `held` and who holds it, or what the system said, which is another matter.
+    /// The message: `held` and the holder, or the error of the operating system.
     #[must_use]
     pub fn sentence(&self, held: &str) -> String {
         match self {
@@ -45,7 +45,7 @@ impl LockError {
         }
     }
 
-    /// What to try next: `held` if somebody holds it.
+    /// A hint: `held` if another process holds it.
     #[must_use]
     pub fn advice(&self, held: &str) -> Option<String> {
         match self {
@@ -63,7 +63,7 @@ impl LockError {
 #[derive(Debug)]
 pub struct FileLock(Locked);
 
-/// A locked file; the lock lasts as long as anybody has this descriptor or a copy of it.
+/// A locked file. The lock lasts as long as any process has this descriptor or a copy of it.
 #[derive(Debug)]
 pub(super) struct Locked {
     pub(super) file: File,
@@ -71,20 +71,21 @@ pub(super) struct Locked {
     pub(super) holder: Holder,
 }
 
-/// A file that is replaced faster than this many times is not worth locking.
+/// How often the file may be replaced while we try to lock it.
 const TRIES: usize = 100;
 const WORDS: usize = 4096;
-/// The processes of a holder that was killed are gone within this time.
-const DYING: Duration = Duration::from_secs(2);
+/// The processes of a killed holder are gone within this time.
+const EXIT_TIME: Duration = Duration::from_secs(2);
 
 impl FileLock {
-    /// Takes the lock at `path` if it is free; `what` is told to those who find it held. Directories are made. Of a holder that
-    /// was killed, a child that had not become its program yet may keep the lock until it has died too: that is waited for.
+    /// Takes the lock at `path` if it is free. `what` is shown to processes that find it held. Missing folders are
+    /// created. If the holder was killed, a child of it that has not called `exec` yet may hold the lock a little
+    /// longer: that is waited for.
     pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
-        let end = Instant::now() + DYING;
+        let end = Instant::now() + EXIT_TIME;
         loop {
             match Locked::try_take(path, what) {
-                // A lock without a holder is only being looked at: `find_holder` takes it for a moment.
+                // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
                 Err(LockError::Held { holder, .. })
                     if (holder.is_gone() || holder.pid == 0) && Instant::now() < end =>
                 {
@@ -95,18 +96,18 @@ impl FileLock {
         }
     }
 
-    /// Takes the lock, waiting at most `time` for it, or until `cancel`.
+    /// Takes the lock, waiting until `time` is over or `cancel` is triggered.
     pub fn take_within(path: &Path, what: &str, time: Duration, cancel: &Cancel) -> Result<Self, LockError> {
         Locked::take_within(path, what, time, cancel).map(Self)
     }
 
-    /// Who holds the lock at `path`, if anybody does. To look does not make the file, and does not take the lock.
+    /// The holder of the lock at `path`, if it is held. This neither creates the file nor keeps the lock.
     #[must_use]
     pub fn find_holder(path: &Path) -> Option<Holder> {
         Self::look(path).ok().flatten()
     }
 
-    /// The same for one who must know: that it could not be found out is an error.
+    /// The same, with an error if it could not be determined.
     pub fn look(path: &Path) -> io::Result<Option<Holder>> {
         let file = match safe_files::open(path) {
             Ok(file) => file,
@@ -120,7 +121,8 @@ impl FileLock {
         }
     }
 
-    /// Whether the path still leads to the file that we locked. If not, somebody else may believe to have the lock.
+    /// Whether the path still leads to the file that we locked. If not, another process may believe that it holds the
+    /// lock.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.0.is_in_place()
@@ -140,11 +142,11 @@ impl FileLock {
 }
 
 impl Drop for FileLock {
-    /// A child that is just being started has a copy of every descriptor until it becomes its program. Closing ours
-    /// would leave the lock with it for a moment; this does not.
+    /// Unlocks explicitly: a child that is just being started has a copy of every descriptor until it calls `exec`, and
+    /// closing only our descriptor would leave the lock with it for a moment.
     fn drop(&mut self) {
-        // What stands in the file tells the next holder that we died, unless it is removed. Where a child of ours was killed,
-        // or nobody has recovered from an earlier death, there is still something to recover from.
+        // The text in the file would tell the next holder that we died, so it is removed. It stays if a child of ours
+        // was killed or if there is still an earlier death to recover from.
         if !crash::has_lost_child() && read_holder(&self.0.file).dead.is_none() && self.is_in_place() {
             let _ = self.0.file.set_len(0);
         }
@@ -166,12 +168,12 @@ impl Locked {
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
             let before = read_holder(&file);
-            // The first holder of a lock that was released finds nobody in it.
+            // A lock that was released properly has an empty file.
             let since = (before.pid != 0).then_some(before.since);
             let holder = Holder { dead: before.dead.or(since), ..Holder::us(what) };
             let lock = Self { file, path: path.to_owned(), holder };
             if lock.is_in_place() {
-                lock.write_down().map_err(failed)?;
+                lock.write_holder().map_err(failed)?;
                 return Ok(lock);
             }
         }
@@ -203,14 +205,14 @@ impl Locked {
         }
     }
 
-    pub(super) fn write_down(&self) -> io::Result<()> {
+    pub(super) fn write_holder(&self) -> io::Result<()> {
         let line = self.holder.line();
         self.file.write_all_at(line.as_bytes(), 0)?;
         self.file.set_len(line.len() as u64)
     }
 }
 
-/// Who wrote themselves into this lock file last.
+/// The holder that was last written into this lock file.
 pub(super) fn read_holder(file: &File) -> Holder {
     let mut content = vec![0; WORDS];
     match file.read_at(&mut content, 0) {

@@ -1,7 +1,7 @@
-//! The mark that every process of a supervised run carries in its environment.
+//! A mark in the environment of every process of a supervised program.
 //!
-//! A process can leave its group and its session, but few throw away their environment. The mark of a run inside a run
-//! begins with the outer one's, so that the outer finds what an inner one left behind.
+//! A process can leave its group and its session, but few clear their environment. The mark of a run inside a run
+//! begins with the mark of the outer one, so that the outer run finds what an inner one left behind.
 
 use std::{
     env, fmt,
@@ -10,15 +10,15 @@ use std::{
 
 use super::table;
 
-/// The variable that holds the mark.
+/// The variable with the mark.
 pub(super) const VARIABLE: &str = "ARBORIST_PROCESS";
 
-/// One run's mark, unique on this machine.
+/// The mark of one supervised program, unique on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunMark(String);
 
 impl RunMark {
-    /// A mark that nobody had before.
+    /// A new mark.
     pub(super) fn fresh() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let pid = std::process::id();
@@ -29,13 +29,13 @@ impl RunMark {
         }
     }
 
-    /// A mark as it was written down, if it can be one.
+    /// Parses a recorded mark.
     pub(super) fn written(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '/';
         (text.contains('.') && text.chars().all(fits)).then(|| Self(text.to_owned()))
     }
 
-    /// Whether the driver that gave it out is alive.
+    /// Whether the driver that created it is alive.
     pub(super) fn is_of_the_living(&self) -> bool {
         let own = self.0.rsplit('/').next().unwrap_or_default();
         let parts: Vec<&str> = own.split('.').collect();
@@ -43,7 +43,7 @@ impl RunMark {
         pid.parse().is_ok_and(|pid| table::is_alive(pid, started))
     }
 
-    /// Whether this environment carries a mark that this process gave out, or one of a run inside.
+    /// Whether this environment has a mark that this process created, or one of a run inside.
     pub(super) fn is_ours_in(environment: &[u8]) -> bool {
         let pid = std::process::id();
         let own = format!("{pid}.{}.", table::start_of(pid));
@@ -66,7 +66,7 @@ impl RunMark {
         &self.0
     }
 
-    /// Whether this environment (`NAME=value`, separated by NUL) carries the mark, or one of a run inside.
+    /// Whether this environment (`NAME=value`, separated by NUL) has the mark, or one of a run inside.
     pub(super) fn is_in(&self, environment: &[u8]) -> bool {
         environment.split(|byte| *byte == 0).any(|entry| {
             let value = entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));

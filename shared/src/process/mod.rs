@@ -1,8 +1,8 @@
-//! Child processes. The only place that starts one.
+//! Child processes, signals and locks. No other module starts a process.
 //!
-//! [`Program`] is for programs that answer and end. [`Supervised`] is for agents and tests: it limits them, keeps their
-//! output at constant memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
-//! [`Cancel`]; [`FileLock`] and [`OrphanLock`] say who runs, also after a driver was killed.
+//! [`Program`] runs programs that answer and end, mostly git. [`Supervised`] runs agents and tests: it limits them,
+//! keeps their output in bounded memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
+//! [`Cancel`]. [`FileLock`] and [`OrphanLock`] tell which processes are running, also after a driver was killed.
 
 mod cancel;
 mod confine;
@@ -48,7 +48,7 @@ pub use lock::{FileLock, LockError};
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use orphan_lock::{EndedProcesses, OrphanLock};
-pub use program::{Awaited, Program, ProgramOutput, RunningProgram};
+pub use program::{BackgroundProgram, Program, ProgramOutput, RunningProgram};
 pub use quiet::{PlaceQuiet, Quiet, WorkPlace};
 pub use record::{Chunk, Filter, Stream};
 pub use supervised::{Supervised, SupervisedEnd};
@@ -63,12 +63,12 @@ use std::io;
 pub struct ProcessError {
     /// The program's name.
     pub program: String,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
 impl ProcessError {
-    /// Whether it was ended because it waited at a named pipe for somebody who never came.
+    /// Whether it was ended because it waited for a named pipe that no other process opens.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
         matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::Stuck>())

@@ -1,4 +1,4 @@
-//! Which folders processes are in.
+//! Finds out which folders processes are working in.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,31 +7,32 @@ use std::{
 
 use super::table;
 
-/// The processes of this machine that can be seen, by the folder that they are in.
+/// The visible processes of this machine, by their working directory.
 #[derive(Debug, Clone, Default)]
 pub struct Occupants(Vec<(u32, PathBuf)>);
 
 impl Occupants {
-    /// All of them; `None` where the system does not tell.
+    /// All of them; `None` if the system does not tell.
     #[must_use]
     pub fn find() -> Option<Self> {
         system::all().map(Self)
     }
 
-    /// A process that is in `folder` or below it.
+    /// A process whose working directory is `folder` or below it.
     #[must_use]
     pub fn of(&self, folder: &Path) -> Option<u32> {
         self.0.iter().find(|(_, place)| place.starts_with(folder)).map(|(pid, _)| *pid)
     }
 
-    /// Whether a git that neither we nor any of ours started, and that did not start us, is in one of these folders. One whose
-    /// folder cannot be seen may be. `None` where the system does not tell.
+    /// Whether a git that is neither a descendant nor an ancestor of this process works in one of these folders. A git
+    /// whose directory is not visible counts. `None` if the system does not tell.
     #[must_use]
     pub fn has_other_git(folders: &[&Path]) -> Option<bool> {
         Some(find_gits(folders)?.iter().any(|git| !git.only_reads()))
     }
 
-    /// The gits in these folders that a driver started which has died since. They write for the dead one until they end.
+    /// The git processes in these folders that were started by a driver that has died. They continue to write until
+    /// they end.
     #[must_use]
     pub fn gits_of_dead_drivers(folders: &[&Path]) -> Vec<u32> {
         let gits = find_gits(folders).unwrap_or_default();
@@ -43,11 +44,11 @@ impl Occupants {
     }
 }
 
-/// The variable that tells a git which driver started it.
+/// The variable that names the driver which started a git.
 pub const DRIVER: &str = "ARBORIST_DRIVER";
 const DRIVER_IS: &[u8] = b"ARBORIST_DRIVER=";
 
-/// What [`DRIVER`] is for children of this process.
+/// The value of [`DRIVER`] for children of this process.
 #[must_use]
 pub fn driver_mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
@@ -62,17 +63,17 @@ fn is_driver_alive(mark: &str) -> bool {
     parts.is_some_and(|(pid, started)| table::is_alive(pid, started))
 }
 
-/// A git that runs.
+/// A running git.
 #[derive(Debug)]
 struct Git {
     pid: u32,
-    /// Where it is, unless that cannot be seen.
+    /// Its working directory, if that is visible.
     place: Option<PathBuf>,
     arguments: Vec<u8>,
     environment: Vec<u8>,
 }
 
-/// Commands that take no lock. Other runs keep some of these for as long as they live.
+/// Commands that take no lock. Other runs keep some of these open all the time.
 const READERS: [&[u8]; 9] = [
     b"cat-file",
     b"diff-tree",
@@ -87,7 +88,7 @@ const READERS: [&[u8]; 9] = [
 
 impl Git {
     fn only_reads(&self) -> bool {
-        // Settings of the call come first, each behind "-c"; the first other word is the command.
+        // Options of git come first, each with "-c"; the first other argument is the command.
         let mut words = self.arguments.split(|byte| *byte == 0).skip(1);
         while let Some(word) = words.next() {
             match word {
@@ -99,7 +100,7 @@ impl Git {
         false
     }
 
-    /// It may also have been told of the repository by a name, from wherever it is.
+    /// Whether it works in one of these folders, or its arguments or environment name one of them.
     fn is_in(&self, folders: &[PathBuf]) -> bool {
         let Some(place) = &self.place else { return true };
         folders.iter().any(|folder| {
@@ -110,7 +111,7 @@ impl Git {
     }
 }
 
-/// The gits in these folders that neither we nor any of ours started, and that did not start us.
+/// The git processes in these folders that are neither descendants nor ancestors of this process.
 fn find_gits(folders: &[&Path]) -> Option<Vec<Git>> {
     let gits = system::find_gits()?;
     let real = |folder: &&Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
@@ -127,10 +128,10 @@ mod system {
 
     use super::Git;
 
-    /// The name of a program, as the system keeps it: its first fifteen bytes.
+    /// The name of a program as the kernel stores it: its first fifteen bytes.
     const OURS: &str = "git-arborist";
 
-    /// All gits. One in another container is somewhere that we cannot compare.
+    /// All git processes. Paths of one in another container cannot be compared.
     pub(super) fn find_gits() -> Option<Vec<Git>> {
         let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let ours = space("self");
@@ -145,7 +146,7 @@ mod system {
             }
             let place = match fs::read_link(entry.path().join("cwd")) {
                 Ok(place) => Some(place).filter(|_| space(&pid.to_string()) == ours),
-                // One that has ended is nowhere any more.
+                // A process that has ended has no directory.
                 Err(error) if error.kind() != ErrorKind::PermissionDenied => return None,
                 Err(_) => None,
             };
@@ -162,7 +163,7 @@ mod system {
             Some((pid, fs::read_link(entry.path().join("cwd")).ok()?))
         };
         let found: Vec<(u32, PathBuf)> = entries.filter_map(place).collect();
-        // We are one of them: where not even we are seen, nothing is told.
+        // We are one of them: if not even we are visible, the system tells nothing.
         found.iter().any(|(pid, _)| *pid == std::process::id()).then_some(found)
     }
 }

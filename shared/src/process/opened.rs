@@ -1,8 +1,8 @@
-//! Whether anybody has a file open.
+//! Finds out whether a file is open in any process.
 
 use std::{fs::Metadata, path::Path};
 
-/// Whether a process that we can see has the file at `path` open; `None` where the system does not tell.
+/// Whether a visible process has the file at `path` open; `None` if the system does not tell.
 #[must_use]
 pub fn is_open(path: &Path) -> Option<bool> {
     path.symlink_metadata().ok().map_or(Some(false), |file| is_open_anywhere(&file))
@@ -33,10 +33,11 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_file_is_open_until_it_is_closed() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(is_open(file.path()), Some(true));
-        let path = file.into_temp_path();
-        assert_eq!(is_open(&path), Some(false));
+    fn a_file_is_open_while_a_process_holds_it() {
+        // A folder is made without opening it, so no child of another test can have inherited it.
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(is_open(folder.path()), Some(false));
+        let _held = std::fs::File::open(folder.path()).unwrap();
+        assert_eq!(is_open(folder.path()), Some(true));
     }
 }

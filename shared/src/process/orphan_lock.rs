@@ -1,7 +1,7 @@
-//! Whether any process of an attempt still lives, answered by the kernel, also after the driver was killed.
+//! Tells whether any process of an attempt is still alive, also after the driver was killed.
 //!
-//! The lock's descriptor is inherited by the agent and by most of what that starts, so it stays locked until the last of
-//! them is gone. The file says which group and mark they have, so that a later run can end them before it begins.
+//! The agent and most of its processes inherit the descriptor of the lock, so it stays locked until the last of them is
+//! gone. The file names their group and mark, so that a later run can end them before it begins.
 
 use std::{
     collections::BTreeSet,
@@ -19,25 +19,25 @@ use super::{
     holder::Leader,
     lock::{Locked, read_holder},
     mark::RunMark,
-    process_group::{Doomed, clear, is_orphan, send},
+    process_group::{Terminable, clear, is_orphan, send},
     table::{self, Process},
 };
 
-/// The lock that an attempt's processes share. Only a driver that holds the run's own lock may take it.
+/// The lock that the processes of an attempt share. Only a driver that holds the run's lock may take it.
 #[derive(Debug)]
 pub struct OrphanLock {
     lock: Locked,
 }
 
-/// For how long at most a child that is just being started has a copy of descriptors that are not meant for it.
-const BIRTH: Duration = Duration::from_secs(2);
+/// How long a child that is being started can have copies of descriptors that are not meant for it.
+const SPAWN_TIME: Duration = Duration::from_secs(2);
 
 /// The processes of an earlier attempt that had to be ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedProcesses(pub Vec<u32>);
 
 impl OrphanLock {
-    /// Where the lock of the processes stands that the holder of the lock at `lock` starts.
+    /// The path of the orphan lock that belongs to the lock at `lock`.
     #[must_use]
     pub fn beside(lock: &Path) -> PathBuf {
         let mut name = lock.file_name().unwrap_or_default().to_owned();
@@ -45,26 +45,26 @@ impl OrphanLock {
         lock.with_file_name(name)
     }
 
-    /// How the names of such locks end. No branch can have this in its name.
+    /// The suffix of such locks, which no branch name can contain.
     pub const SUFFIX: &str = "~attendance";
 
-    /// Takes the lock at `path`. Whatever of an earlier attempt still lives is ended first: asked, and made to after
-    /// `grace`. `run` proves that its driver is gone. If something could not be ended, the lock is held.
+    /// Takes the lock at `path`, after ending all processes of an earlier attempt: by TERM, and by KILL after `grace`.
+    /// `run` proves that their driver is gone. If a process could not be ended, the error says that the lock is held.
     pub fn take_over(
         run: &FileLock,
         path: &Path,
         grace: Duration,
     ) -> Result<(Self, EndedProcesses), LockError> {
-        let ended = match Remains::read(path) {
+        let ended = match EarlierAttempt::read(path) {
             Some(remains) => remains.end(path, grace)?,
             None => EndedProcesses::default(),
         };
-        let lock = Locked::take_within(path, run.what(), BIRTH, &Cancel::new())?;
+        let lock = Locked::take_within(path, run.what(), SPAWN_TIME, &Cancel::new())?;
         Ok((Self { lock }, ended))
     }
 
-    /// The same by one who took it over before and has dropped it since. Attempts do not end before all of their processes
-    /// have, so these are looked for only if somebody still shares the lock.
+    /// The same if this process took it over before and has dropped it. An attempt ends only after all of its processes
+    /// did, so they are searched only if the lock is still shared.
     pub fn take_again(
         run: &FileLock,
         path: &Path,
@@ -76,17 +76,17 @@ impl OrphanLock {
         }
     }
 
-    /// Writes down the mark of what is about to start.
+    /// Writes the mark of the program that is about to start.
     pub(super) fn announce(&mut self, mark: &RunMark) -> io::Result<()> {
         self.lock.holder.mark = Some(mark.to_string());
         self.lock.holder.leader = None;
-        self.lock.write_down()
+        self.lock.write_holder()
     }
 
-    /// Writes down the leader of the group that has started. Without it the mark and the lock itself still tell.
+    /// Writes the leader of the group that was started. Without it the mark and the lock still identify the processes.
     pub(super) fn enter(&mut self, pid: u32) {
         self.lock.holder.leader = Some(Leader { pid, started: table::start_of(pid) });
-        let _ = self.lock.write_down();
+        let _ = self.lock.write_holder();
     }
 
     pub(super) const fn file(&self) -> &File {
@@ -95,7 +95,7 @@ impl OrphanLock {
 }
 
 /// What an earlier attempt may have left behind.
-struct Remains {
+struct EarlierAttempt {
     file: File,
     identity: Metadata,
     holder: Holder,
@@ -103,13 +103,14 @@ struct Remains {
     seen: BTreeSet<u32>,
 }
 
-impl Remains {
+impl EarlierAttempt {
     /// `None` if there was no earlier attempt.
     fn read(path: &Path) -> Option<Self> {
         let file = crate::safe_files::open(path).ok()?;
         let identity = file.metadata().ok()?;
         let holder = read_holder(&file);
-        // Whoever gave out the mark is dead, or the file was forged: what a living driver started is that driver's to end.
+        // A mark of a living driver means that the file was forged: the processes of a living driver are not ours to
+        // end.
         let mark = holder.mark.as_deref().and_then(RunMark::written).filter(|mark| !mark.is_of_the_living());
         Some(Self { file, identity, holder, mark, seen: BTreeSet::new() })
     }
@@ -129,16 +130,16 @@ impl Remains {
         !free
     }
 
-    /// A process is known by the lock that it shares or by the mark that it carries. The file alone proves nothing: any
-    /// process of the user's can write the number of another one into it.
+    /// Whether a process belongs to the attempt: it shares the lock or has the mark. The file alone proves nothing,
+    /// because any process of the user can write another process id into it.
     fn owns(&self, process: &Process, group: Option<u32>) -> bool {
         Some(process.group) == group
             || self.mark.as_ref().is_some_and(|mark| table::carries(process.pid, mark))
             || table::shares_lock(process.pid, &self.identity)
     }
 
-    /// Where neither marks nor locks of others can be seen, a group is believed while the lock is held and its leader is
-    /// the one that was written down, or is gone.
+    /// If neither marks nor locks of others are visible, the recorded group is believed while the lock is held and its
+    /// leader is the recorded one, or is gone.
     fn sure_group(&self, all: &[Process]) -> Option<u32> {
         if cfg!(target_os = "linux") || !self.is_locked() {
             return None;
@@ -152,8 +153,8 @@ impl Remains {
     }
 }
 
-impl Doomed for Remains {
-    /// We and those that we come from are spared: somebody may work in a terminal that an agent opened. So are our own
+impl Terminable for EarlierAttempt {
+    /// Spares this process and its ancestors, because the user may work in a terminal that an agent opened, and its
     /// children, which have copies of all our descriptors while they are being started.
     fn living(&mut self) -> Vec<u32> {
         let all = table::all();

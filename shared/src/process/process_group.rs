@@ -1,4 +1,4 @@
-//! All processes of one supervised program: its group, and what left the group but carries the run's mark.
+//! All processes of one supervised program: its group, and processes that left the group but have the mark.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use super::{
     table::{self, Process},
 };
 
-/// The group that a supervised program leads, and its mark.
+/// The group of a supervised program, and its mark.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessGroup {
     group: u32,
@@ -32,7 +32,7 @@ impl ProcessGroup {
         Self { group, mark }
     }
 
-    /// Kills the group at one stroke, and those of `members` that left it.
+    /// Kills the group at once, and those of `members` that left it.
     pub(super) fn kill(&self, members: &[u32]) {
         crash::note_lost_child();
         if let Some(group) = number(self.group) {
@@ -41,18 +41,18 @@ impl ProcessGroup {
         send(Signal::KILL, members);
     }
 
-    /// Those that still live. Ended ones that fell to us are waited for on the way.
+    /// The processes that are still alive. Ended ones that we adopted are reaped on the way.
     pub(super) fn living(&self) -> Vec<u32> {
         let group_lives = self.group_lives();
         if !group_lives && we_have_no_children() {
             return Vec::new();
         }
-        let _still = spawn::still();
+        let _still = spawn::hold_spawns();
         if !group_lives && all_children_are_known() {
             return Vec::new();
         }
         let table = table::all();
-        bury_orphans(&table);
+        reap_orphans(&table);
         if table.is_empty() && group_lives {
             return vec![self.group];
         }
@@ -75,14 +75,14 @@ impl ProcessGroup {
     }
 }
 
-/// A child of ours that we did not start: its parent ended, and it fell to us.
+/// Whether this is a child that we did not start but adopted, because its parent ended.
 pub(super) fn is_orphan(process: &Process) -> bool {
     process.parent == std::process::id()
         && number(process.group) != Some(rustix::process::getpgrp())
         && !spawn::is_known(process.pid)
 }
 
-fn bury_orphans(table: &[Process]) {
+fn reap_orphans(table: &[Process]) {
     for process in table.iter().filter(|process| process.zombie && is_orphan(process)) {
         let _ = waitpid(number(process.pid), WaitOptions::NOHANG);
     }
@@ -93,15 +93,15 @@ fn we_have_no_children() -> bool {
     waitid(WaitId::All, look).is_err_and(|error| error == Errno::CHILD)
 }
 
-/// Whether no process fell to us that another has started. Whoever left the group of a family and lost its parent is our
-/// child, so then nobody of a family without a group is left, and the other processes of the machine need not be looked at.
+/// Whether we have adopted no process. A process that left its group and lost its parent becomes our child. So if there
+/// is none, nothing is left of a program whose group is gone, and the other processes of the machine need not be read.
 fn all_children_are_known() -> bool {
-    // A list leaves one out if another thread waits for an earlier one while it is made, so two must agree.
+    // The list misses a child if another thread reaps an earlier one at the same time, so two lists must agree.
     let [first, second] = [table::children(), table::children()];
     first.is_some() && first == second && first.iter().flatten().all(|pid| spawn::is_known(*pid))
 }
 
-/// Sends a signal to each of `pids`; who is gone already does not mind.
+/// Sends a signal to each of `pids`. Processes that are already gone are ignored.
 pub(super) fn send(signal: Signal, pids: &[u32]) {
     for pid in pids.iter().filter_map(|pid| number(*pid)) {
         let _ = kill_process(pid, signal);
@@ -112,37 +112,38 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Processes that are to end, and what is done meanwhile.
-pub(super) trait Doomed {
-    /// Those that still live.
+/// Processes that are to be ended.
+pub(super) trait Terminable {
+    /// The processes that are still alive.
     fn living(&mut self) -> Vec<u32>;
-    /// Kills all of them, `members` among them.
+    /// Kills all of them, including `members`.
     fn kill(&self, members: &[u32]);
-    /// Lets time pass.
+    /// Waits, and serves whatever must be served meanwhile.
     fn pause(&mut self, time: Duration);
 }
 
-/// How long killed processes may take to vanish before we say that they did not.
+/// How long killed processes may take to vanish before they count as survivors.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks each of them once to end (to some programs a second TERM means something else), makes them after `grace`, and waits until none is left. Gives those that could not be ended.
-pub(super) fn clear(doomed: &mut impl Doomed, grace: Duration) -> Vec<u32> {
+/// Sends TERM once (a second TERM means something else to some programs), KILL after `grace`, and waits until no
+/// process is left. Returns those that could not be ended.
+pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32> {
     let kill_at = Instant::now() + grace;
     let mut asked = BTreeSet::new();
     let mut pause = Duration::from_millis(1);
     loop {
-        let living = doomed.living();
+        let living = processes.living();
         let now = Instant::now();
         if living.is_empty() || now > kill_at + PATIENCE {
             return living;
         }
         if now >= kill_at {
-            doomed.kill(&living);
+            processes.kill(&living);
         } else {
             let fresh: Vec<u32> = living.into_iter().filter(|pid| asked.insert(*pid)).collect();
             send(Signal::TERM, &fresh);
         }
-        doomed.pause(pause);
+        processes.pause(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }

@@ -1,5 +1,5 @@
-//! A program that is run to its end for its answer: git, mostly. What may hang, flood or leave something behind is
-//! run as [`Supervised`](super::Supervised) instead.
+//! Programs that are run to their end for their answer, mostly git. A program that may hang, print without end or leave
+//! processes behind is run as [`Supervised`](super::Supervised) instead.
 
 use std::{
     collections::BTreeMap,
@@ -28,40 +28,40 @@ use super::{
     find::find_program,
     input, interrupt,
     mark::{self, RunMark},
-    process_group::{Doomed, ProcessGroup, clear},
+    process_group::{ProcessGroup, Terminable, clear},
     quiet::Writer,
     spawn,
     timed_reader::{ProgramWait, WaitBounds},
     watch::has_ended,
 };
 
-/// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
+/// How long a conversation waits for an answer. The program is git, whose answers take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Signals at which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
-const TIDY: [i32; 5] = [1, 2, 3, 13, 15];
+/// Signals on which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
+const CLEANUP_SIGNALS: [i32; 5] = [1, 2, 3, 13, 15];
 
-/// No program that is run for its answer takes longer, whatever it finds: a git that waits at a queue would wait for ever.
-/// The first look at a huge checkout on a slow disk takes minutes.
+/// The longest time for any program that is run for its answer: a git that waits for a named pipe would wait forever.
+/// The first scan of a huge checkout on a slow disk takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// A program with its arguments, environment and place, ready to be started.
+/// A program with its arguments, environment and directory, ready to be started.
 #[derive(Debug)]
 pub struct Program {
     command: Command,
-    /// Whether Ctrl-C on the terminal does not reach it where we hear of that ourselves.
-    is_spared: bool,
-    /// Whether it is known to leave the files of all worktrees alone.
+    /// Whether it gets its own process group, out of reach of Ctrl-C, if we handle signals ourselves.
+    is_shielded_if_watched: bool,
+    /// Whether it is known to write no file in any worktree.
     is_harmless: bool,
     /// Whether it writes to no other worktree than its own.
     is_settled: bool,
-    /// Where it may change files, if not everywhere.
+    /// Where it may change files, if that is limited.
     confinement: Option<Confinement>,
-    /// Whether nothing that it starts may outlive it.
+    /// Whether everything that it starts must end with it.
     is_cleared: bool,
 }
 
-/// What a program that has ended left behind.
+/// The result of a program that has ended.
 #[derive(Debug)]
 pub struct ProgramOutput {
     /// How it ended.
@@ -85,7 +85,7 @@ impl Program {
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         Self {
             command: Command::new(name),
-            is_spared: false,
+            is_shielded_if_watched: false,
             is_harmless: false,
             is_settled: false,
             confinement: None,
@@ -93,8 +93,8 @@ impl Program {
         }
     }
 
-    /// The same, looked up once for as long as we run: where `PATH` is long, to look in each folder of it again takes as
-    /// long as a short program does.
+    /// The same, but `PATH` is searched only once per process: searching a long `PATH` takes as long as a short program
+    /// runs.
     #[must_use]
     pub fn located(name: &str) -> Self {
         static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -130,7 +130,7 @@ impl Program {
         self
     }
 
-    /// Keeps a variable of ours from the child.
+    /// Removes a variable from the environment.
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.command.env_remove(name);
@@ -144,13 +144,13 @@ impl Program {
         self
     }
 
-    /// Lets it change files only there. A second call replaces the first.
+    /// Limits where it may change files. A second call replaces the first.
     #[must_use]
     pub fn confined(self, confinement: Confinement) -> Self {
         Self { confinement: Some(confinement), ..self }
     }
 
-    /// Lets it change files beneath this folder too, if it is confined.
+    /// Also lets it change files below this folder, if it is confined.
     #[must_use]
     pub fn writing_in(mut self, folder: &Path) -> Self {
         self.confinement.iter_mut().for_each(|confinement| confinement.add(folder.to_owned()));
@@ -166,7 +166,7 @@ impl Program {
         spawned.map_err(|source| self.error(source))
     }
 
-    /// A folder that is gone is told by the system as if the program were.
+    /// The error if it could not be started. The system reports a missing directory as if the program were missing.
     fn error(&self, source: io::Error) -> ProcessError {
         let program = self.command.get_program().to_string_lossy().into_owned();
         match self.command.get_current_dir().filter(|dir| !dir.is_dir()) {
@@ -178,17 +178,17 @@ impl Program {
         }
     }
 
-    /// Starts it with nothing on standard input and its output as a stream.
+    /// Starts it without standard input, and with its output as a stream.
     pub fn start(mut self) -> Result<RunningProgram, ProcessError> {
         self.command.stdin(Stdio::null());
         self.launch()
     }
 
-    /// Starts it to be told things one after the other. Ctrl-C on the terminal does not reach it. To wait for an answer
-    /// without end is an error.
+    /// Starts it for a conversation: requests on standard input, answers on standard output. Ctrl-C does not reach it.
+    /// An answer that takes too long is an error.
     ///
-    /// It is told through sockets: whoever runs as the same user can open a pipe by way of `/proc`, and tell it things in our
-    /// name or answer in its. A socket cannot be opened so.
+    /// Sockets are used instead of pipes: any process of the same user could open a pipe through `/proc` and write
+    /// requests or answers. A socket cannot be opened that way.
     pub fn converse(self) -> Result<RunningProgram, ProcessError> {
         let mut program = self.shielded();
         let pairs = || Ok([UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?]);
@@ -211,18 +211,18 @@ impl Program {
         })
     }
 
-    /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
-    /// to write must not depend on whether we live long enough to say it.
+    /// Runs it to its end with `input` on standard input. The input is complete before the program starts: what git is
+    /// told to write must not depend on whether we live long enough to send it.
     pub fn finish_with(mut self, input: &[u8]) -> Result<ProgramOutput, ProcessError> {
         self.finish_again(Some(input))
     }
 
-    /// Runs it to its end with nothing on standard input.
+    /// Runs it to its end without standard input.
     pub fn finish(mut self) -> Result<ProgramOutput, ProcessError> {
         self.finish_again(None)
     }
 
-    /// The same for one that may have to be run once more.
+    /// The same for a program that may have to be run again.
     pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
         let stdin = match input {
             Some(input) => input::complete(input).map_err(|source| self.error(source))?.into(),
@@ -232,52 +232,52 @@ impl Program {
         self.launch()?.finish()
     }
 
-    /// Where it is run, unless that is where we are.
+    /// Its directory, unless it is ours.
     #[must_use]
     pub fn find_dir(&self) -> Option<PathBuf> {
         self.command.get_current_dir().map(Path::to_owned)
     }
 
-    /// Runs it to its end beside us. Even to start a program takes half a millisecond, so that is not waited for either.
+    /// Runs it to its end in another thread. Even starting a program takes half a millisecond.
     #[must_use]
-    pub fn finish_later(self) -> Awaited {
+    pub fn finish_in_background(self) -> BackgroundProgram {
         let program = self.command.get_program().to_os_string();
         let bounds = WaitBounds::find();
-        Awaited {
+        BackgroundProgram {
             thread: thread::spawn(|| WaitBounds::apply(bounds, || self.finish())),
             program,
             fault: None,
         }
     }
 
-    /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.
+    /// Puts it into a separate process group, so that Ctrl-C on the terminal reaches only us.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.command.process_group(0);
         self
     }
 
-    /// The same where we hear of Ctrl-C ourselves and decide what ends; where we do not, it ends with us. Not for what may
-    /// ask the user something: only the group in front of a terminal may read there.
+    /// The same, but only if we handle signals ourselves; otherwise it ends with us. Not for programs that may ask the
+    /// user something: only the foreground process group may read from a terminal.
     #[must_use]
-    pub fn spared(self, is_spared: bool) -> Self {
-        Self { is_spared, ..self }
+    pub fn shielded_if_watched(self, is_shielded_if_watched: bool) -> Self {
+        Self { is_shielded_if_watched, ..self }
     }
 
-    /// The same for one that is known to leave the files of all worktrees alone, so that a look at them stays true.
+    /// Declares that it writes no file in any worktree, so that scans of worktrees stay valid.
     #[must_use]
     pub fn harmless(self) -> Self {
         Self { is_harmless: true, ..self }
     }
 
-    /// The same for one that writes to no worktree but the one that it is run in, or that `GIT_WORK_TREE` names.
+    /// Declares that it writes to no worktree but the one that it runs in, or that `GIT_WORK_TREE` names.
     #[must_use]
     pub fn settled(self) -> Self {
         Self { is_settled: true, ..self }
     }
 
-    /// The same for one that runs programs of somebody else, as git runs filters: whatever is left of them when it has ended
-    /// is ended, too, and waited for.
+    /// Ends and waits for everything that it started, after it has ended. For programs that run programs of others, as
+    /// git runs filters.
     #[must_use]
     pub fn cleared(self) -> Self {
         Self { is_cleared: true, ..self }
@@ -291,14 +291,15 @@ impl Program {
         (!self.is_harmless).then(|| Writer::begin(folders))
     }
 
-    /// Keeps from it what git told us about this repository and this call; what was set by name stays.
+    /// Removes the variables by which git described this repository and this call; variables that were set explicitly
+    /// stay.
     #[must_use]
-    pub fn unbound(mut self) -> Self {
+    pub fn without_git_variables(mut self) -> Self {
         environment::clean(&mut self.command);
         self
     }
 
-    /// Runs it to its end on the terminal or wherever our own streams lead.
+    /// Runs it to its end with our own standard streams.
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
         self.command.env_remove(TRUST);
         let _writer = self.begin_writing();
@@ -308,7 +309,7 @@ impl Program {
         status.map_err(|source| self.error(source))
     }
 
-    /// Starts it and leaves it to itself: it outlives us, and nobody hears of it again.
+    /// Starts it in the background; it outlives this process.
     pub fn release(mut self) -> Result<(), ProcessError> {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove(TRUST);
         self.command.process_group(0);
@@ -320,9 +321,9 @@ impl Program {
         Ok(())
     }
 
-    /// Becomes the program. Returns only if that failed.
+    /// Replaces this process by the program. Returns only if that failed.
     #[must_use]
-    pub fn become_it(mut self) -> ProcessError {
+    pub fn exec(mut self) -> ProcessError {
         if let Some(Err(source)) = self.confinement.as_ref().map(Confinement::enter) {
             return self.error(source);
         }
@@ -332,7 +333,7 @@ impl Program {
 
     fn launch(&mut self) -> Result<RunningProgram, ProcessError> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
-        if self.is_spared && interrupt::is_watched() {
+        if self.is_shielded_if_watched && interrupt::is_watched() {
             self.command.process_group(0);
         }
         let mark = self.is_cleared.then(RunMark::fresh);
@@ -348,22 +349,22 @@ impl Program {
     }
 }
 
-/// A program that runs beside us for its answer.
-pub struct Awaited {
+/// A program that runs in another thread.
+pub struct BackgroundProgram {
     thread: JoinHandle<Result<ProgramOutput, ProcessError>>,
     program: OsString,
-    /// Why it does not count, asked once it has ended.
+    /// Returns a reason why the result is not valid, called after the program has ended.
     fault: Option<Box<dyn FnOnce() -> Option<String> + Send>>,
 }
 
-impl std::fmt::Debug for Awaited {
+impl std::fmt::Debug for BackgroundProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Awaited").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-impl Awaited {
-    /// The same, which does not count if `fault` gives a reason once it has ended.
+impl BackgroundProgram {
+    /// Lets `fault` invalidate the result.
     #[must_use]
     pub fn but(self, fault: impl FnOnce() -> Option<String> + Send + 'static) -> Self {
         Self { fault: Some(Box::new(fault)), ..self }
@@ -383,8 +384,8 @@ impl Awaited {
     }
 }
 
-/// A walk over a whole history comes through this pipe: with a wide one the two programs wake each other less often.
-/// Where it cannot be had, the usual one does.
+/// Enlarges the pipe, because a walk over a whole history comes through it, and with a large pipe the two programs wake
+/// each other less often. A failure is ignored.
 #[cfg(target_os = "linux")]
 fn widen(pipe: &ChildStdout) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
@@ -393,14 +394,14 @@ fn widen(pipe: &ChildStdout) {
 #[cfg(not(target_os = "linux"))]
 fn widen(_pipe: &ChildStdout) {}
 
-/// A program that runs. Dropping it ends it.
+/// A running program. Dropping it ends it.
 #[derive(Debug)]
 pub struct RunningProgram {
     child: Child,
     pipes: Option<Pipes>,
     program: OsString,
     patience: Option<Duration>,
-    /// What everything carries that it started, if that must not outlive it.
+    /// The mark of everything that it starts, if that must end with it.
     mark: Option<RunMark>,
     _writer: Option<Writer>,
 }
@@ -410,7 +411,7 @@ pub struct RunningProgram {
 enum Pipes {
     /// Nothing was read yet.
     Fresh(ChildStdout, ChildStderr),
-    /// Its output is read as a stream, and what it complains of by a thread.
+    /// Its output is read as a stream, and a thread collects its errors.
     Streamed(BufReader<TimedReader>, JoinHandle<Vec<u8>>),
 }
 
@@ -422,7 +423,7 @@ impl Pipes {
         Self::Streamed(BufReader::with_capacity(1 << 18, reader), thread::spawn(|| drain(err)))
     }
 
-    /// The rest of both, output first. `on_silence` is called where nothing comes for a while.
+    /// Reads the rest of both streams. `on_silence` is called whenever nothing arrives for a while.
     fn read(self, pid: u32, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
         match self {
             Self::Fresh(out, err) => read_both((out, err), pid, on_silence),
@@ -445,7 +446,7 @@ impl RunningProgram {
         }
     }
 
-    /// Tells it something, if it was started to be told things.
+    /// Sends a request, if it was started for a conversation.
     pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
         self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(words)
     }
@@ -456,7 +457,7 @@ impl RunningProgram {
         let pid = self.child.id();
         let mark = self.mark.take();
         let group = mark.map(|mark| ProcessGroup::new(pid, mark));
-        // What it left behind may hold our pipes open.
+        // Processes that it left behind may hold our pipes open.
         let on_silence = || {
             if let Some(group) = group.as_ref().filter(|_| has_ended(&self.child)) {
                 group.kill(&group.living());
@@ -467,11 +468,11 @@ impl RunningProgram {
         let status = self.child.wait().map_err(|source| self.error(source))?;
         if let Some(group) = group {
             spawn::forget(pid);
-            if !clear(&mut Leftovers(group), Duration::ZERO).is_empty() {
+            if !clear(&mut LeftoverProcesses(group), Duration::ZERO).is_empty() {
                 return Err(self.error(io::Error::other("it left processes behind that could not be ended")));
             }
         }
-        if status.signal().is_some_and(|signal| !TIDY.contains(&signal)) {
+        if status.signal().is_some_and(|signal| !CLEANUP_SIGNALS.contains(&signal)) {
             crash::note_lost_child();
         }
         Ok(ProgramOutput { status, stdout, stderr })
@@ -482,10 +483,10 @@ impl RunningProgram {
     }
 }
 
-/// What a program left behind that has ended.
-struct Leftovers(ProcessGroup);
+/// Processes that a program left behind.
+struct LeftoverProcesses(ProcessGroup);
 
-impl Doomed for Leftovers {
+impl Terminable for LeftoverProcesses {
     fn living(&mut self) -> Vec<u32> {
         self.0.living()
     }
@@ -507,7 +508,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Reads whichever of the two has something until both have ended: who waits for one alone can be waited for.
+/// Reads both streams until they end, whichever has data: a program can block on one while we wait for the other.
 fn read_both(
     (mut out, mut err): (ChildStdout, ChildStderr),
     pid: u32,
@@ -537,7 +538,7 @@ fn read_both(
     Ok((stdout, stderr))
 }
 
-/// Reads once. False at the end.
+/// Reads once. Returns false at the end.
 fn pass_on(from: &mut impl Read, piece: &mut [u8], to: &mut Vec<u8>) -> io::Result<bool> {
     let read = from.read(piece)?;
     to.extend_from_slice(&piece[..read]);
@@ -558,7 +559,7 @@ mod tests {
     fn floods_on_both_streams_are_read_to_their_ends() {
         let script =
             "head -c 300000 /dev/zero >&2; head -c 400000 /dev/zero; exec >&-; head -c 300000 /dev/zero >&2";
-        let finished = Program::new("sh").args(["-c", script]).finish_later().finish().unwrap();
+        let finished = Program::new("sh").args(["-c", script]).finish_in_background().finish().unwrap();
         assert!(finished.status.success());
         assert_eq!((finished.stdout.len(), finished.stderr.len()), (400_000, 600_000));
     }
@@ -575,7 +576,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_told_when_it_is_waited_for() {
-        let error = Program::new("no-such-program").finish_later().finish().unwrap_err();
+        let error = Program::new("no-such-program").finish_in_background().finish().unwrap_err();
         assert_eq!(
             (error.program.as_str(), error.source.kind()),
             ("no-such-program", io::ErrorKind::NotFound)

@@ -1,9 +1,9 @@
-//! Whether child processes may have written files. A scan of a worktree stays valid for as long as no child
-//! was at work: all that runs code of others is a child of this process, and ends before it is judged.
+//! Tells whether child processes may have written files. A scan of a worktree stays valid while no child runs:
+//! everything that runs code of others is a child of this process, and ends before its work is judged.
 //!
-//! With several jobs there is nearly always a child at work somewhere. One that works in another worktree is not meant to write
-//! in this one; that it can is what guards are for. So there are two questions: whether nobody was at work at all ([`Quiet`]), and whether
-//! nobody was who works in one worktree, or is watched there ([`PlaceQuiet`]).
+//! With several jobs there is nearly always a child running somewhere. A child in another worktree is not supposed to
+//! write into this one; that it could is what guards are for. So there are two questions: whether no child ran at all
+//! ([`Quiet`]), and whether no child ran that works in one worktree, or is watched there ([`PlaceQuiet`]).
 
 use std::{
     collections::HashMap,
@@ -16,29 +16,29 @@ static WRITERS: LazyLock<Mutex<Writers>> = LazyLock::new(Mutex::default);
 
 #[derive(Debug, Default)]
 struct Writers {
-    /// How many have ever begun. Each has this number as it was then.
+    /// How many have ever begun. The id of a child is this number at its start.
     begun: u64,
-    /// Those that are at work, with the folders that they work in.
+    /// The running children, with the folders that they work in.
     at_work: HashMap<u64, WorkFolders>,
-    /// The last one that began in a folder.
+    /// The last child that began in a folder.
     last_in: HashMap<PathBuf, u64>,
-    /// The last one that began to write anywhere.
+    /// The last child that may write anywhere.
     last_anywhere: u64,
 }
 
-/// The folders that a child works in, with all links resolved. None means that it may write anywhere.
+/// The folders that a child works in, with all links resolved. `None` means that it may write anywhere.
 type WorkFolders = Option<Vec<PathBuf>>;
 
 fn writers() -> MutexGuard<'static, Writers> {
     WRITERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child that may write files, from just before it begins until all of it has ended.
+/// A child that may write files, from just before it begins until all of its processes have ended.
 #[derive(Debug)]
 pub(super) struct Writer(u64);
 
 impl Writer {
-    /// One that works in these folders. One of which they are not known, or not all of them are there, may write anywhere.
+    /// A child that works in these folders. If they are not known, or not all of them exist, it may write anywhere.
     pub(super) fn begin(folders: &[&Path]) -> Self {
         let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
         let folders = folders.filter(|folders| !folders.is_empty());
@@ -53,7 +53,7 @@ impl Writer {
         Self(number)
     }
 
-    /// Not all of it has ended, and who knows where the rest writes: from now on nothing is quiet any more.
+    /// Some of its processes could not be ended and may write anywhere, so from now on nothing is quiet any more.
     pub(super) fn stays(self) {
         writers().at_work.insert(self.0, None);
         std::mem::forget(self);
@@ -66,40 +66,40 @@ impl Drop for Writer {
     }
 }
 
-/// A folder in which a child is about to work, or can write although it works elsewhere, until this is dropped.
+/// A folder in which a child works or can write, until this is dropped.
 #[derive(Debug)]
 pub struct WorkPlace {
     _writer: Writer,
 }
 
 impl WorkPlace {
-    /// From now on.
+    /// Begins now.
     #[must_use]
     pub fn begin(folder: &Path) -> Self {
         Self { _writer: Writer::begin(&[folder]) }
     }
 }
 
-/// A moment at which no child was at work that may write files.
+/// A moment at which no child was running that may write files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quiet(u64);
 
 impl Quiet {
-    /// Now; `None` while a child is at work. Take this before you look at anything.
+    /// Now; `None` while a child is running. Call this before you read anything.
     #[must_use]
     pub fn now() -> Option<Self> {
         let writers = writers();
         writers.at_work.is_empty().then_some(Self(writers.begun))
     }
 
-    /// Whether no child has been at work since.
+    /// Whether no child has run since.
     #[must_use]
     pub fn lasts(self) -> bool {
         Self::now() == Some(self)
     }
 }
 
-/// A moment at which no child was at work in a folder, in one below it or in one above.
+/// A moment at which no child was running in a folder, below it or above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceQuiet {
     folder: PathBuf,
@@ -107,7 +107,7 @@ pub struct PlaceQuiet {
 }
 
 impl PlaceQuiet {
-    /// Now; `None` while a child is at work there. Take this before you look at anything.
+    /// Now; `None` while a child is running there. Call this before you read anything.
     #[must_use]
     pub fn now(folder: &Path) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
@@ -120,12 +120,12 @@ impl PlaceQuiet {
         is_quiet.then_some(Self { folder, begun: writers.begun })
     }
 
-    /// Whether no child has been at work there since.
+    /// Whether no child has run there since.
     #[must_use]
     pub fn lasts(&self) -> bool {
         let writers = writers();
         let mut last = writers.last_in.iter();
-        // One that is at work has begun since, for there was none before.
+        // A running child has begun since, because none was running before.
         writers.last_anywhere <= self.begun
             && !writers.at_work.values().any(Option::is_none)
             && !last.any(|(folder, last)| *last > self.begun && are_related(&self.folder, folder))
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn nothing_is_quiet_while_a_child_is_at_work_or_after_one_was() {
-        // Other tests of this process may have children at work: then there is nothing to compare with.
+        // Other tests of this process may have running children: then there is nothing to compare with.
         let before = Quiet::now();
         let writer = Writer::begin(&[]);
         assert_eq!(Quiet::now(), None);
@@ -169,7 +169,7 @@ mod tests {
         for (place, is_disturbed) in
             [(&top, true), (&lane, true), (&inner, true), (&link, true), (&other, false)]
         {
-            // Other tests of this process may have children at work that write anywhere.
+            // Other tests of this process may have running children that write anywhere.
             let Some(before) = PlaceQuiet::now(place) else { continue };
             let writer = Writer::begin(&[&lane]);
             let during = PlaceQuiet::now(place);

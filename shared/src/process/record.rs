@@ -1,4 +1,4 @@
-//! What becomes of a supervised program's output: raw to the listener; through the filter to the log and the tails.
+//! Distributes the output of a supervised program: raw to the listener, filtered to the log and the tails.
 
 use std::{
     fs::File,
@@ -7,7 +7,7 @@ use std::{
 
 use super::tail::{Tail, TailKeeper};
 
-/// Which of the two.
+/// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -16,22 +16,22 @@ pub enum Stream {
     Stderr,
 }
 
-/// Bytes as they came, cut anywhere.
+/// Bytes of output, cut anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
-    /// Where they came from.
+    /// The stream that they came from.
     pub stream: Stream,
-    /// What came.
+    /// The bytes.
     pub bytes: &'a [u8],
 }
 
-/// Stands between the program and everything that is kept, to take secrets out.
+/// Filters everything that is kept of the output, to remove secrets.
 ///
-/// It may hold bytes back until it has seen enough; whatever it adds to `out` is kept.
+/// A filter may hold bytes back until it has seen enough. Whatever it adds to `out` is kept.
 pub trait Filter: Send {
     /// Takes the next bytes of a stream.
     fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>);
-    /// The stream has ended: gives up what was held back.
+    /// The stream has ended: adds the bytes that were held back.
     fn finish(&mut self, stream: Stream, out: &mut Vec<u8>);
 }
 
@@ -42,7 +42,7 @@ pub(super) struct OutputRecorder<'a> {
     pub(super) log_error: Option<io::Error>,
     pub(super) tails: [TailKeeper; 2],
     pub(super) scratch: Vec<u8>,
-    /// How many bytes came on standard output.
+    /// How many bytes of standard output there were.
     pub(super) printed: u64,
 }
 
@@ -78,7 +78,7 @@ impl OutputRecorder<'_> {
         self.scratch = kept;
     }
 
-    /// A log that cannot be written is given up, and said so in the outcome; the program goes on.
+    /// A log that cannot be written is abandoned and reported in the result; the program continues.
     fn keep(&mut self, chunk: Chunk<'_>) {
         self.tails[chunk.stream as usize].push(chunk.bytes);
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(chunk.bytes)) {

@@ -18,10 +18,11 @@ use super::{
     record::{Chunk, OutputRecorder, Stream},
 };
 
-/// What a pipe holds at most, so that what ended programs left in it is read, and a stranger's flood is not.
+/// The largest size of a pipe. Everything that an ended program left in it is read, but not an endless flood of another
+/// one.
 const PIPE: usize = 1 << 20;
 
-/// Our ends of the pipes; closed ones are gone.
+/// Our ends of the pipes; closed ones are `None`.
 #[derive(Debug)]
 pub(super) struct Streams {
     outputs: Vec<(Stream, File)>,
@@ -31,7 +32,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Takes the pipes of `child`; `input` is what it is to read.
+    /// Takes the pipes of `child`; `input` is its standard input.
     pub(super) fn of(child: &mut Child, input: Vec<u8>) -> io::Result<Self> {
         let stdout = child.stdout.take().map(|pipe| (Stream::Stdout, OwnedFd::from(pipe)));
         let stderr = child.stderr.take().map(|pipe| (Stream::Stderr, OwnedFd::from(pipe)));
@@ -46,8 +47,8 @@ impl Streams {
         })
     }
 
-    /// Waits at most `time` for something to happen on the streams or on `others`; passes on what came.
-    /// Tells whether the program was heard.
+    /// Waits at most `time` until something happens on the streams or on `others`, and passes on the output. Returns
+    /// whether there was any.
     pub(super) fn serve(
         &mut self,
         time: Option<Duration>,
@@ -59,7 +60,7 @@ impl Streams {
         self.read_all(recorder) > 0
     }
 
-    /// Reads what is left in the pipes, without waiting for whoever may still hold them open.
+    /// Reads what is left in the pipes, without waiting for processes that may still hold them open.
     pub(super) fn drain(&mut self, recorder: &mut OutputRecorder<'_>) {
         let mut rest = 2 * PIPE;
         while rest > 0 {
@@ -80,7 +81,7 @@ impl Streams {
         let _ = poll(&mut fds, time.and_then(timespec).as_ref());
     }
 
-    /// A program that does not read its input to the end is no error of ours.
+    /// Writes input. A program that does not read all of it is not an error.
     fn feed(&mut self) {
         let Some((pipe, input)) = &mut self.input else { return };
         match pipe.write(&input[self.fed..]) {
@@ -90,7 +91,7 @@ impl Streams {
         }
     }
 
-    /// One read of each stream; how many bytes came.
+    /// Reads once from each stream, and returns the number of bytes.
     fn read_all(&mut self, recorder: &mut OutputRecorder<'_>) -> usize {
         let buffer = &mut self.buffer;
         let mut heard = 0;

@@ -1,4 +1,4 @@
-//! Running a program that may hang, flood or leave something behind: an agent, a test.
+//! Runs programs that may hang, print without end or leave processes behind: agents and tests.
 
 use std::{
     fs::File,
@@ -22,12 +22,12 @@ use super::{
     watch::SupervisedProgram,
 };
 
-/// What a supervised program left behind. No process of it lives any more, but for `survivors`.
+/// The result of a supervised program. All of its processes have ended, except for `survivors`.
 #[derive(Debug)]
 pub struct SupervisedEnd {
     /// How it ended.
     pub ending: Ending,
-    /// From its start to its end, without what it took to clear up after it.
+    /// The time from its start to its end, without the time to end what it left behind.
     pub took: Duration,
     /// The end of its standard output, filtered.
     pub stdout: Tail,
@@ -35,15 +35,15 @@ pub struct SupervisedEnd {
     pub stderr: Tail,
     /// Why the log is incomplete, if it is.
     pub log_error: Option<io::Error>,
-    /// Whether something was printed on standard output after the program itself had ended: by what it had started.
+    /// Whether a process that it had started printed something on standard output after the program itself had ended.
     pub printed_late: bool,
-    /// Processes that could not be ended. While there are any, nothing that they can write to is certain.
+    /// Processes that could not be ended. As long as there are any, files that they can write may change at any time.
     pub survivors: Vec<u32>,
 }
 
-/// A program to be run in a group of its own, with limits, without a terminal and without our environment of git.
+/// A program that is run in a separate process group, with limits, without a terminal and without git's variables.
 ///
-/// What the caller set with [`Program::env`] stays; standard input is empty unless given.
+/// Variables that were set with [`Program::env`] stay. Standard input is empty by default.
 pub struct Supervised<'a> {
     command: Command,
     confinement: Option<Confinement>,
@@ -74,51 +74,51 @@ impl<'a> Supervised<'a> {
         }
     }
 
-    /// What it reads on standard input.
+    /// Sets its standard input.
     #[must_use]
     pub fn input(self, input: Vec<u8>) -> Self {
         Self { input, ..self }
     }
 
-    /// How long it may run and be silent.
+    /// Sets how long it may run and be silent.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Ends it when this is cancelled. Several may be given.
+    /// Ends it when this is cancelled. Can be called several times.
     #[must_use]
     pub fn until(mut self, cancel: &Cancel) -> Self {
         self.cancels.push(cancel.clone());
         self
     }
 
-    /// How many characters of each stream are kept for the outcome.
+    /// Sets how many characters of each stream the result contains.
     #[must_use]
     pub fn tail(self, characters: usize) -> Self {
         Self { tail: characters, ..self }
     }
 
-    /// Where all of its output is written, both streams in the order in which they came.
+    /// Writes all of its output to this file, both streams in the order of arrival.
     #[must_use]
     pub fn log(self, file: File) -> Self {
         Self { log: Some(file), ..self }
     }
 
-    /// What stands between its output and what is kept of it.
+    /// Filters everything that is kept of its output.
     #[must_use]
     pub fn filter(self, filter: impl Filter + 'a) -> Self {
         Self { filter: Some(Box::new(filter)), ..self }
     }
 
-    /// The lock that all of its processes hold on to for as long as one of them lives.
+    /// Lets all of its processes inherit this lock.
     #[must_use]
     pub fn with_orphan_lock(self, orphan_lock: &'a mut OrphanLock) -> Self {
         Self { orphan_lock: Some(orphan_lock), ..self }
     }
 
-    /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
-    /// a slow listener.
+    /// Runs it until none of its processes is left. `listener` gets the raw output as it arrives; a slow listener slows
+    /// the program down.
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let folder = self.command.get_current_dir().map(Path::to_owned);
         let writer = Writer::begin(folder.as_deref().as_slice());
@@ -185,7 +185,7 @@ impl<'a> Supervised<'a> {
 fn undo(mut child: Child, group: &ProcessGroup, error: io::Error) -> io::Error {
     group.kill(&[]);
     let _ = child.wait();
-    spawn::dissolve(child.id());
+    spawn::forget_group(child.id());
     error
 }
 

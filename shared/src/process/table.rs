@@ -1,57 +1,57 @@
-//! The processes of this machine: from `/proc` on Linux, elsewhere from `ps`.
+//! Lists the processes of this machine: from `/proc` on Linux, elsewhere with `ps`.
 
 use std::{collections::BTreeSet, fs::Metadata};
 
 use super::mark::RunMark;
 
-/// One process, as it was at one moment.
+/// A snapshot of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
-    /// Ended, and not yet waited for.
+    /// It has ended and was not reaped yet.
     pub(super) zombie: bool,
-    /// When it started, in the system's own terms; with the pid it names a process for good.
+    /// When it started, in the system's own unit. Together with the pid it identifies a process uniquely.
     pub(super) started: String,
 }
 
-/// When process `pid` started, empty if that cannot be told.
+/// When process `pid` started; empty if that is unknown.
 pub(super) fn start_of(pid: u32) -> String {
     system::one(pid).map(|process| process.started).unwrap_or_default()
 }
 
-/// Whether process `pid` is there and is the one that started then.
+/// Whether process `pid` exists and started at this time.
 pub(super) fn is_alive(pid: u32, started: &str) -> bool {
     system::one(pid).is_some_and(|process| !process.zombie && process.started == started)
 }
 
-/// All processes that can be seen. None at all where the system does not tell.
+/// All visible processes; empty if the system does not tell.
 pub(super) fn all() -> Vec<Process> {
     system::all()
 }
 
-/// The children of this process. `None` where the system does not tell.
+/// The children of this process; `None` if the system does not tell.
 pub(super) fn children() -> Option<BTreeSet<u32>> {
     system::children()
 }
 
-/// Whether process `pid` carries the mark. What may not be looked at does not.
+/// Whether process `pid` has the mark in its environment. No if it may not be read.
 pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
 }
 
-/// Whether process `pid` runs in something that this process started. What may not be looked at does not.
+/// Whether process `pid` belongs to a program that this process started. No if it may not be read.
 pub(super) fn carries_ours(pid: u32) -> bool {
     system::environment(pid).is_some_and(|environment| RunMark::is_ours_in(&environment))
 }
 
-/// Whether process `pid` shares the lock that stands on `file`.
+/// Whether process `pid` shares the lock on `file`.
 pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
     system::shares_lock(pid, file)
 }
 
-/// Those of `roots`, their children, the children of these, and so on.
+/// `roots` with all their descendants.
 pub(super) fn with_descendants(table: &[Process], roots: BTreeSet<u32>) -> BTreeSet<u32> {
     let mut found = roots;
     loop {
@@ -66,7 +66,7 @@ pub(super) fn with_descendants(table: &[Process], roots: BTreeSet<u32>) -> BTree
     }
 }
 
-/// `pid`, its parent, the parent of that, and so on.
+/// `pid` with all its ancestors.
 pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = Some(pid);
@@ -76,7 +76,7 @@ pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
     found
 }
 
-/// The parent of `pid`, the parent of that, and so on, as far as they can be seen.
+/// The visible ancestors of `pid`, nearest first.
 pub(super) fn ancestors(pid: u32) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
     let mut next = system::one(pid).map(|process| process.parent);
@@ -87,17 +87,17 @@ pub(super) fn ancestors(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Whether process `pid` is a program of this suite, by its name.
+/// Whether process `pid` is one of our programs, by its name.
 pub(super) fn is_driver(pid: u32) -> bool {
     system::name(pid).is_some_and(|name| name.contains("git-arborist"))
 }
 
-/// Whether this process has a lock file of a run open, wherever that is.
+/// Whether this process has a lock file of a run open, in any repository.
 pub(super) fn has_open_lock() -> bool {
     system::has_open_lock()
 }
 
-/// Whether a process is about to open a named pipe that nobody has open at its other end. No where the system does not tell.
+/// Whether a process is opening a named pipe whose other end is not open. No if the system does not tell.
 pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
     system::waits_at_named_pipe(pid)
 }
@@ -135,13 +135,13 @@ mod system {
     }
 
     pub(super) fn one(pid: u32) -> Option<Process> {
-        // One read gives all of it. Asking for the end of the file would cost as much again, for every process there is.
+        // One read gives everything. A second read for the end of the file would double the cost for each process.
         let mut stat = [0; 1024];
         let read = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
         parse(pid, &String::from_utf8_lossy(&stat[..read]))
     }
 
-    /// Each thread has those that it started; those that lost their parents are the first thread's.
+    /// Each thread lists the children that it started; adopted ones are listed by the main thread.
     pub(super) fn children() -> Option<BTreeSet<u32>> {
         let mut found = BTreeSet::new();
         for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
@@ -149,7 +149,7 @@ mod system {
                 Ok(listed) => {
                     found.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
                 }
-                // A thread that has ended meanwhile. Where no thread has a list, the first one has none either.
+                // A thread that has ended meanwhile. If no thread has a list, the main thread has none either.
                 Err(_) if thread.file_name() != *std::process::id().to_string() => {}
                 Err(_) => return None,
             }
@@ -157,7 +157,7 @@ mod system {
         Some(found)
     }
 
-    /// The name of the program stands in brackets and may hold anything, so the fields count from the last one.
+    /// Fields are counted after the last bracket: the program's name is in brackets and may contain anything.
     pub(super) fn parse(pid: u32, stat: &str) -> Option<Process> {
         let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
         Some(Process {
@@ -173,7 +173,7 @@ mod system {
         fs::read(format!("/proc/{pid}/environ")).ok()
     }
 
-    /// The kernel tells for each descriptor the locks of its open file; a second opening of the file has none.
+    /// The kernel lists for each descriptor the locks of its open file; another open of the same file has none.
     pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
         let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
         entries.flatten().any(|entry| {

@@ -1,17 +1,17 @@
-//! The end of a stream, at constant memory however long the stream is.
+//! Keeps the end of a stream, in constant memory however long the stream is.
 
 /// The last characters of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The characters; what is no UTF-8 is replaced.
+    /// The characters; bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// How many bytes the stream had in all, after the filter.
+    /// The number of bytes of the whole stream, after the filter.
     pub total: u64,
     /// Whether something before the text is missing.
     pub cut: bool,
 }
 
-/// Takes a stream and keeps its last `limit` characters.
+/// Keeps the last `limit` characters of a stream.
 #[derive(Debug)]
 pub(super) struct TailKeeper {
     limit: usize,
@@ -19,7 +19,7 @@ pub(super) struct TailKeeper {
     total: u64,
 }
 
-/// No character of UTF-8 is longer.
+/// The longest character in UTF-8.
 const WIDEST: usize = 4;
 
 impl TailKeeper {

@@ -1,4 +1,4 @@
-//! What a program says, heard with an end to patience.
+//! Reads the output of a program with a time limit.
 
 use std::{
     cell::RefCell,
@@ -11,13 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Cancel, cancel::TICK, interrupt, table::waits_at_named_pipe};
 
-/// What a program says, as it comes.
+/// The output of a program.
 #[derive(Debug)]
 pub struct TimedReader {
     pub(super) pipe: ChildStdout,
-    /// How long it may say nothing, if that is limited.
+    /// How long it may be silent, if that is limited.
     pub(super) patience: Option<Duration>,
-    /// Who says it.
+    /// The process that writes it.
     pub(super) pid: u32,
 }
 
@@ -31,24 +31,24 @@ impl Read for TimedReader {
     }
 }
 
-/// After a signal a program that we only wait for may take so long to end by itself. What it does usually takes
-/// milliseconds, and to leave it half done costs more than to wait.
+/// How long after a signal a program that we wait for may take to end by itself. Its work usually takes milliseconds,
+/// and leaving it half done costs more than waiting.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A program that waits at a named pipe is looked at so often, and ended when it does so twice.
+/// How often a program is checked for waiting at a named pipe. It is ended if it waits at two checks.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// Why such a program was ended.
+/// The error of a program that was ended because it waited for a named pipe.
 #[derive(Debug, thiserror::Error)]
 #[error("it waited at a named pipe that is, or was, in the place of a file")]
 pub(super) struct Stuck;
 
 thread_local! {
-    /// What bounds the programs that this thread waits for.
+/// The bounds for programs that this thread waits for.
     static BOUNDS: RefCell<Option<WaitBounds>> = const { RefCell::new(None) };
 }
 
-/// A moment and a wish that end the waiting for programs, whichever comes first.
+/// A moment and a request to stop, whichever comes first, that end the waiting for programs.
 #[derive(Debug, Clone)]
 pub(super) struct WaitBounds {
     end: Instant,
@@ -56,14 +56,14 @@ pub(super) struct WaitBounds {
 }
 
 impl WaitBounds {
-    /// Those of this thread.
+    /// The bounds of this thread.
     pub(super) fn find() -> Option<Self> {
         BOUNDS.with_borrow(Clone::clone)
     }
 
-    /// Runs something in this thread within bounds, or without.
+    /// Runs `work` in this thread with these bounds, or without any.
     pub(super) fn apply<T>(bounds: Option<Self>, work: impl FnOnce() -> T) -> T {
-        /// Puts back what was there, also where the work panics.
+        /// Restores the previous bounds, also if the work panics.
         struct Before(Option<WaitBounds>);
         impl Drop for Before {
             fn drop(&mut self) {
@@ -75,20 +75,20 @@ impl WaitBounds {
     }
 }
 
-/// Runs something whose programs are ended once `limit` is over or `cancel` asks for it: they may wait for what an agent
-/// has put in their way. Only for programs that leave nothing half done.
+/// Runs `work`, whose programs are ended when `limit` is over or `cancel` is triggered: they may wait for something
+/// that an agent put in their way. Only for programs that can be ended at any time.
 pub fn within<T>(limit: Duration, cancel: &Cancel, work: impl FnOnce() -> T) -> T {
     let bounds = WaitBounds { end: Instant::now() + limit, cancel: cancel.clone() };
     WaitBounds::apply(Some(bounds), work)
 }
 
-/// Waiting for a program with an end: that of our patience, or a moment after a signal has asked us to stop.
+/// Waits for a program until its time is over, or until shortly after a signal requested to stop.
 pub(super) struct ProgramWait {
     end: Instant,
-    wish: Option<&'static Cancel>,
+    signal_cancel: Option<&'static Cancel>,
     bounds: Option<WaitBounds>,
     pid: u32,
-    /// Since when it was seen to wait at a named pipe, each time it was looked at.
+    /// When it was first seen waiting for a named pipe, if it was waiting at every check since.
     stuck: Option<Instant>,
     looked: Instant,
 }
@@ -97,11 +97,18 @@ impl ProgramWait {
     pub(super) fn new(patience: Duration, pid: u32) -> Self {
         let (end, bounds) = (Instant::now() + patience, WaitBounds::find());
         let end = bounds.as_ref().map_or(end, |bounds| end.min(bounds.end));
-        Self { end, wish: interrupt::wish(), bounds, pid, stuck: None, looked: Instant::now() }
+        Self {
+            end,
+            signal_cancel: interrupt::signal_cancel(),
+            bounds,
+            pid,
+            stuck: None,
+            looked: Instant::now(),
+        }
     }
 
-    /// An error if the program waits for somebody who opens the other end of a named pipe. An agent can put one in the place
-    /// of any file that git reads, and take it away again: nobody ever comes then.
+    /// Fails if the program waits for a named pipe. An agent can put one in the place of any file that git reads, so
+    /// that the other end is never opened.
     fn refuse_stuck(&mut self) -> io::Result<()> {
         if self.looked.elapsed() < STUCK {
             return Ok(());
@@ -114,10 +121,10 @@ impl ProgramWait {
         }
     }
 
-    /// Waits until one of `fds` has something; false if that is to be asked again, and an error when time is up.
+    /// Waits until one of `fds` is ready. Returns false if the caller should try again, and an error when time is up.
     pub(super) fn poll(&mut self, fds: &mut [PollFd<'_>]) -> io::Result<bool> {
-        if self.wish.is_some_and(Cancel::is_cancelled) {
-            self.wish = None;
+        if self.signal_cancel.is_some_and(Cancel::is_cancelled) {
+            self.signal_cancel = None;
             self.end = self.end.min(Instant::now() + GRACE);
         }
         let is_cancelled = self.bounds.as_ref().is_some_and(|bounds| bounds.cancel.is_cancelled());
@@ -126,8 +133,8 @@ impl ProgramWait {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.refuse_stuck()?;
-        // A signal is noticed soon enough: nobody is held up who has something to read.
-        let must_look = self.wish.is_some() || self.bounds.is_some();
+        // A short timeout, so that a signal is noticed soon. Data to read ends the wait immediately.
+        let must_look = self.signal_cancel.is_some() || self.bounds.is_some();
         let left = left.min(if must_look { TICK } else { STUCK });
         match poll(fds, Timespec::try_from(left).ok().as_ref()) {
             Err(rustix::io::Errno::INTR) | Ok(0) => Ok(false),

@@ -1,4 +1,4 @@
-//! Watching one supervised program from its start until none of its processes is left.
+//! Watches one supervised program from its start until none of its processes is left.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -16,17 +16,17 @@ use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
     limits::Clock,
-    process_group::{Doomed, ProcessGroup, clear, number},
+    process_group::{ProcessGroup, Terminable, clear, number},
     record::OutputRecorder,
     spawn,
     streams::Streams,
     supervised::SupervisedEnd,
 };
 
-/// How long an end may go unseen where the system cannot wake us for it.
+/// How long an end may go unnoticed on systems that cannot wake us for it.
 const BLIND_TICK: Duration = Duration::from_millis(20);
 
-/// A supervised program that runs. Dropping it kills all of it.
+/// A running supervised program. Dropping it kills all of its processes.
 pub(super) struct SupervisedProgram<'a> {
     pub(super) child: Child,
     pub(super) group: ProcessGroup,
@@ -38,11 +38,11 @@ pub(super) struct SupervisedProgram<'a> {
 }
 
 impl SupervisedProgram<'_> {
-    /// Stays until the end.
+    /// Waits until all of its processes have ended.
     pub(super) fn attend(mut self) -> SupervisedEnd {
         let limit = self.until_end_or_limit();
         let took = self.clock.started.elapsed();
-        // What the program printed before it ended is in the pipe by now; all that follows is of somebody else.
+        // The program's own output is in the pipe by now; anything that follows was printed by another process.
         self.streams.drain(&mut self.recorder);
         let printed = self.recorder.printed;
         let grace = self.limits.grace;
@@ -55,7 +55,7 @@ impl SupervisedProgram<'_> {
         SupervisedEnd { ending, took, stdout, stderr, log_error, printed_late, survivors }
     }
 
-    /// `None` when the program ended by itself.
+    /// Waits for the program's end or a limit. `None` if the program ended by itself.
     fn until_end_or_limit(&mut self) -> Option<Ending> {
         let alarm = exit_alarm(&self.child);
         loop {
@@ -87,7 +87,7 @@ impl SupervisedProgram<'_> {
     }
 }
 
-impl Doomed for SupervisedProgram<'_> {
+impl Terminable for SupervisedProgram<'_> {
     fn living(&mut self) -> Vec<u32> {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             spawn::forget(self.child.id());
@@ -99,21 +99,21 @@ impl Doomed for SupervisedProgram<'_> {
         self.group.kill(members);
     }
 
-    /// Somebody who is asked to end may have something to say, or hang on a full pipe.
+    /// Reads its output meanwhile: a program that is ending may still print something, or block on a full pipe.
     fn pause(&mut self, time: Duration) {
         self.streams.serve(Some(time), &[], &mut self.recorder);
     }
 }
 
 impl Drop for SupervisedProgram<'_> {
-    /// Only a listener or filter that panicked leaves something to be done here, and is not to be asked again.
+    /// Only a listener or filter that panicked gets here, and it must not be called again.
     fn drop(&mut self) {
         if thread::panicking() {
             self.recorder.listener = Box::new(|_| {});
             self.recorder.filter = None;
             clear(self, Duration::ZERO);
         }
-        spawn::dissolve(self.child.id());
+        spawn::forget_group(self.child.id());
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn has_ended(child: &Child) -> bool {
     }
 }
 
-/// A descriptor that is ready once the program has ended.
+/// A descriptor that becomes readable when the program has ended.
 #[cfg(target_os = "linux")]
 fn exit_alarm(child: &Child) -> Option<OwnedFd> {
     rustix::process::pidfd_open(number(child.id())?, rustix::process::PidfdFlags::empty()).ok()

@@ -1,5 +1,4 @@
-//! What plan and history together say: where every task and every phase stands, what waits for what, and what
-//! can be taken up now. Pure: it decides, and somebody else shows or acts.
+//! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
 mod phase;
 mod totals;
@@ -14,36 +13,36 @@ use crate::{
     plan::{Mark, Plan, Task},
 };
 
-/// Whether the marks of a plan count. They do as they stood when the plan was frozen, never as an agent may
-/// have left them.
+/// Whether the marks of a plan count. If so, those of the frozen plan are used, never those that an agent may have
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boxes {
     /// A ticked task is complete from the start, a crossed one skipped.
     Count,
-    /// Marks say nothing.
+    /// Marks are ignored.
     Ignore,
 }
 
-/// Where one task or phase stands, and on what evidence.
+/// The state of one task or phase, with its evidence.
 #[derive(Debug, Clone)]
 pub struct NodeProgress<'a> {
     /// Its id.
     pub id: &'a TaskId,
-    /// Its name: the plan's, else what its commits say.
+    /// Its name according to the plan, or to its commits.
     pub name: &'a str,
-    /// The node of the plan, if the plan knows it.
+    /// The node of the plan, if the plan contains it.
     pub planned: Option<&'a Task>,
-    /// What history knows of it.
+    /// Its history.
     pub history: Option<&'a TaskHistory>,
     /// Its state.
     pub state: State,
-    /// Whether there is a plan and it does not know this.
+    /// Whether there is a plan and it does not contain this.
     pub is_stray: bool,
-    /// How many phases it stands in.
+    /// How many phases it is nested in.
     pub depth: usize,
-    /// What it waits for, as the plan declares it: tasks and phases that are not there to build on yet.
+    /// The declared dependencies that are not on the run's branch yet: tasks and phases.
     pub waits_for: Vec<TaskId>,
-    /// Whether it can be taken up now: a leaf, unfinished, that waits for nothing.
+    /// Whether it can be started now: an unfinished leaf that waits for nothing.
     pub is_ready: bool,
 }
 
@@ -54,7 +53,7 @@ impl NodeProgress<'_> {
         self.planned.is_none_or(Task::is_leaf)
     }
 
-    /// The attempt that it is in, or ended in.
+    /// The current or last attempt.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         self.history.and_then(|history| history.state.attempt)
@@ -66,37 +65,37 @@ impl NodeProgress<'_> {
         self.state == State::Complete && !self.is_landed()
     }
 
-    /// Whether it is complete and what completed it is on the run's branch.
+    /// Whether it is complete on the run's branch.
     #[must_use]
     pub fn is_landed(&self) -> bool {
         self.state == State::Complete && self.history.is_none_or(|history| history.is_landed)
     }
 }
 
-/// How much of the work is done. Skipped tasks are no work: they count in neither number.
+/// How much of the work is done. Skipped tasks count in neither number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Tasks that are complete, landed or not.
+    /// Complete tasks, landed or not.
     pub done: usize,
     /// All tasks.
     pub total: usize,
 }
 
 impl Share {
-    /// In whole percent, rounded down: 100 only if everything is done.
+    /// In percent, rounded down: 100 only if everything is done.
     #[must_use]
     pub fn percent(self) -> usize {
         (self.done * 100).checked_div(self.total).unwrap_or(100)
     }
 }
 
-/// The standing of everything, in the order of the plan; what only history knows comes last.
+/// The state of everything, in the order of the plan; nodes that only history knows come last.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// One for each node.
     pub standings: Vec<NodeProgress<'a>>,
     index: HashMap<&'a TaskId, usize>,
-    /// Phases whose own tests failed when they last ran. A run begins with these tests, and stops if they fail again, so
+    /// Phases whose own tests failed when they last ran. A run begins with these tests and stops if they fail again, so
     /// nothing is ready before they pass.
     broken: Vec<TaskId>,
 }
@@ -120,7 +119,7 @@ impl<'a> Progress<'a> {
         for history in &run.tasks {
             if !progress.index.contains_key(&history.id) {
                 let standing = unplanned(history);
-                // A run takes up what is in its plan, so nothing else is ready.
+                // A run only works on its plan, so nothing else is ready.
                 let is_ready = standing.is_ready && plan.is_none();
                 progress.push(NodeProgress { is_stray: plan.is_some(), is_ready, ..standing });
             }
@@ -132,18 +131,18 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// The standing of one node.
+    /// The state of one node.
     #[must_use]
     pub fn find(&self, id: &TaskId) -> Option<&NodeProgress<'a>> {
         self.index.get(id).map(|at| &self.standings[*at])
     }
 
-    /// The standings of what is worked on.
+    /// The leaves.
     pub fn leaves(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
         self.standings.iter().filter(|standing| standing.is_leaf())
     }
 
-    /// The leaves that make up the work: those of the plan, or all where there is none.
+    /// The leaves that are the work: those of the plan, or all if there is none.
     pub fn counted(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
         self.leaves().filter(|standing| !standing.is_stray)
     }
@@ -155,13 +154,13 @@ impl<'a> Progress<'a> {
         Share { done: self.count(State::Complete), total }
     }
 
-    /// How many tasks can be begun now.
+    /// How many tasks are ready.
     #[must_use]
     pub fn count_ready(&self) -> usize {
         self.counted().filter(|standing| standing.is_ready && standing.state == State::Pending).count()
     }
 
-    /// Whether a task waits for nothing but tests of phases that failed: a run that takes it up begins with these.
+    /// Whether a task waits only for failed tests of phases: a run that includes it begins with these.
     #[must_use]
     pub fn waits_for_tests_only(&self, id: &TaskId) -> bool {
         self.find(id).is_some_and(|standing| {
@@ -177,7 +176,7 @@ impl<'a> Progress<'a> {
         self.find(id).is_some_and(|standing| !standing.state.is_settled() || standing.is_apart())
     }
 
-    /// How many of the leaves that are counted are in `state`.
+    /// How many of the counted leaves are in `state`.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
         self.counted().filter(|standing| standing.state == state).count()
@@ -192,8 +191,8 @@ impl<'a> Progress<'a> {
         self.find(id).map_or(State::Pending, |standing| standing.state)
     }
 
-    /// What a task waits for is what the plan declares for it and for its phases, as it is declared: a phase stands for
-    /// all its leaves. Others can build on leaves that are skipped, or complete on the run's branch.
+    /// A task waits for the dependencies of itself and of its phases, as declared: a phase stands for all its leaves. A
+    /// leaf is available if it is skipped, or complete on the run's branch.
     fn find_ready(&mut self, plan: &'a Plan) {
         self.broken = self.find_broken();
         let is_there = |task: &Task| {
@@ -201,7 +200,7 @@ impl<'a> Progress<'a> {
                 .is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
         };
         let readiness = plan.readiness(is_there);
-        // What such a task changed is not on the run's branch yet: a second change of the same file would conflict.
+        // The changes of such a task are not on the run's branch yet: a second change of the same file would conflict.
         let is_unlanded =
             |standing: &&NodeProgress<'a>| standing.state == State::Complete && !standing.is_landed();
         let unlanded: Vec<&Task> =
@@ -228,7 +227,7 @@ fn is_unfinished(state: State) -> bool {
     state == State::Pending || state.is_under_way()
 }
 
-/// History speaks first; where it is silent, the mark in the plan does.
+/// History decides; without it, the mark in the plan does.
 fn leaf<'a>(
     task: &'a Task,
     history: Option<&'a TaskHistory>,

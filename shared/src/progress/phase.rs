@@ -1,4 +1,4 @@
-//! Phases: a parent stands where its leaves stand, and its own tests decide last.
+//! Phases: their state follows from their leaves, and from their own tests at the end.
 
 use super::{NodeProgress, Progress};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Progress<'_> {
-    /// The phases whose leaves are all there and whose own tests failed when they last ran.
+    /// The phases whose leaves are all complete and whose own tests failed when they last ran.
     pub(super) fn find_broken(&self) -> Vec<TaskId> {
         let has_failed = |standing: &&NodeProgress<'_>| {
             let last = standing.history.and_then(TaskHistory::last).map(Event::status);
@@ -18,7 +18,7 @@ impl Progress<'_> {
         self.standings.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
     }
 
-    /// Children stand behind their parents, so going backwards every child is settled before its parent.
+    /// Children come after their parents, so that in reverse order every child is done before its parent.
     pub(super) fn settle_phases(&mut self) {
         for at in (0..self.standings.len()).rev() {
             let standing = &self.standings[at];
@@ -34,7 +34,7 @@ impl Progress<'_> {
     }
 }
 
-/// What is complete on a branch of its own only is not there for anybody: its phase is still under way.
+/// A task that is complete on its own branch only is not available to others, so its phase is not complete.
 fn phase_state(phase: &Task, (below, are_there): (&[State], bool), history: Option<&TaskHistory>) -> State {
     if below.iter().all(|state| *state == State::Skipped) {
         return State::Skipped;

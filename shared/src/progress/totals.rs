@@ -1,4 +1,4 @@
-//! What a run has cost so far, from the trailers alone.
+//! The cost of a run so far, from its trailers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::{
     message::Key,
 };
 
-/// What was spent, as far as agents told.
+/// What was spent, if agents reported it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunTotals {
@@ -21,13 +21,13 @@ pub struct RunTotals {
 }
 
 impl RunTotals {
-    /// Everything that the run has spent; what was taken back was spent all the same.
+    /// Everything that the run has spent, including work that was reverted.
     #[must_use]
     pub fn of_run(run: &Run) -> Self {
         run.tasks.iter().flat_map(|task| task.events.iter().chain(&task.cancelled)).collect()
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let count = |a: Option<u64>, b: Option<u64>| match (a, b) {

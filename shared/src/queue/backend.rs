@@ -1,4 +1,5 @@
-//! What the queue stands on. Deciding needs no git: this is all that it asks for, and a test can be it as well.
+//! The interface between deciding and acting. [`Drain`](super::Drain) needs no git: it sees the repository through
+//! [`QueueBackend`], which tests implement on plain maps.
 
 use std::collections::HashSet;
 
@@ -8,127 +9,127 @@ use crate::{
     name::{Oid, TaskId},
 };
 
-/// How things stand.
+/// The state of the queue.
 #[derive(Debug, Clone, Default)]
 pub struct QueueView {
     /// All tickets of one target.
     pub tickets: Vec<Ticket>,
-    /// Tickets that turned out to have landed already, with their merge commits; they are in the queue no more.
+    /// Tickets that turned out to have landed already, with their merge commits. They are no longer in the queue.
     pub done: Vec<(Ticket, Oid)>,
-    /// What the next merge is put on top of, where all this was so.
+    /// The commit that the next merge is based on, at the time of this view.
     pub tip: Option<Oid>,
     /// The tasks that have landed.
     pub landed: HashSet<TaskId>,
-    /// How many of the last tries there were, and how many of them were red.
+    /// The number of recent tries, and how many of them failed a gate.
     pub record: (usize, usize),
-    /// Whether anything is tested before it lands. Where nothing is, there is no reason to land in parts.
+    /// Whether anything has a gate. Without gates there is no reason to land in parts.
     pub is_gated: bool,
 }
 
 /// A merge commit that is to land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingStep {
-    /// Whose.
+    /// The ticket.
     pub ticket: Ticket,
-    /// The commit; its first parent is the step before, or the target.
+    /// The commit. Its first parent is the step before, or the target.
     pub commit: Oid,
     /// The gates that it has to pass.
     pub gates: Vec<Gate>,
 }
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
-    /// A commit.
+    /// A merge commit.
     Clean(Box<LandingStep>),
     /// It would change nothing.
     NoChange,
-    /// It cannot be.
+    /// It conflicts.
     Conflict(Vec<MergeConflict>),
 }
 
-/// Whether a remembered result will do.
+/// Whether a remembered result of a gate may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// It will.
+    /// A remembered result may be used.
     Once,
-    /// It will not.
+    /// A failed gate runs again.
     Again,
 }
 
-/// Why a ticket leaves the queue without landing.
+/// Why a ticket is closed without landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     /// It would change nothing.
     NoChange,
-    /// Others were chosen.
+    /// Enough others have landed.
     NotChosen,
 }
 
-/// What came of a landing.
+/// The result of publishing a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// The target is there.
+    /// The target was moved.
     Landed,
-    /// The target could not be moved; it is kept aside, and what follows is put on top of it.
+    /// The target could not be moved. The landing is parked, and later ones are put on top of it.
     Parked(Parking),
-    /// Somebody else moved the target.
+    /// Another process has moved the target.
     Moved,
 }
 
-/// Where a landing waits for a person.
+/// A landing that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parking {
     /// Why the target could not be moved.
     pub why: String,
-    /// What brings it up.
+    /// The command that brings the checkout up to date.
     pub command: String,
 }
 
-/// What an attempt to resolve a conflict came to.
+/// The result of a try to resolve a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// The ticket waits again, with a result to be merged and tested.
+    /// The ticket waits again, with a resolution to be merged and tested.
     Resolved(Box<Ticket>),
-    /// It failed; the ticket says why in its last try.
+    /// It failed. The reason is in the ticket's last try.
     Failed(Box<Ticket>),
-    /// The task begins anew; its ticket is gone.
+    /// The task is done again; its ticket is closed.
     Withdrawn,
-    /// Nobody tries; this is how it is in conflict now.
+    /// No agent tries. The ticket has its current conflicts.
     Left(Box<Ticket>),
 }
 
-/// What deciding needs of the world.
+/// Everything that a drain needs from the repository.
 pub trait QueueBackend {
-    /// Puts right what a crash left, and tells how things stand.
+    /// Repairs what a crash left, and returns the state of the queue.
     fn view(&mut self) -> Result<QueueView, QueueError>;
-    /// Where the next merge is put on top: the target, or what is parked for it.
+    /// The commit that the next merge is based on: the target, or the landing parked for it.
     fn tip(&mut self) -> Result<Oid, QueueError>;
-    /// Merges a ticket's source; moves nothing.
+    /// Merges a ticket's source into a new commit. Moves no ref.
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
-    /// The same merge onto the same commit, which says that it was not asked to pass these gates: they were red before.
+    /// Writes the same merge again, with a message that these gates were not required because they failed before.
     fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError>;
-    /// Asks gates about a commit. Gives also how many were run for it.
+    /// Runs gates on a commit. Also returns how many were actually run.
     fn ask(
         &mut self,
         commit: Oid,
         gates: &[Gate],
         asking: Asking,
     ) -> Result<(GateVerdict, usize), QueueError>;
-    /// Whether a gate is known to have been red on a commit not long ago. Nothing is run for it.
+    /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
     /// Moves the target from `base` to the last of `steps`, and closes their tickets.
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError>;
-    /// Writes down how a ticket stands.
+    /// Stores the state of a ticket.
     fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError>;
-    /// Takes a ticket out of the queue that does not land.
+    /// Removes a ticket that does not land from the queue.
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
-    /// Lets somebody resolve the conflict of a ticket.
+    /// Tries to resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
-    /// Tells what has happened.
+    /// Reports an event.
     fn tell(&mut self, event: QueueEvent);
     /// Whether the user asked to stop.
     fn is_cancelled(&self) -> bool;
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     fn now(&self) -> i64;
 }

@@ -1,9 +1,9 @@
-//! How many tickets are tested at once. Pure.
+//! The number of tickets that are tested together. Pure.
 
-/// What `merge.batch` says.
+/// The setting `merge.batch`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Batch {
-    /// As many as recent failures make sensible.
+    /// As many as the recent failures suggest.
     #[default]
     Auto,
     /// This many.
@@ -11,8 +11,9 @@ pub enum Batch {
 }
 
 impl Batch {
-    /// How many tickets to stack, given the last tries and how many of them were red. A stack is tested once, and
-    /// halved if it is red: the rarer that is, the larger it may be. The bounds are where that costs fewest tests.
+    /// How many tickets to stack, from the number of recent tries and how many of them failed. A stack is tested once,
+    /// and halved if it fails; the rarer that is, the larger the stack may be. The bounds are those with the fewest
+    /// expected test runs.
     #[must_use]
     pub fn size(self, tries: usize, reds: usize) -> usize {
         match self {

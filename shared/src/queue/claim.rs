@@ -1,6 +1,7 @@
-//! Claims: who drains the queue of a target. A claim is a ref that is taken by compare-and-swap, renewed while its holder is
-//! at work, and taken over only from one who is dead or has let it run out. The lock of a target holds on one machine;
-//! a claim also where several share a repository.
+//! Claims: which process drains the queue of a target. A claim is a ref that is taken by compare-and-swap and renewed
+//! while its holder works. It is taken over only from a holder that is dead or has not renewed it in time.
+//!
+//! The file lock of a target works on one machine; a claim also works if several machines share a repository.
 
 use std::{
     collections::BTreeMap,
@@ -21,43 +22,43 @@ use crate::{
     process::ProcessId,
 };
 
-/// Where claims stand.
+/// The prefix of the refs of claims.
 pub const CLAIMS: &str = "refs/arborist/claims/";
-/// For how many seconds a claim holds that is not renewed.
+/// How many seconds a claim is valid without renewal.
 const LEASE: i64 = 600;
-/// So far ahead, in seconds, the clock of another machine may be.
+/// How many seconds the clock of another machine may be ahead.
 const SKEW: i64 = 3600;
-/// How often it is renewed.
+/// How often a claim is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
-/// How often others may be faster.
-const PATIENCE: usize = 3;
+/// How often taking a claim is tried if other processes are faster.
+const MAX_TRIES: usize = 3;
 
-/// What a claim says. It is written into git as it is.
+/// The content of a claim. It is serialised into git as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueClaim {
     /// The target.
     pub into: BranchName,
-    /// Who.
+    /// The process that holds it.
     pub holder: ProcessId,
-    /// Since when: seconds since 1970.
+    /// When it was taken: seconds since 1970.
     pub since: i64,
-    /// Until when it holds if it is not renewed.
+    /// When it expires if it is not renewed.
     pub until: i64,
 }
 
-/// What is known of who holds a claim.
+/// The state of a claim's holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimant {
-    /// They may be at work.
+    /// It may be at work.
     Alive(Box<QueueClaim>),
-    /// They are gone.
+    /// It is dead, or the claim has expired.
     Dead,
-    /// What it says is not understood: a newer version may have written it.
+    /// The claim cannot be parsed: a newer version may have written it.
     Unreadable,
 }
 
 impl QueueClaim {
-    /// The claims of all targets whose holders may be at work.
+    /// Lists the claims of all targets whose holders may be at work.
     pub fn list(repository: &Repository, now: i64) -> Result<Vec<Self>, QueueError> {
         let alive = |claimant| match claimant {
             Claimant::Alive(claim) => Some(*claim),
@@ -66,7 +67,7 @@ impl QueueClaim {
         Ok(Self::survey(repository, now)?.into_values().filter_map(alive).collect())
     }
 
-    /// Who holds each claim, by the component of its target.
+    /// The state of each claim, by the component of its target.
     pub fn survey(repository: &Repository, now: i64) -> Result<BTreeMap<String, Claimant>, QueueError> {
         let notes = repository.start_listing_notes(&[CLAIMS])?.finish()?;
         let claimant = |body: &str| match serde_json::from_str::<Self>(body) {
@@ -78,8 +79,8 @@ impl QueueClaim {
         Ok(notes.iter().map(|(found, body)| (target(&found.name), claimant(body))).collect())
     }
 
-    /// Removes the claim of a target whose holder was a process of this machine and is dead. A driver that is killed
-    /// behind its last landing leaves one, and nobody would take it over before something else is to land.
+    /// Deletes the claim of a target if its holder was a process of this machine and is dead. A driver that is killed
+    /// after its last landing leaves one, and no other process would take it over before something else lands.
     pub fn release_dead(repository: &Repository, into: &BranchName) -> Result<(), QueueError> {
         let name = format!("{CLAIMS}{}", into.component());
         let notes = repository.start_listing_notes(&[&name])?.finish()?;
@@ -87,7 +88,7 @@ impl QueueClaim {
             let claim: Option<Self> = serde_json::from_str(&body).ok();
             let is_dead = |claim: Self| claim.holder.is_of_this_machine() && !claim.holder.is_here();
             if claim.is_some_and(is_dead) {
-                // Whoever takes it over at this moment has it: then it is not what we saw any more.
+                // If another process takes the claim over at this moment, the compare-and-swap fails.
                 let gone = RefMove { name: &name, new: None, old: Some(found.target) };
                 let _ = repository.move_refs_again(&[gone]);
             }
@@ -95,19 +96,21 @@ impl QueueClaim {
         Ok(())
     }
 
-    /// A process of this machine is asked for; of another one only its lease is known.
+    /// Whether the holder may be at work. For a process of this machine the process is checked; of another machine only
+    /// the expiry is known.
     fn is_alive(&self, now: i64) -> bool {
         if self.holder.is_of_this_machine() {
             return self.holder.is_here();
         }
-        // Nobody renews a claim for longer than this. One that says so was not written by a run, and would block for ever.
+        // No process claims for longer than this. A longer claim was not written by a run, and would block the queue
+        // for ever.
         (now..now + LEASE + SKEW).contains(&self.until)
     }
 }
 
-/// A claim that is ours until this is dropped.
+/// A claim that this process holds until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct HeldClaim<'a> {
     repository: &'a Repository,
     name: String,
     claim: QueueClaim,
@@ -116,8 +119,8 @@ pub(super) struct Held<'a> {
     clock: fn() -> i64,
 }
 
-impl<'a> Held<'a> {
-    /// Claims a target, if nobody who may live has.
+impl<'a> HeldClaim<'a> {
+    /// Claims a target, unless another holder may be at work.
     pub(super) fn take(
         repository: &'a Repository,
         into: &BranchName,
@@ -129,10 +132,10 @@ impl<'a> Held<'a> {
             QueueClaim { into: into.clone(), holder: ProcessId::ours(), since: now, until: now + LEASE };
         let commit = write(repository, &claim)?;
         let mut old = None;
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_TRIES {
             let taken = repository.move_refs_again(&[RefMove { name: &name, new: Some(commit), old }]);
             if let Err(error) = taken {
-                // A lock file says nothing about who holds the claim.
+                // A lock file on the ref says nothing about who holds the claim.
                 if error.is_lock() {
                     return Err(error.into());
                 }
@@ -145,7 +148,7 @@ impl<'a> Held<'a> {
         Err(QueueError::Changing(into.clone()))
     }
 
-    /// Renews it again and again, until nobody holds the other end of the channel.
+    /// Renews the claim until the sender is dropped.
     pub(super) fn keep(&self, end: &Receiver<()>) {
         while end.recv_timeout(RENEWAL) == Err(RecvTimeoutError::Timeout) {
             if self.renew().is_err() {
@@ -165,7 +168,7 @@ impl<'a> Held<'a> {
         Ok(())
     }
 
-    /// Refuses to go on if somebody took it over, because it was not renewed in time.
+    /// Fails if another process took the claim over because it was not renewed in time.
     pub(super) fn require(&self) -> Result<(), QueueError> {
         if self.is_lost.load(Ordering::Acquire) {
             return Err(QueueError::Overtaken(self.claim.into.clone()));
@@ -174,8 +177,8 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
-    /// Whoever finds it after a crash sees that its holder is gone.
+impl Drop for HeldClaim<'_> {
+    /// Deletes the claim. After a crash this does not happen; then others see that its holder is dead.
     fn drop(&mut self) {
         let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let _ =
@@ -183,8 +186,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What stands in the way of a claim, unless somebody who may live put it there. We hold the target's lock: one of this
-/// machine who does not is not at work, but for one whose lock file was deleted from under them.
+/// Finds the claim that is in the way, and fails if its holder may be alive. We hold the target's lock, so a process of
+/// this machine can be at work only if its lock file was deleted.
 fn refuse_living(repository: &Repository, name: &str, ours: &QueueClaim) -> Result<Option<Oid>, QueueError> {
     let notes = repository.start_listing_notes(&[name])?.finish()?;
     let Some((found, body)) = notes.into_iter().find(|(found, _)| found.name == name) else {
@@ -203,5 +206,5 @@ fn write(repository: &Repository, claim: &QueueClaim) -> Result<Oid, QueueError>
         .map_err(|error| QueueError::Unreadable { name: CLAIMS.into(), why: error.to_string() })?;
     let message = format!("claim: {} by {}\n\n{json}\n", claim.into, claim.holder);
     let tree = repository.empty_tree()?;
-    Ok(repository.write_joint(tree, &[], &message, Signing::No)?)
+    Ok(repository.write_commit_with_parents(tree, &[], &message, Signing::No)?)
 }

@@ -1,8 +1,8 @@
-//! Whether a test program ran any test at all. One that ran none has tested nothing, whatever it exits with. Pure.
+//! Detects test programs that ran no test. They have tested nothing, whatever their exit code. Pure.
 
 use crate::pipeline::read_counts;
 
-/// What programs say that found nothing to run: pytest, jest, vitest, nextest.
+/// The output of programs that found no test: pytest, jest, vitest, nextest.
 const SENTENCES: [&str; 5] = [
     "no tests ran in ",
     " deselected in ",
@@ -11,7 +11,7 @@ const SENTENCES: [&str; 5] = [
     "error: no tests to run",
 ];
 
-/// Whether the output says that no test ran. Where nothing is said of tests, nothing is known: then no.
+/// Whether the output says that no test ran. False if it says nothing about tests.
 pub(crate) fn ran_no_tests(output: &str) -> bool {
     match read_counts(output) {
         Some(counts) => counts.passed + counts.failed == 0,
@@ -19,7 +19,7 @@ pub(crate) fn ran_no_tests(output: &str) -> bool {
     }
 }
 
-/// `go test` says a line for each package: `ok`, `FAIL` or `?`, and at its end whether there was anything to run.
+/// `go test` prints a line for each package: `ok`, `FAIL` or `?`, and at the end whether there was anything to run.
 fn has_only_empty_packages(output: &str) -> bool {
     let is_package = |line: &&str| ["ok  \t", "FAIL\t", "?   \t"].iter().any(|word| line.starts_with(word));
     let is_empty = |line: &str| line.ends_with("[no test files]") || line.ends_with("[no tests to run]");

@@ -1,4 +1,4 @@
-//! What keeps a queue from being read or drained.
+//! Errors of the queue.
 
 use super::QueueClaim;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     worktree::WorktreeError,
 };
 
-/// Why a queue cannot be gone on with.
+/// Why a queue cannot be read or drained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each sentence says what it is")]
 pub enum QueueError {

@@ -1,5 +1,5 @@
-//! Commits on a target that this process did not make. A target is the user's too: what they commit there is built upon and
-//! listed, and it is never moved back.
+//! Commits on a target that this process did not make. The target belongs to the user too: their commits are reported
+//! and built upon, and never removed.
 
 use super::{QueueError, git_backend::is_known_parking};
 use crate::{
@@ -9,39 +9,39 @@ use crate::{
     name::{BranchName, Oid, SessionId},
 };
 
-/// So many commits are named.
+/// How many commits are named in a message.
 const MOST: usize = 10;
 
-/// Commits that came to a target from elsewhere.
+/// Commits on a target that this process did not make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignCommits {
-    /// In a sentence.
+    /// A sentence about them.
     pub words: String,
-    /// All of them, each with its subject.
+    /// All of them, with their subjects.
     pub commits: Vec<(Oid, String)>,
 }
 
-/// Looks at a target, and tells what others committed there since this process looked last or moved it. A
-/// target that lost commits is left to a person. Commits that claim to be this run's own are taken off: no gate of this
-/// run was asked about them.
+/// Lists what others committed to a target since this process last looked or moved it. A target that lost commits is an
+/// error, which a person has to handle. Commits that claim to be this run's are removed, because no gate of this run
+/// has tested them.
 pub fn list_foreign(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,
 ) -> Result<Vec<ForeignCommits>, QueueError> {
     let mut told = Vec::new();
-    for (from, to) in repository.moves_of_others(&into.to_ref(), scope)? {
+    for (from, to) in repository.take_moves_by_others(&into.to_ref(), scope)? {
         if !repository.is_ancestor(from, to)? {
             return Err(QueueError::Rewound { into: into.clone(), from, to });
         }
         let commits = commits_between(repository, (into, scope), (from, to))?;
-        // One that names no session would count as well.
+        // A commit that names no session would count as the run's as well.
         let is_claim = |commit: &&RawCommit| {
             let event = Event::of(commit).filter(|event| event.branch() == scope);
             event.is_some_and(|event| event.session().is_none() || event.session().as_ref() == session)
         };
         if let Some(forged) = commits.iter().find(is_claim) {
-            let done = repository.take_off_claims(&into.to_ref(), scope, (from, to))?;
+            let done = repository.remove_forged_commits(&into.to_ref(), scope, (from, to))?;
             let done = done.map(|done| format!(": {done}")).unwrap_or_default();
             return Err(QueueError::Forged { into: into.clone(), commit: forged.id, done });
         }
@@ -50,15 +50,15 @@ pub fn list_foreign(
     Ok(told)
 }
 
-/// What came to a target, but for what is on task branches of the run or parked for it: that is the run's own work, also
-/// where somebody else merged it.
+/// The new commits of a target, except those on the run's task branches or parked for it: they are the run's own work,
+/// even if another process merged them.
 fn commits_between(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     (from, to): (Oid, Oid),
 ) -> Result<Vec<RawCommit>, QueueError> {
     let mut revisions = vec![to.to_string(), format!("^{from}")];
-    // What somebody parked and brought up in one go is not the run's own.
+    // A landing that another process both parked and brought up is not the run's own.
     let parked = repository.find_ref(&into.landing_ref())?.filter(|parked| is_known_parking(*parked));
     revisions.extend(parked.map(|parked| format!("^{parked}")));
     let branches = repository.list_refs(&[&scope.task_refs()])?;

@@ -9,53 +9,53 @@ use crate::{
     settings::Origin,
 };
 
-/// A command that a commit has to pass. It comes from the configuration or the frozen plan, and is never read from a ref.
+/// A command that a commit has to pass. It comes from the configuration or the frozen plan, never from a ref.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Gate {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// For a shell.
+    /// The command, for a shell.
     pub command: String,
-    /// How many seconds it may take.
+    /// Its time limit in seconds.
     pub timeout: u64,
-    /// Asked only if a path that this pathspec names is changed.
+    /// If set, it runs only if a path that matches this pathspec has changed.
     pub when: Option<String>,
-    /// Whether a file of the repository says so.
+    /// Whether a file of the repository defines it.
     pub foreign: bool,
-    /// Whether it tests what only this task or this phase brings. That it is red on the target too says nothing then.
+    /// Whether it tests something that only this task or phase adds. Then its failure on the target says nothing.
     pub own: bool,
-    /// Whether it is a test command that nobody named as a gate. What it accepts in a test step, it accepts here: a
-    /// repository without tests yet could not land its first task otherwise.
+    /// Whether it is a test command rather than a configured gate. It accepts what a test step accepts: otherwise a
+    /// repository without tests could not land its first task.
     #[serde(default)]
     pub is_test: bool,
-    /// Tests that may fail.
+    /// Tests that are known to fail.
     #[serde(skip)]
     pub known_red: KnownRed,
-    /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
+    /// The repository in which it runs, at the head of the session's branch; `None` for the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
-    /// What it is asked about there.
+    /// The commit that it tests there.
     #[serde(skip)]
     pub point: GatePoint,
 }
 
-/// What a gate is asked about in another repository.
+/// The commit that a gate tests in another repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum GatePoint {
     /// The head of the session's branch.
     #[default]
     Head,
-    /// The same, for a task that began at this commit: what was red there was red before.
+    /// The same, for a task that started at this commit. What failed there had failed before.
     HeadSince(Oid),
     /// This commit.
     At(Oid),
 }
 
 impl Gate {
-    /// How long a gate may take that nobody set a time for.
+    /// The default time limit in seconds.
     pub const USUAL_TIMEOUT: u64 = 900;
 
-    /// A gate that is always asked.
+    /// A gate that always runs.
     #[must_use]
     pub fn new(name: &str, command: &str, origin: Origin) -> Self {
         Self {
@@ -72,20 +72,20 @@ impl Gate {
         }
     }
 
-    /// One that tests what only a task or a phase brings.
+    /// A gate that tests something that only a task or phase adds.
     #[must_use]
     pub fn of_test(name: &str, test: &TestCommand, (origin, timeout): (Origin, u64)) -> Self {
         let timeout = test.timeout.unwrap_or(timeout);
         Self { own: true, is_test: true, timeout, ..Self::new(name, &test.command, origin) }
     }
 
-    /// The test command of a run, as the gate of every landing. If it is red on the target too, no task is to blame.
+    /// The test command of a run as the gate of every landing. If it fails on the target too, no task is to blame.
     #[must_use]
     pub fn of_test_command(command: &str, (origin, timeout): (Origin, u64)) -> Self {
         Self { is_test: true, timeout, ..Self::new("test", command, origin) }
     }
 
-    /// The same as it is asked about what was there before the task: of the target, or of another repository.
+    /// The same gate for the state before the task, of the target or of another repository.
     #[must_use]
     pub fn earlier(&self) -> Self {
         let point = match self.point {
@@ -95,45 +95,45 @@ impl Gate {
         Self { point, ..self.clone() }
     }
 
-    /// Whether both are the same command for the same repository, whatever they are asked about there.
+    /// Whether both are the same command in the same repository, whatever commit they test.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let asked = |gate: &Self| (gate.name.clone(), gate.command.clone(), gate.repo.clone(), gate.own);
         asked(self) == asked(other)
     }
 
-    /// What results are remembered by, besides the tree.
+    /// The key under which results are remembered, together with the tree.
     #[must_use]
     pub fn key(&self) -> String {
-        // A gate knows its name from its environment, so the same command may answer differently under another one. What is
-        // green only because some tests may fail is not green for a landing in which they may not.
+        // A gate can read its name from its environment, so the same command may behave differently under another name.
+        // And a gate that passes only because some tests may fail does not pass for a landing in which they may not.
         let asked = (&self.repo, &self.name, self.is_test, &self.command, &self.known_red);
         digest(format!("{asked:?}").as_bytes())[..16].to_owned()
     }
 }
 
-/// What the gates say to a commit.
+/// The result of all gates for a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// All let it through.
+    /// All passed.
     Green,
-    /// One does not.
+    /// One failed.
     Red(Failing),
-    /// One could not be asked, so that nobody is to blame.
+    /// One could not be run, so no task is to blame.
     Broken(Failing),
 }
 
-/// What a gate said that did not pass.
+/// The result of a gate that did not pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failing {
     /// The gate.
     pub gate: Gate,
     /// The commit that was tested.
     pub commit: Oid,
-    /// In one line.
+    /// The reason, in one line.
     pub why: String,
-    /// Where all of its output is.
+    /// The log file.
     pub log: String,
-    /// The end of it.
+    /// The end of the log.
     pub tail: String,
 }

@@ -1,7 +1,7 @@
-//! The merge queue: finished tasks land one after the other, tested, without a checkout and without a daemon.
+//! The merge queue. Finished tasks land one after the other, tested, without a checkout and without a daemon.
 //!
-//! A [`Ticket`] is a ref; what became of tickets is another. Every drain rebuilds the queue from there, so that a crash
-//! costs nothing. [`arrange`] and [`Drain`] decide; [`GitQueue`] acts.
+//! Each [`Ticket`] is a ref, and the log of outcomes is another. Every drain rebuilds the queue from them, so a crash
+//! loses nothing. [`arrange`] and [`Drain`] decide; [`GitQueue`] acts.
 
 mod backend;
 mod batch;
@@ -46,7 +46,7 @@ pub use ticket::{Priority, ResolvedBy, Ticket, TicketState};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 
-use claim::Held;
+use claim::HeldClaim;
 
 use crate::{
     git::{Repository, Signing},
@@ -58,18 +58,18 @@ use crate::{
     worktree::{Pool, WorktreeError, WorktreeOptions},
 };
 
-/// The queue of one run for one target. Nobody else drains it while this lives.
+/// The queue of one run for one target. While this exists, no other process drains it.
 #[derive(Debug)]
 pub struct Queue<'a> {
     repository: &'a Repository,
     scope: BranchName,
     into: BranchName,
-    claim: Held<'a>,
+    claim: HeldClaim<'a>,
     _lock: FileLock,
 }
 
 impl<'a> Queue<'a> {
-    /// Takes the lock of the target, and claims it.
+    /// Takes the lock of the target, and the claim on it.
     pub fn open(
         repository: &'a Repository,
         scope: BranchName,
@@ -82,18 +82,18 @@ impl<'a> Queue<'a> {
         if repository.recover_locks()? {
             repository.undo_updates(&into)?;
         }
-        let claim = Held::take(repository, &into, clock)?;
+        let claim = HeldClaim::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }
 
-    /// Lands what can be landed, and tells what became of every ticket.
+    /// Lands what can land, and reports the outcome of every ticket.
     pub fn drain(
         &self,
         options: &QueueOptions,
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<QueueReport, QueueError> {
         thread::scope(|scope| {
-            // The claim is kept until the other end is dropped, also by an error.
+            // The claim is renewed until the other end of the channel is dropped, also after an error.
             let (_at_work, end) = channel();
             scope.spawn(move || self.claim.keep(&end));
             self.drain_claimed(options, on_event)
@@ -105,7 +105,7 @@ impl<'a> Queue<'a> {
         options: &QueueOptions,
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<QueueReport, QueueError> {
-        // Gates and resolvers run code of the repository, also where no run is at work.
+        // Gates and resolvers run code of the repository, even if no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
         self.settle_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
@@ -125,8 +125,8 @@ impl<'a> Queue<'a> {
         Ok(report)
     }
 
-    /// Settles which untracked files worktrees get, in all repositories that gates are asked in, before the first of them.
-    /// From then on they are watched, unless they are within a run.
+    /// Determines which untracked files worktrees get, in all repositories in which gates run, before the first gate
+    /// runs. From then on these repositories are watched, unless a run watches them already.
     fn settle_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
         if options.files_settled.set(()).is_err() {
             return Ok(());
@@ -146,7 +146,7 @@ impl<'a> Queue<'a> {
         Ok(())
     }
 
-    /// A gate can write to every repository of the workspace, whichever it is asked in.
+    /// Starts watching a repository of the workspace. A gate can write to all of them, whichever it runs in.
     fn watch_other(
         &self,
         options: &QueueOptions,
@@ -169,8 +169,8 @@ impl<'a> Queue<'a> {
         Ok(())
     }
 
-    /// What somebody else parked for the target is asked about before anything is built upon it. Costs nothing where nothing
-    /// is parked.
+    /// Checks a landing that another process parked for the target, before anything is built upon it. Does nothing if
+    /// nothing is parked.
     pub fn check_parked(
         &self,
         options: &QueueOptions,
@@ -181,7 +181,7 @@ impl<'a> Queue<'a> {
         self.git_queue(options, on_event)?.check_parked()
     }
 
-    /// Gives the conflict of a task to a person, in a worktree, or takes back what they made of it there.
+    /// Opens the conflict of a task in a worktree for a person, or takes their resolution back into the queue.
     pub fn hand_over(
         &self,
         (task, other_files): (&TaskId, OtherFiles),
@@ -223,8 +223,8 @@ impl<'a> Queue<'a> {
             stored: HashMap::new(),
             trees: HashMap::new(),
             stacked: HashMap::new(),
-            said: HashMap::new(),
-            neighbours: HashMap::new(),
+            results: HashMap::new(),
+            other_repos: HashMap::new(),
             seen: None,
             run: None,
         })

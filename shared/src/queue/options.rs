@@ -1,4 +1,4 @@
-//! What was meant by the configuration, for everything that a queue does.
+//! The options of a queue, read from the settings.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -12,7 +12,7 @@ use crate::{
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{ConfigGuard, RunnerTable, StepRunner, Words, backoff, call_limits},
+    pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -20,7 +20,7 @@ use crate::{
     worktree::WorktreeOptions,
 };
 
-/// A setting that is none.
+/// An invalid setting.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// A value that its key cannot have.
@@ -28,12 +28,12 @@ pub enum OptionsError {
     Value {
         /// The key.
         key: &'static str,
-        /// As written.
+        /// The value as written.
         value: String,
-        /// What it must be.
+        /// What is valid.
         expected: &'static str,
     },
-    /// Who resolves conflicts cannot be called.
+    /// The agent that resolves conflicts cannot be called.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
@@ -54,124 +54,126 @@ impl Explain for OptionsError {
     }
 }
 
-/// Tasks that do not land before they were done again.
+/// Tasks that must not land until they are done again.
 #[derive(Debug, Default)]
 pub struct Distrusted(Mutex<HashSet<TaskId>>);
 
 impl Distrusted {
-    /// This task does not land.
+    /// Adds a task.
     pub fn add(&self, task: TaskId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
     }
 
-    /// The branch of this task has begun anew.
+    /// Removes a task, because its branch was reset.
     pub fn take(&self, task: &TaskId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 
-    /// Whether this task does not land.
+    /// Whether a task must not land.
     pub fn has(&self, task: &TaskId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
     }
 }
 
-/// What is done about a conflict.
+/// What to do about a conflict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// It is resolved.
+    /// An agent or a person resolves it.
     #[default]
     Resolve,
-    /// The task is done anew, on what has landed meanwhile.
+    /// The task is done again, on top of what has landed meanwhile.
     Reimplement,
 }
 
-/// When a run lands what is finished.
+/// When a run lands finished tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Landing {
     /// As soon as it can.
     #[default]
     AtOnce,
-    /// When somebody asks for it; until then it is queued.
+    /// When the user asks for it. Until then they are queued.
     WhenAsked,
 }
 
-/// What a drain works with.
+/// The options of a drain.
 #[derive(Debug)]
 pub struct QueueOptions {
-    /// When a run lands what is finished.
+    /// When a run lands finished tasks.
     pub landing: Landing,
-    /// What has to be passed by everything that lands.
+    /// Gates for everything that lands.
     pub gates: Vec<Gate>,
-    /// How many are tested at once.
+    /// How many tickets are tested together.
     pub batch: Batch,
-    /// Whether what is red on the target too may land.
+    /// Whether a ticket may land if its gate fails on the target too.
     pub red_target: RedTarget,
-    /// Which of them land together.
+    /// Settings from files of the repository that let more land, as the user has to approve them.
+    pub weakened: Vec<String>,
+    /// Which tickets land together.
     pub fan_in: FanIn,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
-    /// Whether a task's branch goes when it has landed.
+    /// Whether a task's branch is deleted when it has landed.
     pub afterwards: Afterwards,
-    /// What is done about conflicts.
+    /// What to do about conflicts.
     pub on_conflict: OnConflict,
-    /// Who resolves them, if anybody does.
+    /// The agent that resolves them, if there is one.
     pub resolver: Option<Resolver>,
-    /// How often that is tried.
+    /// How many times it may try.
     pub resolve_attempts: u32,
-    /// Watches what they must leave alone, together with all other agents.
+    /// Watches what resolvers and gates must not change, together with all other child processes.
     pub config_guard: ConfigGuard,
-    /// What is remembered of the run from one drain to the next.
+    /// Commits of the run that were read by earlier drains.
     pub memory: CommitCache,
-    /// What gates have said in this process.
+    /// Results of gates in this process.
     pub results: GateResults,
-    /// Tasks whose branches hold what the run did not write. They do not land.
+    /// Tasks whose branches hold work that the run did not write. They do not land.
     pub distrusted: Distrusted,
-    /// The resolutions of conflicts that this process has taken.
+    /// Resolutions of conflicts that this process has accepted.
     pub resolutions: Resolutions,
-    /// Whether merge commits are signed, once it was asked.
+    /// Whether merge commits are signed, once known.
     pub signing: OnceLock<Signing>,
-    /// Set once it is settled which untracked files the worktrees of gates get.
+    /// Set once it is determined which untracked files the worktrees of gates get.
     pub files_settled: OnceLock<()>,
-    /// What the plan says of tasks, for whoever resolves them.
+    /// Names and descriptions of tasks, for the resolver.
     pub briefs: Briefs,
     /// The tasks that write failing tests, and those that have to make them pass.
     pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
-    /// How tasks are tested that have test commands of their own.
+    /// The test commands of tasks that have their own.
     pub tests: HashMap<TaskId, Vec<Gate>>,
-    /// The gates that the own tests of a phase are, by the phase's id: for the landing of its last task.
+    /// The gates made from a phase's own tests, by the phase's id. They gate the landing of its last task.
     pub phases: HashMap<TaskId, Vec<Gate>>,
-    /// The tasks of these phases that have to be done, by the phase's id.
+    /// The unfinished tasks of these phases, by the phase's id.
     pub leaves: HashMap<TaskId, Vec<TaskId>>,
-    /// The tasks that the command line of this process lets land although they are not complete.
+    /// Tasks that the command line of this process allows to land although they are not complete.
     pub forced: HashSet<TaskId>,
-    /// How long such a test may take, in seconds.
+    /// The time limit of such a test in seconds.
     pub test_time: u64,
-    /// The test command of the run, if there is one. Without gates, every landing has to pass it.
+    /// The run's test command, if there is one. Without gates, every landing has to pass it.
     pub usual_test: Option<Gate>,
     /// The repositories of the workspace.
     pub sections: Vec<RepoSection>,
-    /// The names of a task's repositories, where one is not the one that has the plan: gates are asked there too.
-    pub abroad: HashMap<TaskId, Vec<RepoName>>,
-    /// Where reports of tasks are, from the top.
+    /// The repositories of each task that works in another one than the plan's. Gates run there too.
+    pub task_repos: HashMap<TaskId, Vec<RepoName>>,
+    /// The directory of task reports, from the top of the repository.
     pub report_dir: String,
-    /// Patterns of ignored files that stay from one gate to the next.
+    /// Patterns of ignored files that stay in a gate's worktree for the next gate.
     pub keep: Vec<String>,
-    /// How worktrees for tests are made.
+    /// How worktrees for gates are set up.
     pub worktrees: WorktreeOptions,
-    /// Where logs are kept, relative to the top.
+    /// The directory of logs, from the top of the repository.
     pub log_dir: String,
-    /// What must not be written down.
+    /// Secrets that must not be logged.
     pub secrets: Secrets,
-    /// Whether what they say is kept.
-    pub words: Words,
-    /// The wish to stop.
+    /// Whether transcripts of agents are kept.
+    pub words: TranscriptMode,
+    /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     pub clock: fn() -> i64,
 }
 
 impl QueueOptions {
-    /// What the settings say, with whoever of the staff resolves conflicts.
+    /// Reads the settings. The runner table says which agent resolves conflicts.
     pub fn new(
         runners: &RunnerTable,
         secrets: Secrets,
@@ -189,6 +191,7 @@ impl QueueOptions {
             gates: gates(settings),
             batch: batch(settings),
             red_target: red_target(settings)?,
+            weakened: weakened(settings),
             fan_in: FanIn::KeepClean,
             only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
@@ -211,29 +214,29 @@ impl QueueOptions {
             test_time: test_time(settings),
             usual_test: usual_test(settings),
             sections: Vec::new(),
-            abroad: HashMap::new(),
+            task_repos: HashMap::new(),
             report_dir: settings.text("report-dir").unwrap_or("spec/reports").to_owned(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees,
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,
-            words: Words::of(settings),
+            words: TranscriptMode::of(settings),
             cancel: cancel.clone(),
             clock,
         })
     }
 
-    /// The same within a run, whose guard watches all of its repositories.
+    /// Uses the guard of a run, which watches all of its repositories.
     #[must_use]
-    pub fn guarded_by(mut self, config_guard: &ConfigGuard) -> Self {
+    pub fn with_guard(mut self, config_guard: &ConfigGuard) -> Self {
         self.config_guard = config_guard.clone();
         self.worktrees.config_guard = config_guard.clone();
         self
     }
 
-    /// The same for whoever resolves conflicts in the tasks of a plan.
+    /// Adds what the plan says about tasks, their tests and their phases.
     #[must_use]
-    pub fn briefed(self, plan: &Plan) -> Self {
+    pub fn with_plan(self, plan: &Plan) -> Self {
         let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
         let gate = |test: &TestCommand| {
             let name = format!("{} test", test.kind.as_str());
@@ -256,30 +259,30 @@ impl QueueOptions {
         }
     }
 
-    /// The same for tasks that work in several repositories.
+    /// Adds the repositories of a workspace, and which tasks work in them.
     #[must_use]
-    pub fn spread(self, sections: &[RepoSection], plan: &Plan) -> Self {
+    pub fn with_sections(self, sections: &[RepoSection], plan: &Plan) -> Self {
         let find = |name: &String| sections.iter().find(|section| section.name.as_str() == name);
         let spread = |task: &Task| {
             let own: Vec<&RepoSection> = task.repos.iter().filter_map(find).collect();
             let names = own.iter().map(|section| section.name.clone()).collect();
             own.iter().any(|section| !section.is_main).then(|| (task.id.clone(), names))
         };
-        let abroad = plan.tasks.iter().filter_map(spread).collect();
-        Self { abroad, sections: sections.to_vec(), ..self }
+        let task_repos = plan.tasks.iter().filter_map(spread).collect();
+        Self { task_repos, sections: sections.to_vec(), ..self }
     }
 
-    /// Another repository than the one that has the plan.
+    /// Finds a repository other than the plan's.
     pub(super) fn find_other(&self, name: &RepoName) -> Option<&RepoSection> {
         self.sections.iter().find(|section| !section.is_main && section.name == *name)
     }
 
-    /// The repositories that a task works in beside the one that has the plan.
+    /// The repositories that a task works in, apart from the plan's.
     pub(super) fn others_of(&self, task: &TaskId) -> Vec<&RepoSection> {
-        self.abroad.get(task).into_iter().flatten().filter_map(|name| self.find_other(name)).collect()
+        self.task_repos.get(task).into_iter().flatten().filter_map(|name| self.find_other(name)).collect()
     }
 
-    /// A test as it is run: one that names a tool of a repository is asked there, and another one in `usual`.
+    /// A gate with its repository: that of the tool it names, or else `usual`.
     pub(super) fn placed(&self, gate: &Gate, usual: Option<&RepoName>) -> Gate {
         let named = |section: &RepoSection| {
             let command = section.find_tool(&gate.command)?.command.clone();
@@ -291,34 +294,34 @@ impl QueueOptions {
         }
     }
 
-    /// The gates as they are asked in a repository, `None` for the one that has the plan. One that names a tool of
-    /// another is asked only there.
+    /// The gates that run in a repository; `None` means the plan's. A gate that names a tool of another repository runs
+    /// only there.
     pub(super) fn gates_in<'a>(&'a self, repo: Option<&'a RepoName>) -> impl Iterator<Item = Gate> + use<'a> {
         let placed = self.gates.iter().map(move |gate| self.placed(gate, repo));
         placed.filter(move |gate| gate.repo.as_ref() == repo)
     }
 
-    /// The first repository that a task names is where it is tested.
+    /// The repository in which a task is tested: the first that it names.
     pub(super) fn tested_in(&self, task: &TaskId) -> Option<&RepoName> {
-        let first = self.abroad.get(task)?.first()?;
+        let first = self.task_repos.get(task)?.first()?;
         self.find_other(first).map(|section| &section.name)
     }
 
-    /// Whether a test is a tool of a repository.
+    /// Whether a gate's command is a tool of a repository.
     #[must_use]
     pub fn is_tool(&self, gate: &Gate) -> bool {
         self.sections.iter().any(|section| section.find_tool(&gate.command).is_some())
     }
 
-    /// The same with this test command. A flag names it where the settings do not.
+    /// Sets the run's test command, which an option may give instead of the settings.
     #[must_use]
-    pub fn tested_by(self, command: Option<&str>, origin: Origin) -> Self {
+    pub fn with_test_command(self, command: Option<&str>, origin: Origin) -> Self {
         let gate = |command: &str| Gate::of_test_command(command, (origin, self.test_time));
         Self { usual_test: command.map(gate), ..self }
     }
 
-    /// The gates of a task's landing where none are configured: the run's test command, because only that sees what
-    /// other tasks have changed meanwhile, and the commands that the task has of its own.
+    /// The gates of a task's landing if none are configured: the run's test command, because only that sees what other
+    /// tasks have changed meanwhile, and the task's own test commands.
     #[must_use]
     pub fn tests_of(&self, task: &TaskId) -> Vec<Gate> {
         if !self.gates.is_empty() {
@@ -330,7 +333,7 @@ impl QueueOptions {
         self.usual_test.iter().chain(own.filter(is_other)).cloned().collect()
     }
 
-    /// The phases with tests of their own that are complete once a task has landed behind others, in the order of their ids.
+    /// The phases with their own tests that are complete once a task has landed after others, sorted by id.
     #[must_use]
     pub fn phases_completed(&self, task: &TaskId, is_landed: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
         let is_done = |leaf: &TaskId| leaf == task || is_landed(leaf);
@@ -341,13 +344,13 @@ impl QueueOptions {
         phases
     }
 
-    /// Whether any landing has something to pass.
+    /// Whether any landing has a gate.
     #[must_use]
     pub fn is_gated(&self) -> bool {
         !self.gates.is_empty() || self.usual_test.is_some() || !self.tests.is_empty()
     }
 
-    /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
+    /// The commands that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);
@@ -356,11 +359,12 @@ impl QueueOptions {
             commands.extend(self.worktrees.foreign_commands());
         }
         commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
+        commands.extend(self.weakened.iter().cloned());
         commands
     }
 }
 
-/// The gates that a phase's own tests are, if it has any.
+/// The gates made from a phase's own tests, if it has any.
 fn phase_gates(phase: &Task) -> Option<(TaskId, Vec<Gate>)> {
     let gate = |test: &TestCommand| {
         let name = format!("{} of {}", test.kind.as_str(), phase.id);
@@ -370,7 +374,7 @@ fn phase_gates(phase: &Task) -> Option<(TaskId, Vec<Gate>)> {
     (!gates.is_empty()).then(|| (phase.id.clone(), gates))
 }
 
-/// The gates in the order in which they are first named.
+/// The configured gates, in the order in which they are first named.
 fn gates(settings: &Settings) -> Vec<Gate> {
     const FOLDER: &str = "merge.gates.";
     let mut names: Vec<&str> = Vec::new();
@@ -379,18 +383,32 @@ fn gates(settings: &Settings) -> Vec<Gate> {
             names.push(name);
         }
     }
+    // A tracked file must not weaken a gate of the user's.
+    let holds = |key: &String, command: Origin| {
+        command == Origin::Repository || settings.origin(key) != Some(Origin::Repository)
+    };
     let gate = |name: &str| {
         let key = |field: &str| format!("{FOLDER}{name}.{field}");
         let command = settings.text(&key("command"))?;
         let origin = settings.origin(&key("command")).unwrap_or(Origin::User);
         let usual = Gate::new(name, command, origin);
+        let (when, timeout) = (key("when"), key("timeout"));
+        let when = settings.text(&when).filter(|_| holds(&when, origin));
+        let timeout = settings.count(&timeout).filter(|_| holds(&timeout, origin));
         Some(Gate {
-            timeout: settings.count(&key("timeout")).unwrap_or(usual.timeout),
-            when: settings.text(&key("when")).filter(|when| *when != "always").map(str::to_owned),
+            timeout: timeout.unwrap_or(usual.timeout),
+            when: when.filter(|when| *when != "always").map(str::to_owned),
             ..usual
         })
     };
     names.into_iter().filter_map(gate).collect()
+}
+
+fn weakened(settings: &Settings) -> Vec<String> {
+    const KEY: &str = "merge.red-target";
+    let value = settings.text(KEY).filter(|value| *value != "hold");
+    let value = value.filter(|_| settings.origin(KEY) == Some(Origin::Repository));
+    value.map(|value| format!("{KEY}: {value}")).into_iter().collect()
 }
 
 fn test_time(settings: &Settings) -> u64 {
@@ -408,9 +426,9 @@ fn batch(settings: &Settings) -> Batch {
     size.map_or(Batch::Auto, Batch::Size)
 }
 
-/// The configured agents; none where the reviewer's program is missing. With `merge.assist = false`, or where only the
-/// resolver's program is missing, nothing is resolved, but resolutions that stand only in a queue entry are still
-/// reviewed: an entry is a ref, and any process of the user can write it.
+/// The agents that resolve and review conflicts; `None` if the reviewer's program is missing. With `merge.assist =
+/// false`, or if only the resolver's program is missing, nothing is resolved; but resolutions that are known only from
+/// a ticket are still reviewed, because a ticket is a ref and any process of the user can write it.
 fn resolver(runners: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
     let settings = runners.settings();
     let is_there = |step_runner: &StepRunner| {
@@ -423,8 +441,8 @@ fn resolver(runners: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
     };
     let assists = resolver.is_some();
     let step_runner = resolver.unwrap_or_else(|| reviewer.clone());
-    let mut foreign = step_runner.foreign_lines(settings);
-    foreign.extend(reviewer.foreign_lines(settings));
+    let mut foreign = step_runner.lines_from_repository(settings);
+    foreign.extend(reviewer.lines_from_repository(settings));
     foreign.dedup();
     let (limits, backoff) = (call_limits(settings), backoff(settings));
     Ok(Some(Resolver { assists, foreign, step_runner, reviewer, limits, backoff }))

@@ -1,4 +1,4 @@
-//! Who is next: dependencies, then urgency, then who was done first. Pure.
+//! The order of tickets: dependencies first, then urgency, then time of completion. Pure.
 
 use std::{
     cmp::Reverse,
@@ -11,20 +11,20 @@ use crate::name::TaskId;
 /// Tickets in the order in which they are tried.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct QueueOrder {
-    /// Their positions; each stands behind all that it needs.
+    /// The indexes of tickets that can land, each after everything that it needs.
     pub ready: Vec<usize>,
-    /// Those that need what neither has landed nor stands before them, and what that is.
+    /// Tickets that need something that has neither landed nor comes before them, and what they need.
     pub held: Vec<(usize, Vec<TaskId>)>,
 }
 
-/// The smaller, the sooner.
+/// Sort key: smaller ones come first.
 type Rank<'a> = (Priority, i64, i64, &'a TaskId, usize);
 
 fn rank(ticket: &Ticket, at: usize, now: i64) -> Rank<'_> {
     (ticket.priority.after(now - ticket.added), ticket.finished, ticket.added, &ticket.task, at)
 }
 
-/// Arranges those of `tickets` that `is_open` names.
+/// Orders those of `tickets` for which `is_open` is true.
 #[must_use]
 pub fn arrange(
     tickets: &[Ticket],
@@ -46,9 +46,9 @@ pub fn arrange(
         needs.iter().for_each(|need| waiters.entry(need).or_default().push(*at));
         missing.insert(*at, needs);
     }
-    let mut line = QueueOrder::default();
+    let mut order = QueueOrder::default();
     while let Some(Reverse((.., at))) = heap.pop() {
-        line.ready.push(at);
+        order.ready.push(at);
         for waiter in waiters.remove(&tickets[at].task).unwrap_or_default() {
             let Some(needs) = missing.get_mut(&waiter) else { continue };
             needs.remove(&tickets[at].task);
@@ -58,7 +58,7 @@ pub fn arrange(
             }
         }
     }
-    line.held = open
+    order.held = open
         .iter()
         .filter_map(|at| {
             let mut needs: Vec<TaskId> = missing.remove(at)?.into_iter().cloned().collect();
@@ -66,5 +66,5 @@ pub fn arrange(
             Some((*at, needs))
         })
         .collect();
-    line
+    order
 }

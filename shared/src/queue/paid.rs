@@ -1,4 +1,4 @@
-//! What agents were paid for the conflict of a ticket, in whole numbers, as a ticket keeps it.
+//! The cost of agents' tries to resolve a conflict, in whole numbers, as stored in a ticket.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::{agent::Usage, pipeline::Expense};
 
 const MICRO: f64 = 1_000_000.0;
 
-/// What calls have spent.
+/// The cost of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paid {
-    /// Tokens read and written; `None` if no agent told.
+    /// Tokens read and written; `None` if no agent reported them.
     tokens: Option<(u64, u64)>,
-    /// Millionths of a US dollar; `None` if no agent told.
+    /// Millionths of a US dollar; `None` if no agent reported a cost.
     micro_dollars: Option<u64>,
     milliseconds: u64,
 }
 
 impl Paid {
-    /// Adds what another call came to.
+    /// Adds the cost of another call.
     #[must_use]
     pub fn and(self, more: Expense) -> Self {
         let mut all = Expense::from(self);
@@ -27,7 +27,7 @@ impl Paid {
         Self::from(all)
     }
 
-    /// What of it is written down with a landing: nothing, if nobody was called.
+    /// The expense to record with a landing; `None` if no agent was called.
     #[must_use]
     pub fn expense(self) -> Option<Expense> {
         (self != Self::default()).then(|| self.into())

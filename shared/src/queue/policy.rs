@@ -1,8 +1,8 @@
-//! What of several tasks lands together. Pure.
+//! Which of several tasks land together. Pure.
 
 use std::{fmt, str::FromStr};
 
-/// Which of the tasks that are asked for land.
+/// Which of the wanted tasks land.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FanIn {
     /// All that can.
@@ -10,30 +10,30 @@ pub enum FanIn {
     KeepClean,
     /// All of them at once, or none.
     AllOrNothing,
-    /// The first so many that can; the others are not wanted any more.
+    /// The first `n` that can. The others are closed.
     Choose(usize),
 }
 
-/// What comes next.
+/// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextLanding {
-    /// So many are stacked and tested.
+    /// Stack and test at most this many tickets.
     Try(usize),
-    /// What was wanted has landed.
+    /// Stop: enough have landed.
     Enough,
 }
 
-/// What becomes of a stack that cannot land as it is.
+/// What to do with a stack that cannot land as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackSetback {
-    /// The good ones of it land.
+    /// Land the good tickets of it.
     Part,
-    /// Nothing of it does.
+    /// Land nothing of it.
     Refuse,
 }
 
 impl FanIn {
-    /// What comes next when so many of those that were asked for have landed and a batch has this size.
+    /// What to do next, given how many wanted tickets have landed and the size of a batch.
     #[must_use]
     pub fn turn(self, landed: usize, size: usize) -> NextLanding {
         match self {
@@ -44,7 +44,7 @@ impl FanIn {
         }
     }
 
-    /// What becomes of a stack if something of it is in conflict, waits or is red.
+    /// What to do with a stack if a ticket of it conflicts, waits or fails a gate.
     #[must_use]
     pub fn setback(self) -> StackSetback {
         if self == Self::AllOrNothing { StackSetback::Refuse } else { StackSetback::Part }

@@ -1,4 +1,4 @@
-//! What a drain came to, and what it tells while it works.
+//! The report of a drain, and its events.
 
 use super::{Failing, ForeignCommits, Parking, Ticket};
 use crate::{
@@ -6,79 +6,79 @@ use crate::{
     name::{Oid, TaskId},
 };
 
-/// What became of a ticket.
+/// The outcome of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TicketOutcome {
-    /// It is on its target.
+    /// It has landed on its target.
     Landed {
         /// Its merge commit.
         commit: Oid,
     },
-    /// It is kept on top of its target until a person brings a checkout up.
+    /// It has landed on top of its target, and waits until a person updates the checkout.
     Parked {
         /// Its merge commit.
         commit: Oid,
     },
-    /// Its target has all of it.
+    /// Its target already has all of its changes.
     NoChange,
     /// Others were chosen instead.
     NotChosen,
     /// It cannot be merged.
     Conflict {
-        /// What stands in the way.
+        /// The conflicts.
         conflicts: Vec<MergeConflict>,
-        /// Whether a person is needed now.
+        /// Whether a person has to resolve it.
         escalated: bool,
     },
-    /// Its task is to be done anew, on what has landed meanwhile.
+    /// Its task will be done again, on top of what has landed meanwhile.
     Withdrawn,
-    /// A gate does not let it through.
+    /// A gate failed.
     Red {
-        /// What the gate said.
+        /// The result of the gate.
         failing: Failing,
-        /// The tasks that it does not go together with, although it is good without them.
+        /// The tasks together with which the gate fails, although it passes without them.
         with: Vec<TaskId>,
     },
-    /// A gate is red, but it was red on the target too.
+    /// A gate failed, but it fails on the target too.
     RedBefore {
-        /// What the gate said.
+        /// The result of the gate.
         failing: Failing,
     },
-    /// A gate could not be asked.
+    /// A gate could not be run.
     Broken {
-        /// Why.
+        /// The reason.
         failing: Failing,
     },
     /// It was not tried.
     Waiting {
-        /// For what, in words.
+        /// What it waits for, in words.
         reason: String,
     },
 }
 
-/// What a drain came to.
+/// The report of a drain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueReport {
-    /// What became of each ticket, in the order in which it was settled.
+    /// The outcome of each ticket, in the order in which they were settled.
     pub outcomes: Vec<(Ticket, TicketOutcome)>,
     /// How many gates were run.
     pub gate_runs: usize,
-    /// Gates that were red and then green on the same commit.
+    /// Gates that failed and then passed on the same commit.
     pub flaky: Vec<String>,
-    /// Where landings wait for a person.
+    /// Set if landings are parked.
     pub parking: Option<Parking>,
     /// Whether the user asked to stop.
     pub is_stopped: bool,
 }
 
 impl QueueReport {
-    /// What became of a task.
+    /// Finds the outcome of a task.
     #[must_use]
     pub fn find(&self, task: &TaskId) -> Option<&TicketOutcome> {
         self.outcomes.iter().rev().find(|(ticket, _)| ticket.task == *task).map(|(_, outcome)| outcome)
     }
 
-    /// Takes in what another drain came to.
+    /// Adds the report of another drain.
     pub fn join(&mut self, other: Self) {
         self.outcomes.extend(other.outcomes);
         self.gate_runs += other.gate_runs;
@@ -87,40 +87,40 @@ impl QueueReport {
         self.is_stopped |= other.is_stopped;
     }
 
-    /// A later word on a ticket replaces an earlier one.
+    /// Records an outcome. It replaces an earlier one of the same task.
     pub(super) fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
         self.outcomes.retain(|(known, _)| known.task != ticket.task);
         self.outcomes.push((ticket.clone(), outcome));
     }
 }
 
-/// Something that has happened.
+/// An event of a drain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueEvent {
-    /// A gate is run.
+    /// A gate starts.
     Gating {
         /// Its name.
         gate: String,
         /// The commit.
         commit: Oid,
     },
-    /// What became of a ticket.
+    /// A ticket has an outcome.
     Settled {
         /// The ticket.
         ticket: Box<Ticket>,
-        /// What.
+        /// The outcome.
         outcome: Box<TicketOutcome>,
     },
-    /// An agent is asked to resolve a conflict.
+    /// An agent starts to resolve a conflict.
     Resolving {
         /// The task.
         task: TaskId,
-        /// Which try, from 1.
+        /// The number of the try, from 1.
         attempt: u32,
     },
-    /// Commits came to the target that this process did not make.
+    /// There are commits on the target that this process did not make.
     Foreign(ForeignCommits),
-    /// Anything else that a user should know.
+    /// Anything else that the user should know.
     Note {
         /// A sentence.
         words: String,

@@ -1,4 +1,4 @@
-//! Who resolves conflicts, and what they are told.
+//! The agents that resolve conflicts, and their prompt.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -11,42 +11,42 @@ use crate::{
     process::Limits,
 };
 
-/// An agent for conflicts.
+/// The agents for conflicts.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    /// Whether it resolves conflicts, or only reviews resolutions of others.
+    /// Whether conflicts are resolved, or only resolutions of others reviewed.
     pub assists: bool,
-    /// Who.
+    /// The agent that resolves.
     pub step_runner: StepRunner,
-    /// Who decides on what it made.
+    /// The agent that reviews the resolution.
     pub reviewer: StepRunner,
-    /// What a repository brought along of it, a line each.
+    /// Their commands that come from files of the repository, one line each.
     pub foreign: Vec<String>,
-    /// How long one call may take and be silent.
+    /// Time limits of one call.
     pub limits: Limits,
-    /// How long its provider is waited for.
+    /// How long to wait for an overloaded provider.
     pub backoff: Backoff,
 }
 
-/// What the plan says of tasks: name and description.
+/// Name and description of each task of the plan.
 pub type Briefs = HashMap<TaskId, (String, String)>;
 
-/// What a prompt is made from.
+/// The inputs of a prompt.
 pub(super) struct Case<'a> {
     pub(super) ticket: &'a Ticket,
     pub(super) briefs: &'a Briefs,
-    /// The tasks that landed in the same files meanwhile.
+    /// The tasks that have landed in the same files meanwhile.
     pub(super) others: Vec<TaskId>,
     pub(super) conflicts: &'a [MergeConflict],
-    /// The text of a version, if it is text.
+    /// Returns the content of a version, if it is text.
     pub(super) text: &'a dyn Fn(&Version) -> Option<String>,
 }
 
-/// How much of one version of a file a prompt shows.
+/// How many characters of one version of a file a prompt shows.
 const LONGEST: usize = 20_000;
 
 impl Case<'_> {
-    /// Asks for files in which both sides are kept.
+    /// The prompt that asks an agent to resolve the conflicts.
     pub(super) fn prompt(&self) -> String {
         let Ticket { task, into, .. } = self.ticket;
         let mut prompt = format!("Resolve the merge conflict of task {task}: {}\n\n", self.ticket.name);

@@ -1,5 +1,4 @@
-//! Where tickets and outcomes are kept: refs whose commits say it, one commit for each change, so that nothing that was
-//! tried is ever lost.
+//! Stores tickets and outcomes in refs. Each change is a commit on top of the previous one, so nothing is ever lost.
 
 use std::cell::OnceCell;
 
@@ -11,45 +10,45 @@ use crate::{
     name::{BranchName, Oid, TaskId},
 };
 
-/// Where tickets stand.
+/// The prefix of the refs of tickets.
 pub const TICKETS: &str = "refs/arborist/queue/tickets/";
 const LOG: &str = "refs/arborist/queue/log/";
-/// So many tickets are looked for one by one.
+/// Up to this many tickets are looked up one by one.
 const FEW: usize = 4;
 
 /// A ticket and the ref that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTicket {
-    /// What it says.
+    /// The content.
     pub ticket: Ticket,
     /// The ref's name.
     pub name: String,
-    /// Its commit.
+    /// The commit of the ref.
     pub commit: Oid,
 }
 
-/// One line of what became of tickets.
+/// One entry of the log of outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// The task.
     pub task: TaskId,
     /// The branch of its run.
     pub scope: BranchName,
-    /// What was to land.
+    /// The commit that was to land.
     pub source: Oid,
     /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
     pub outcome: String,
     /// Its merge commit, or the commit that was tested.
     pub commit: Option<Oid>,
-    /// When: seconds since 1970.
+    /// When it was written: seconds since 1970.
     pub time: i64,
-    /// More, in words.
+    /// Details, in words.
     #[serde(default)]
     pub words: String,
 }
 
 impl LogEntry {
-    /// What became of a ticket.
+    /// An entry for a ticket.
     #[must_use]
     pub fn new(ticket: &Ticket, outcome: &str, commit: Option<Oid>, time: i64) -> Self {
         Self {
@@ -64,12 +63,12 @@ impl LogEntry {
     }
 }
 
-/// Whether an outcome may have been written down before a crash.
+/// Whether an outcome may have been logged before a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutcomeWritten {
     /// It has just happened.
     New,
-    /// Perhaps: then it is not written down again.
+    /// It may have been. Then it is not logged again.
     Perhaps,
 }
 
@@ -77,31 +76,31 @@ pub enum OutcomeWritten {
 #[derive(Debug)]
 pub struct Store<'a> {
     repository: &'a Repository,
-    /// What our commits hold, once it is known.
-    nothing: OnceCell<Oid>,
+    /// The empty tree, which all our commits have; once it is known.
+    empty_tree: OnceCell<Oid>,
 }
 
 impl<'a> Store<'a> {
-    /// Of this repository.
+    /// The store of this repository.
     #[must_use]
     pub fn new(repository: &'a Repository) -> Self {
-        Self { repository, nothing: OnceCell::new() }
+        Self { repository, empty_tree: OnceCell::new() }
     }
 
-    /// All tickets, or those of one run.
+    /// Loads all tickets, or those of one run.
     pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<StoredTicket>, QueueError> {
         let folder = scope.map_or_else(|| TICKETS.to_owned(), folder_of);
         read_tickets(self.repository.start_listing_notes(&[&folder])?)
     }
 
-    /// The ticket of one task.
+    /// Finds the ticket of one task.
     pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<StoredTicket>, QueueError> {
         let name = format!("{}{task}", folder_of(scope));
         let found = read_tickets(self.repository.start_listing_notes(&[&name])?)?;
         Ok(found.into_iter().find(|stored| stored.name == name))
     }
 
-    /// Queues tickets of one run; older ones of the same tasks are superseded.
+    /// Queues tickets of one run. They replace older tickets of the same tasks.
     pub fn add(&self, tickets: Vec<Ticket>) -> Result<(), QueueError> {
         let Some(first) = tickets.first() else {
             return Ok(());
@@ -112,7 +111,7 @@ impl<'a> Store<'a> {
         self.write(&writes).map(drop)
     }
 
-    /// Whether these, if they are few, are known to supersede nothing.
+    /// Whether these tickets, if they are few, replace none.
     fn are_new(&self, tickets: &[Ticket]) -> Result<bool, QueueError> {
         if tickets.len() > FEW {
             return Ok(false);
@@ -126,7 +125,7 @@ impl<'a> Store<'a> {
         Ok(true)
     }
 
-    /// Writes tickets, each over what it was, if it was there at all.
+    /// Writes tickets, each on top of its previous version if there is one.
     pub fn write(
         &self,
         tickets: &[(Option<&StoredTicket>, Ticket)],
@@ -152,17 +151,18 @@ impl<'a> Store<'a> {
         Ok(written)
     }
 
-    /// A change follows what was before it, and keeps what it speaks of.
+    /// Writes the commit of a ticket. Its parents are the previous version and the commits that the ticket mentions, so
+    /// that git keeps them.
     fn write_commit(&self, old: Option<&StoredTicket>, ticket: &Ticket) -> Result<Oid, QueueError> {
         let parents: Vec<Oid> =
             old.map(|old| old.commit).into_iter().chain([ticket.source]).chain(ticket.resolved).collect();
         let json = json(ticket, &ticket.task)?;
         let message = format!("queue: {} is {}\n\n{json}\n", ticket.task, ticket.standing.as_str());
-        let tree = self.nothing()?;
-        Ok(self.repository.write_joint(tree, &parents, &message, Signing::No)?)
+        let tree = self.empty_tree()?;
+        Ok(self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?)
     }
 
-    /// Writes what became of tickets; those that `closed` names leave the queue with it.
+    /// Logs outcomes, and deletes the tickets in `closed` in the same transaction.
     pub fn log(
         &self,
         into: &BranchName,
@@ -188,8 +188,8 @@ impl<'a> Store<'a> {
                 more => format!("{more} tickets"),
             };
             let message = format!("queue: {words}\n\n{}\n", lines?.join("\n"));
-            let tree = self.nothing()?;
-            let commit = self.repository.write_joint(tree, &parents, &message, Signing::No)?;
+            let tree = self.empty_tree()?;
+            let commit = self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
             moves.push(RefMove { name: &name, new: Some(commit), old });
         }
         moves.extend(closed.iter().map(|ticket| RefMove {
@@ -203,7 +203,7 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// What became of tickets of this target, newest first, from at most `count` commits.
+    /// Loads the log of a target, newest first, from at most `count` commits.
     pub fn load_log(&self, into: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         match self.repository.find_ref(&log_of(into))? {
             Some(tip) => self.read_log(tip, count),
@@ -211,7 +211,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// What became of all tickets of a run, newest first, from at most `count` commits for each target.
+    /// Loads the log entries of a run, newest first, from at most `count` commits for each target.
     pub fn load_logs(&self, scope: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         let mut entries = Vec::new();
         for log in self.repository.list_refs(&[LOG])? {
@@ -236,16 +236,16 @@ impl<'a> Store<'a> {
         Ok(entries)
     }
 
-    fn nothing(&self) -> Result<Oid, QueueError> {
-        if let Some(tree) = self.nothing.get() {
+    fn empty_tree(&self) -> Result<Oid, QueueError> {
+        if let Some(tree) = self.empty_tree.get() {
             return Ok(*tree);
         }
         let tree = self.repository.empty_tree()?;
-        Ok(*self.nothing.get_or_init(|| tree))
+        Ok(*self.empty_tree.get_or_init(|| tree))
     }
 }
 
-/// After a crash between writing down and clearing up, the same is about to be written down again.
+/// Whether an entry is in the log already. That happens after a crash between logging and cleaning up.
 fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
     known.iter().any(|other| {
         (&other.task, other.source, &other.outcome, other.commit)
@@ -253,13 +253,13 @@ fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
     })
 }
 
-/// What the queue of a run keeps in refs: its tickets, what became of them, and what is parked for its branch.
+/// The refs of a run's queue: its tickets, its log, and what is parked for its branch.
 pub(crate) fn queue_refs(run: &BranchName) -> Ownership {
     let names = vec![run.landing_ref(), log_of(run)];
     Ownership { names, prefixes: vec![folder_of(run)], ..Ownership::default() }
 }
 
-/// Where the tickets of a run are.
+/// The prefix of the refs of a run's tickets.
 pub(super) fn folder_of(scope: &BranchName) -> String {
     format!("{TICKETS}{}/", scope.component())
 }
@@ -277,8 +277,8 @@ fn read_tickets(reader: NoteReader) -> Result<Vec<StoredTicket>, QueueError> {
     reader.finish()?.into_iter().map(read_ticket).collect()
 }
 
-/// The ticket that a ref holds. It stands where a ticket of this run and this task stands: one that speaks of another could
-/// land under its name.
+/// Parses the ticket in a ref. The ref's name must be that of the ticket's run and task; otherwise a ticket could land
+/// under the name of another.
 pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
     let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;

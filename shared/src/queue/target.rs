@@ -1,52 +1,52 @@
-//! The branch that is landed on, and what is kept aside for it while somebody's checkout is in the way.
+//! The branch that tasks land on, and landings that are parked because its checkout has changes in the way.
 
 use std::path::Path;
 
 use super::{Parking, QueueError};
 use crate::{
-    git::{BranchUse, Ref, RefMove, Repository, Taken},
+    git::{BranchUse, FastForward, Ref, RefMove, Repository},
     name::{BranchName, Oid},
 };
 
-/// Where a target is.
+/// The position of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The branch itself.
+    /// The commit of the branch.
     pub branch: Oid,
-    /// What is parked on top of it.
+    /// The parked landing on top of it.
     pub parked: Option<Oid>,
-    /// What was parked for it once, whether it still follows it or not.
+    /// The commit of the landing ref, whether it still is on top of the branch or not.
     set_aside: Option<Oid>,
 }
 
 impl Position {
-    /// What the next merge is put on top of.
+    /// The commit that the next merge is based on.
     #[must_use]
     pub fn tip(&self) -> Oid {
         self.parked.unwrap_or(self.branch)
     }
 
-    /// The same, where what is parked does not count.
+    /// The position, ignoring the parked landing.
     pub(super) fn without_parked(self) -> Self {
         Self { parked: None, ..self }
     }
 }
 
-/// How a move of a target ended.
+/// The result of moving a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Moving {
-    /// The branch is there.
+pub(super) enum MoveResult {
+    /// The branch was moved.
     Done,
     /// It must not be moved.
     Refused(Parking),
-    /// It is not where it was.
+    /// It was not at the expected commit.
     Elsewhere,
 }
 
-/// How often the checkouts of a branch may change while it is moved.
-const PATIENCE: usize = 5;
+/// How often a move is tried if the checkouts of the branch change meanwhile.
+const MAX_TRIES: usize = 5;
 
-/// A branch to land on.
+/// A branch that tasks land on.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     repository: &'a Repository,
@@ -60,7 +60,7 @@ impl<'a> Target<'a> {
         Self { repository, into }
     }
 
-    /// Where it is. What is parked counts only while it follows the branch.
+    /// Finds its position. A parked landing counts only while it is on top of the branch.
     pub fn find(&self) -> Result<Option<Position>, QueueError> {
         let mut refs = Vec::new();
         for name in [self.into.to_ref(), self.into.landing_ref()] {
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         self.find_among(&refs)
     }
 
-    /// The same among refs that were listed already.
+    /// The same, among refs that were listed before.
     pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<Position>, QueueError> {
         let find = |name: String| refs.iter().find(|found| found.name == name).map(|found| found.target);
         let Some(branch) = find(self.into.to_ref()) else {
@@ -79,13 +79,13 @@ impl<'a> Target<'a> {
         Ok(Some(Position { branch, parked, set_aside: find(self.into.landing_ref()) }))
     }
 
-    /// Where it is; it must be there.
+    /// Its position; an error if the branch does not exist.
     pub fn require(&self) -> Result<Position, QueueError> {
         self.find()?.ok_or_else(|| QueueError::NoTarget(self.into.clone()))
     }
 
-    /// Takes away what was parked and does not follow the branch any more. What the branch does not have of it is
-    /// saved; its tickets will be merged anew.
+    /// Deletes a landing ref that is no longer on top of the branch. Commits that the branch lacks are saved; their
+    /// tickets will be merged again.
     pub(super) fn clear_stale(&self, position: &Position) -> Result<Option<String>, QueueError> {
         let (Some(parked), None) = (position.set_aside, position.parked) else {
             return Ok(None);
@@ -105,35 +105,37 @@ impl<'a> Target<'a> {
         Ok(kept)
     }
 
-    /// Moves the branch, and a checkout of it where that touches nothing of the user's.
-    pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
-        for _ in 0..PATIENCE {
+    /// Moves the branch, and updates its checkout if that touches none of the user's changes.
+    pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {
+        for _ in 0..MAX_TRIES {
             let place = match self.repository.usage(self.into, to)? {
                 BranchUse::Free => return self.swap(from, to),
-                BranchUse::Busy(why) => return Ok(Moving::Refused(self.parking(&why, None))),
+                BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None))),
                 BranchUse::CheckedOut(place) => place,
             };
             match self.repository.fast_forward(&place, self.into, (from, to))? {
-                Taken::Done => return Ok(Moving::Done),
-                _ if self.require()?.branch != from => return Ok(Moving::Elsewhere),
-                Taken::Refused(why) => return Ok(Moving::Refused(self.parking(&why, Some(&place)))),
-                Taken::Overtaken => {}
+                FastForward::Done => return Ok(MoveResult::Done),
+                _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
+                FastForward::Refused(why) => {
+                    return Ok(MoveResult::Refused(self.parking(&why, Some(&place))));
+                }
+                FastForward::Overtaken => {}
             }
         }
-        Ok(Moving::Refused(self.parking("its checkouts change all the time", None)))
+        Ok(MoveResult::Refused(self.parking("its checkouts change all the time", None)))
     }
 
-    fn swap(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
+    fn swap(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {
         let name = self.into.to_ref();
         let swap = RefMove { name: &name, new: Some(to), old: Some(from) };
         match self.repository.move_refs(&[swap], "arborist: land") {
-            Ok(()) => Ok(Moving::Done),
-            Err(_) if self.require()?.branch != from => Ok(Moving::Elsewhere),
+            Ok(()) => Ok(MoveResult::Done),
+            Err(_) if self.require()?.branch != from => Ok(MoveResult::Elsewhere),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// git adds advice to what it says; ours is the command.
+    /// Describes why a landing is parked. Git's own hints are removed; our command replaces them.
     fn parking(&self, why: &str, place: Option<&Path>) -> Parking {
         let said: Vec<&str> = why.lines().filter(|line| !line.starts_with("hint:")).collect();
         let why = said.join("\n").trim().to_owned();
@@ -148,7 +150,7 @@ impl<'a> Target<'a> {
         Parking { why, command }
     }
 
-    /// Puts `to` aside for the branch.
+    /// Parks `to` for the branch.
     pub(super) fn park(&self, position: &Position, to: Oid) -> Result<(), QueueError> {
         let name = self.into.landing_ref();
         let park = RefMove { name: &name, new: Some(to), old: position.set_aside };

@@ -1,4 +1,4 @@
-//! A ticket: one task's branch that wants to land, with everything that is known of its tries.
+//! A ticket: the request to land one task's branch, with the history of its tries.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -8,18 +8,18 @@ use crate::{
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
-/// A place in the queue. It is written into git as it is.
+/// An entry of the queue. It is serialised into git as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// The task.
     pub task: TaskId,
-    /// Its name.
+    /// The task's name.
     pub name: String,
-    /// The branch of the run that it belongs to.
+    /// The branch of the run that the task belongs to.
     pub scope: BranchName,
     /// The branch that it lands on.
     pub into: BranchName,
-    /// What lands.
+    /// The commit that lands.
     pub source: Oid,
     /// The run's session.
     pub session: Option<SessionId>,
@@ -28,36 +28,36 @@ pub struct Ticket {
     pub priority: Priority,
     /// When it was queued: seconds since 1970.
     pub added: i64,
-    /// When the task was completed.
+    /// When the task was completed: seconds since 1970.
     pub finished: i64,
-    /// The tasks that must have landed before.
+    /// The tasks that must land before it.
     #[serde(default)]
     pub needs: Vec<TaskId>,
-    /// The phases whose own tests gate this landing, by their ids. A ticket names them and never a command: anybody who
-    /// can write a ref could have written it. The commands are those of the frozen plan.
+    /// The phases whose own tests gate this landing. A ticket names phases and never commands, because anyone who can
+    /// write a ref could have written the ticket. The commands come from the frozen plan.
     #[serde(default)]
     pub phases: Vec<TaskId>,
-    /// Whether it is taken although its task is not complete.
+    /// Whether it may land although its task is not complete.
     #[serde(default)]
     pub forced: bool,
-    /// How it stands.
+    /// Its state.
     pub standing: TicketState,
-    /// What each try of an agent to resolve its conflict came to, oldest first.
+    /// The results of agents' tries to resolve its conflict, oldest first.
     #[serde(default)]
     pub tries: Vec<String>,
-    /// What came of the last, or of a person's work: a commit that joins the source and a target.
+    /// The resolution of its conflict: a commit that joins the source and a target.
     #[serde(default)]
     pub resolved: Option<Oid>,
-    /// Whose work that is.
+    /// Who made the resolution.
     #[serde(default)]
     pub resolved_by: Option<ResolvedBy>,
-    /// What all tries of agents have spent.
+    /// What all tries of agents have cost.
     #[serde(default)]
     pub paid: Paid,
 }
 
 impl Ticket {
-    /// A ticket for the run's own branch that needs nothing, queued at `now` and completed then.
+    /// A ticket for the run's own branch without dependencies, queued and completed at `now`.
     #[must_use]
     pub fn new(scope: BranchName, task: TaskId, source: Oid, now: i64) -> Self {
         Self {
@@ -81,14 +81,14 @@ impl Ticket {
         }
     }
 
-    /// Who resolved its conflict, if it had one and that is over.
+    /// Who resolved its conflict, if it is resolved.
     #[must_use]
     pub fn resolver(&self) -> Option<&ResolvedBy> {
         self.resolved.and(self.resolved_by.as_ref())
     }
 
-    /// Whose work it is once `by` has resolved a conflict on top of that. What an agent did stays unreviewed, whoever
-    /// comes after it.
+    /// Who resolved it after `by` has resolved another conflict on top. An agent's work stays marked as such, even if a
+    /// person resolved something after it.
     #[must_use]
     pub fn resolved_too(&self, by: ResolvedBy) -> ResolvedBy {
         match (self.resolver(), by) {
@@ -102,7 +102,7 @@ impl Ticket {
         }
     }
 
-    /// Who resolved it, in words.
+    /// A sentence about who resolved it.
     #[must_use]
     pub fn resolution(&self) -> Option<String> {
         self.resolver().map(|by| format!("its conflict was resolved by {}", by.words()))
@@ -113,14 +113,14 @@ impl Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolvedBy {
-    /// An agent of this name, or several one after the other. A reviewer has approved what it did.
+    /// An agent, or several one after the other, by their names. A reviewer has approved the resolution.
     Agent(String),
-    /// Somebody who asked for it.
+    /// A person.
     Person,
 }
 
 impl ResolvedBy {
-    /// As it stands in the trailer of a landing.
+    /// The value of the trailer in the merge commit.
     #[must_use]
     pub fn trailer(&self) -> String {
         match self {
@@ -129,7 +129,7 @@ impl ResolvedBy {
         }
     }
 
-    /// In words for people.
+    /// A description for people.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -139,48 +139,48 @@ impl ResolvedBy {
     }
 }
 
-/// How a ticket stands.
+/// The state of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum TicketState {
     /// It will be tried.
     Waiting,
-    /// It has landed, but the checkout of its target is not there yet.
+    /// It has landed, but the checkout of its target has not been updated yet.
     Parked {
         /// Its merge commit.
         commit: Oid,
     },
     /// It cannot be merged.
     Conflict {
-        /// The target that it was tried on.
+        /// The commit of the target that it was merged onto.
         onto: Oid,
-        /// What stands in the way.
+        /// The conflicts.
         conflicts: Vec<MergeConflict>,
-        /// Whether a person was asked for.
+        /// Whether a person has to resolve it.
         escalated: bool,
     },
-    /// A gate does not let it through.
+    /// A gate failed.
     Red {
         /// The gate.
         gate: String,
         /// The commit that was tested.
         commit: Oid,
-        /// Where all of its output is.
+        /// The log file of the gate.
         log: String,
-        /// The end of it.
+        /// The end of the log.
         tail: String,
-        /// The tasks that it does not go together with, although it is good without them.
+        /// The tasks together with which the gate fails, although it passes without them.
         with: Vec<TaskId>,
     },
-    /// It may not land as things are.
+    /// It must not land at the moment.
     Withheld {
-        /// Why, in words.
+        /// The reason.
         why: String,
     },
 }
 
 impl TicketState {
-    /// The word for it.
+    /// The name of the state.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -194,26 +194,26 @@ impl TicketState {
     }
 }
 
-/// How urgent a ticket is: 0 is the most.
+/// The priority of a ticket. 0 is the most urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Priority(pub u8);
 
 impl Priority {
-    /// What nobody asked for more of.
+    /// The default.
     pub const USUAL: Self = Self(2);
-    /// The least.
+    /// The least urgent.
     pub const LOWEST: Self = Self(9);
 
-    /// What is left of it after a wait: each [`STEP`](Self::STEP) makes a ticket one more urgent, so that the oldest is
-    /// served within a bound, whatever comes after it.
+    /// The priority after a wait. Each [`STEP`](Self::STEP) makes a ticket more urgent by one, so that the oldest lands
+    /// within a bounded time whatever is queued after it.
     #[must_use]
     pub fn after(self, seconds: i64) -> Self {
         let steps = u8::try_from((seconds / Self::STEP).max(0)).unwrap_or(u8::MAX);
         Self(self.0.saturating_sub(steps))
     }
 
-    /// Seconds.
+    /// The length of a step in seconds.
     pub const STEP: i64 = 600;
 }
 
@@ -223,7 +223,7 @@ impl Default for Priority {
     }
 }
 
-/// What is no priority is the lowest, never the highest.
+/// An invalid priority becomes the lowest, never the highest.
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Priority, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     let number = value.as_u64().and_then(|number| u8::try_from(number).ok()).map(Priority);

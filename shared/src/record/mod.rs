@@ -1,4 +1,4 @@
-//! Writing a run down: one commit for each thing that happened, on the run's branch, by compare-and-swap.
+//! Records a run: one commit for each event, on the run's branch, by compare-and-swap.
 
 mod repeat;
 mod staging;
@@ -19,24 +19,24 @@ use crate::{
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
-/// What kept something from being written down.
+/// Why something could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// git failed, or the branch was not where we left it.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The message would not be sound.
+    /// The message would not be well-formed.
     #[error("the message for '{status}' would not be sound: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
     Unsound {
-        /// What was to be written.
+        /// The status.
         status: Status,
         /// What is wrong with it.
         faults: Vec<Fault>,
     },
-    /// Somebody else moved the branch.
+    /// Another process moved the branch.
     #[error("'{branch}' was moved by somebody else while the run was going on")]
     Moved {
-        /// The branch that was written on.
+        /// The branch.
         branch: BranchName,
     },
 }
@@ -60,24 +60,24 @@ impl Explain for RecordError {
     }
 }
 
-/// What is to be written down about a task.
+/// An event of a task that is to be recorded.
 #[derive(Debug)]
 pub struct TaskEvent<'a> {
     /// The task.
     pub task: TaskId,
     /// What happened.
     pub status: Status,
-    /// The words of the subject.
+    /// The text of the subject.
     pub text: String,
     /// The attempt.
     pub attempt: Attempt,
-    /// What stands behind the words of the subject, such as ` (no test command)`.
+    /// A remark after the text of the subject, such as ` (no test command)`.
     pub remark: &'a str,
-    /// What is quoted.
+    /// The quoted text.
     pub body: Body,
-    /// Trailers beside those that follow from the status, the attempt and the session.
+    /// Trailers in addition to those that follow from the status, the attempt and the session.
     pub trailers: Trailers,
-    /// The agent that made what the commit holds, if it is its author.
+    /// The agent that is the author of the commit, if it is.
     pub author: Option<String>,
 }
 
@@ -98,20 +98,20 @@ impl<'a> TaskEvent<'a> {
     }
 }
 
-/// What is to be written down about a whole run.
+/// An event of a whole run that is to be recorded.
 #[derive(Debug)]
 pub struct Announcement<'a> {
     /// What happened.
     pub status: Status,
-    /// The words of the subject, where the status leaves some open.
+    /// The text of the subject, if the status leaves it open.
     pub words: &'a str,
-    /// What is quoted.
+    /// The quoted text.
     pub body: Body,
-    /// Trailers beside the session.
+    /// Trailers in addition to the session.
     pub trailers: Trailers,
 }
 
-/// For which run is written, and how.
+/// The run that commits are made for, and how they are made.
 #[derive(Debug, Clone)]
 pub struct RunIdentity {
     /// The run's branch, which every message names.
@@ -122,13 +122,13 @@ pub struct RunIdentity {
 }
 
 impl RunIdentity {
-    /// For a run, as the user's configuration wants its commits.
+    /// For a run, with the user's settings for commits.
     pub fn new(repository: &Repository, run: BranchName, session: SessionId) -> Result<Self, GitError> {
         Ok(Self { run, session, signing: repository.signing()? })
     }
 }
 
-/// Where a branch stands.
+/// The tip of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tip {
     /// The branch.
@@ -140,13 +140,13 @@ pub struct Tip {
 }
 
 impl Tip {
-    /// Of `branch` at `head`.
+    /// The tip `head` of `branch`.
     pub fn new(repository: &Repository, branch: BranchName, head: Oid) -> Result<Self, GitError> {
         Ok(Self { branch, head, tree: repository.tree_of(head)? })
     }
 }
 
-/// A commit that is written, and to which no ref leads yet.
+/// A written commit that no ref leads to yet.
 #[derive(Debug)]
 pub struct Prepared {
     /// The commit.
@@ -155,18 +155,18 @@ pub struct Prepared {
     message: Message,
 }
 
-/// The one who writes a run down. It knows where the branch is, and notices when it is not.
+/// Records a run. It knows the tip of the branch, and notices if another process moved it.
 #[derive(Debug)]
 pub struct RunRecorder<'a> {
     repository: &'a Repository,
     identity: RunIdentity,
     tip: Tip,
-    /// What worktree and index are known to hold, while nobody else is at work there.
+    /// The tree that worktree and index are known to have, as long as no child works there.
     settled: Option<Oid>,
 }
 
 impl<'a> RunRecorder<'a> {
-    /// For the run of `branch`, which stands at `head`.
+    /// For the run of `branch`, whose tip is `head`.
     pub fn new(
         repository: &'a Repository,
         branch: BranchName,
@@ -177,31 +177,31 @@ impl<'a> RunRecorder<'a> {
         Ok(Self::at(repository, identity, Tip::new(repository, branch, head)?))
     }
 
-    /// For a run that is written down at `tip`, on its own branch or on a task's.
+    /// For a run whose commits go on top of `tip`, on its own branch or on a task's.
     #[must_use]
     pub fn at(repository: &'a Repository, identity: RunIdentity, tip: Tip) -> Self {
         Self { repository, identity, tip, settled: None }
     }
 
-    /// For which run it writes, and how.
+    /// The run that it records, and how.
     #[must_use]
     pub fn identity(&self) -> &RunIdentity {
         &self.identity
     }
 
-    /// Where the branch is that is written on.
+    /// The tip of the branch.
     #[must_use]
     pub fn tip(&self) -> &Tip {
         &self.tip
     }
 
-    /// The repository that is written to.
+    /// The repository.
     #[must_use]
     pub fn repository(&self) -> &'a Repository {
         self.repository
     }
 
-    /// The newest commit of the branch that is written on.
+    /// The newest commit of the branch.
     #[must_use]
     pub fn head(&self) -> Oid {
         self.tip.head
@@ -219,30 +219,30 @@ impl<'a> RunRecorder<'a> {
         &self.identity.run
     }
 
-    /// The branch that is written on: the run's, or a task's own.
+    /// The branch that commits are made on: the run's, or a task's own.
     #[must_use]
     pub fn branch(&self) -> &BranchName {
         &self.tip.branch
     }
 
-    /// Whether worktree and index are known to hold what the newest commit holds, and nothing else.
+    /// Whether worktree and index are known to be equal to the newest commit.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.settled == Some(self.tip.tree)
     }
 
-    /// Somebody else goes to work in the worktree.
+    /// A child begins to work in the worktree.
     pub fn unsettle(&mut self) {
         self.settled = None;
     }
 
-    /// Writes an entry whose commit holds `tree`.
+    /// Records an event in a commit with `tree`.
     pub fn record(&mut self, entry: TaskEvent<'_>, tree: Oid) -> Result<Event, RecordError> {
         self.record_over(entry, tree, self.tip.head, &[])
     }
 
-    /// Writes an entry over `tip`, where the branch is now, and moves other refs with it. The commit follows our own
-    /// head: what somebody put on top of it meanwhile is folded into `tree`.
+    /// Records an event when the branch is at `tip`, and moves other refs with it. The commit follows our own head:
+    /// commits that others made on top of it meanwhile are folded into `tree`.
     pub fn record_over(
         &mut self,
         entry: TaskEvent<'_>,
@@ -256,7 +256,7 @@ impl<'a> RunRecorder<'a> {
         Ok(self.accept(prepared))
     }
 
-    /// Writes the commit of an entry, and moves no ref.
+    /// Writes the commit of an event without moving a ref.
     pub fn prepare(&self, entry: TaskEvent<'_>, tree: Oid) -> Result<Prepared, RecordError> {
         let author = entry.author.clone();
         let message = self.message(entry)?;
@@ -266,14 +266,14 @@ impl<'a> RunRecorder<'a> {
         Ok(Prepared { commit, tree, message })
     }
 
-    /// Takes note that the branch has been moved to what was prepared.
+    /// Accepts that the branch was moved to a prepared commit.
     pub fn accept(&mut self, prepared: Prepared) -> Event {
         let Prepared { commit, tree, message } = prepared;
         (self.tip.head, self.tip.tree) = (commit, tree);
         Event::written(commit, Timestamp::now().as_second(), message)
     }
 
-    /// Writes the start of a run, or a change of its plan, and moves other refs with it.
+    /// Records the start of a run, or a change of its plan, and moves other refs with it.
     fn record_run(
         &mut self,
         announcement: Announcement<'_>,
@@ -293,21 +293,22 @@ impl<'a> RunRecorder<'a> {
         Ok(commit)
     }
 
-    /// A commit that the user has begun in their checkout fails if the branch moves under it. If it takes too long, nothing
-    /// is written down: the next run does that.
+    /// Waits while the user commits in this checkout, because their commit would fail if the branch moved. If it takes
+    /// too long, nothing is recorded; the next run does it.
     fn await_user(&self) -> Result<(), GitError> {
         if self.tip.branch == self.identity.run { self.repository.await_index() } else { Ok(()) }
     }
 
-    /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction must not
-    /// leave it moved without the mark that says what the index and the checkout still lack, or without the refs that
-    /// save an agent's commits. Refs that are deleted are git's to delete after all others have moved.
+    /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction
+    /// must not leave it moved without the mark that says what index and checkout still lack, or without the refs that
+    /// save an agent's commits. Git deletes refs after all others have moved.
     fn advance(&mut self, commit: Oid, tip: Oid, others: &[RefMove<'_>]) -> Result<(), RecordError> {
         let name = self.tip.branch.to_ref();
         let mut moves = others.to_vec();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
         if let Err(error) = self.repository.move_refs_again(&moves) {
-            // Between two steps nobody looks after a task's branch. It is the run's own: what moved it is put aside.
+            // Between two steps nothing guards a task's branch. It belongs to the run, so another value of it is saved
+            // and replaced.
             let is_own = self.tip.branch != self.identity.run && tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
                 self.repository.move_refs_again(&moves)?;

@@ -1,4 +1,4 @@
-//! What was written down once, written down again: where a run is to stand as it stood then.
+//! Repeats recorded events, so that a replayed run gets the state of the original one.
 
 use super::TaskEvent;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     name::Attempt,
 };
 
-/// Trailers that follow from the status, the attempt and the session, and what was spent, which is spent only once.
+/// Trailers that follow from the status, the attempt and the session, and costs, which count only once.
 const LEFT_OUT: [Key; 10] = [
     Key::Step,
     Key::Result,
@@ -22,7 +22,7 @@ const LEFT_OUT: [Key; 10] = [
 ];
 
 impl TaskEvent<'static> {
-    /// The same as an event, without what it cost. `None` for what is no end of a step.
+    /// The same event without its cost. `None` unless it is the end of a step.
     #[must_use]
     pub fn repeating(event: &Event) -> Option<Self> {
         let task = event.task()?.clone();

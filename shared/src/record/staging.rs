@@ -1,6 +1,6 @@
-//! Between a commit and the user's index. The branch moves first, and until the index knows of it, the user's next commit
-//! would take it back. So a mark is written with the move, and taken away when the index is there: after a crash it
-//! tells what is still to be done.
+//! Keeps the user's index in step with the branch. The branch moves first, and until the index follows, the user's next
+//! commit would revert the change. So a mark is written with the move, and removed after the index was updated: after a
+//! crash it says what is still to be done.
 
 use std::collections::HashSet;
 
@@ -12,21 +12,21 @@ use crate::{
     name::{BranchName, Oid},
 };
 
-/// What a commit holds, and what it changes in the checkout.
+/// A commit, and what it changes in the checkout.
 #[derive(Debug, Clone, Copy)]
 pub struct StagedCommit<'a> {
     /// Its tree.
     pub tree: Oid,
-    /// Where the branch is now.
+    /// The current tip of the branch.
     pub tip: Oid,
-    /// What differs from the commit before.
+    /// The changes since the commit before.
     pub changes: &'a [TreeChange],
-    /// An index that has taken in everything that lies in the worktree, where that is all committed and nothing else was
-    /// staged: it becomes the user's own.
+    /// An index of the whole worktree, if everything in it is committed and nothing else was staged. It replaces the
+    /// user's index.
     pub index: Option<&'a IndexFile>,
 }
 
-/// Whether the index knows of what was committed.
+/// Whether the index contains what was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexUpdate {
     /// It does.
@@ -35,7 +35,7 @@ pub enum IndexUpdate {
     Behind,
 }
 
-/// A ref that stands while a turn is committed and the index does not know of it.
+/// A ref that exists while a turn is committed and the index does not contain it yet.
 #[derive(Debug)]
 pub struct TurnMark {
     name: String,
@@ -43,14 +43,14 @@ pub struct TurnMark {
 }
 
 impl TurnMark {
-    /// Its ref appears.
+    /// Creates the ref.
     #[must_use]
     pub fn begun(&self) -> RefMove<'_> {
         RefMove { name: &self.name, new: Some(self.before), old: None }
     }
 }
 
-/// The commit of a step that is written, with the mark that is to appear with it. No ref leads to it yet.
+/// The written commit of a step, with the mark that is created with it. No ref leads to it yet.
 #[derive(Debug)]
 pub struct PreparedStep {
     prepared: Prepared,
@@ -66,7 +66,7 @@ impl PreparedStep {
         self.prepared.commit
     }
 
-    /// What moves when it is recorded, the branch last.
+    /// The moves that record it, the branch last.
     #[must_use]
     pub fn moves<'m>(&'m self, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
         let moved = RefMove { name: &self.branch, new: Some(self.commit()), old: Some(self.tip) };
@@ -78,14 +78,14 @@ impl PreparedStep {
     }
 }
 
-/// How marks of turns begin. A file that is missing may be one that the agent has deleted since.
+/// The prefix of marks of turns. A missing file may have been deleted by the agent since.
 const TURN: &str = "turn-";
-/// How marks of commits begin whose files were not in the checkout and are written there, such as a report.
+/// The prefix of marks of commits whose files are written into the checkout, such as a report.
 const WRITTEN: &str = "written-";
 
 impl RunRecorder<'_> {
-    /// Writes an entry as [`Recorder::record_over`] does, and brings what it changes into the index. A file that is not in
-    /// the checkout yet is written there. A lane has no user whose index could be wrong, so it has no mark.
+    /// Records an event as [`RunRecorder::record_over`] does, and updates the index. Files that are missing in the
+    /// checkout are written there. In a lane there is no user whose index could be wrong, so there is no mark.
     pub fn deliver(
         &mut self,
         entry: TaskEvent<'_>,
@@ -96,7 +96,7 @@ impl RunRecorder<'_> {
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
-    /// Writes the commit of an entry for whoever moves other refs with it, such as its record.
+    /// Writes the commit of an event, for a caller that moves other refs with it.
     pub fn prepare_step(
         &self,
         entry: TaskEvent<'_>,
@@ -110,7 +110,7 @@ impl RunRecorder<'_> {
         Ok(PreparedStep { prepared, branch: self.branch().to_ref(), tip: delivery.tip, mark })
     }
 
-    /// Takes note that the refs have been moved as [`PreparedStep::moves`] says, and brings what the step changes into the index.
+    /// Accepts that the refs were moved as [`PreparedStep::moves`] says, and updates the index.
     pub fn finish_step(
         &mut self,
         step: PreparedStep,
@@ -124,7 +124,7 @@ impl RunRecorder<'_> {
         Ok(event)
     }
 
-    /// Moves the branch to a step that is prepared, and other refs with it.
+    /// Moves the branch to a prepared step, and other refs with it.
     pub fn deliver_step(
         &mut self,
         step: PreparedStep,
@@ -136,8 +136,8 @@ impl RunRecorder<'_> {
         self.finish_step(step, delivery)
     }
 
-    /// The same for a turn whose commit is prepared. An agent is still at work in the checkout, so nothing is written there,
-    /// and its own git may hold the index: then that stays behind until [`Recorder::catch_up`].
+    /// The same for the prepared commit of a turn. The agent is still working in the checkout, so nothing is written
+    /// there. If its git holds the index, that stays behind until [`RunRecorder::catch_up`].
     pub fn deliver_turn(
         &mut self,
         prepared: Prepared,
@@ -150,7 +150,7 @@ impl RunRecorder<'_> {
         Ok((event, self.stage_turn(mark, delivery)?))
     }
 
-    /// The mark that is to be written with the next turn. A lane has no user whose index could be wrong, so it has none.
+    /// The mark for the next turn. In a lane there is no user whose index could be wrong, so there is no mark.
     #[must_use]
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
@@ -158,14 +158,14 @@ impl RunRecorder<'_> {
         (self.branch() == self.run()).then(|| TurnMark { name: name(), before })
     }
 
-    /// Brings what a turn changed into the index, and takes its mark away.
+    /// Updates the index after a turn, and removes its mark.
     pub fn stage_turn(
         &self,
         mark: Option<TurnMark>,
         delivery: StagedCommit<'_>,
     ) -> Result<IndexUpdate, RecordError> {
-        let is_there = delivery.index.is_some_and(|index| self.repository().put_in_place(index));
-        if !is_there && self.repository().stage_at_once(delivery.changes).is_err() {
+        let is_there = delivery.index.is_some_and(|index| self.repository().install_index(index));
+        if !is_there && self.repository().stage_if_unlocked(delivery.changes).is_err() {
             return Ok(IndexUpdate::Behind);
         }
         if let Some(mark) = mark {
@@ -174,7 +174,7 @@ impl RunRecorder<'_> {
         Ok(IndexUpdate::There)
     }
 
-    /// Brings the index from the tree `before` to the newest commit.
+    /// Updates the index from the tree `before` to the newest commit.
     pub fn catch_up(&self, before: Oid) -> Result<(), GitError> {
         let repository = self.repository();
         repository.stage(&repository.changes(before, self.tree())?)?;
@@ -206,7 +206,7 @@ impl RunRecorder<'_> {
         Ok(())
     }
 
-    /// Writes something down with a mark, brings what it changes into the index, and takes the mark away.
+    /// Records something with a mark, updates the index, and removes the mark.
     fn bring<T>(
         &mut self,
         (changes, index): (&[TreeChange], Option<&IndexFile>),
@@ -229,7 +229,7 @@ impl RunRecorder<'_> {
     }
 }
 
-/// Brings the index to the newest commit of `branch`, where a crash came between. What the user has staged since stays.
+/// Updates the index to the newest commit of `branch` after a crash. What the user has staged since stays.
 pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
     for mark in repository.list_refs(&[&folder(branch)])? {
         let is_believed = repository.is_own_note(&mark.name, mark.target);
@@ -247,13 +247,13 @@ pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result
     Ok(())
 }
 
-/// So many commits of a lane are looked at. Its index follows each of them, so a crash leaves it one commit behind; more only
-/// where an agent's git held it for several turns.
+/// How many commits of a lane are looked at. Its index follows each commit, so a crash leaves it one commit behind, or
+/// more if an agent's git held it for several turns.
 const LANE_COMMITS: usize = 20;
 
-/// Brings the index of a lane that a crashed run has left to the newest commit of its branch. A lane has no marks: they would
-/// cost two more transactions for each commit, and nobody but its agent stages anything there. Without this, files of an
-/// earlier turn would look as if somebody else had staged their removal.
+/// Updates the index of a lane after a crash. A lane has no marks: they would cost two more transactions for each
+/// commit, and only its agent stages anything there. Without this, files of an earlier turn would look as if their
+/// removal was staged.
 pub fn settle_lane(repository: &Repository, head: Oid) -> Result<(), GitError> {
     let mut ahead: HashSet<Vec<u8>> = repository.staged_since(head)?.into_iter().collect();
     if ahead.is_empty() {
@@ -271,7 +271,7 @@ pub fn settle_lane(repository: &Repository, head: Oid) -> Result<(), GitError> {
     }
     let named = |path: &Vec<u8>| TreeChange { path: path.clone(), before: None, after: None };
     repository.stage(&behind.iter().map(named).collect::<Vec<_>>())?;
-    // After a turn, the agent may have deleted a file. Only the report of a completed task is not its to write.
+    // After a turn the agent may have deleted a file. Only the report of a completed task is not written by the agent.
     match commits.as_slice() {
         [newest, before, ..] if is_complete(newest) => {
             let changes = repository.changes(repository.tree_of(before.id)?, repository.tree_of(head)?)?;
@@ -285,18 +285,18 @@ fn is_complete(commit: &RawCommit) -> bool {
     Event::of(commit).is_some_and(|event| event.status() == Status::Complete)
 }
 
-/// What becomes of files that are missing in the checkout.
+/// What to do about files that are missing in the checkout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Files {
-    /// They are written.
+    /// Write them.
     Written,
-    /// They are written, and so are those of which only a beginning is there: none was there before we wrote them.
+    /// Write them, and replace those with only a part of their content: none existed before we wrote them.
     WrittenAgain,
-    /// They stay missing.
+    /// Leave them missing.
     Left,
 }
 
-/// Paths that the index has as they were before are brought to `head`; of those that it has so, files are written.
+/// Updates index entries that are still in the old state to `head`, and writes their files.
 fn catch_up(
     repository: &Repository,
     branch: &BranchName,
@@ -310,7 +310,7 @@ fn catch_up(
     };
     repository.stage(&as_in(before)?)?;
     if files == Files::WrittenAgain {
-        repository.remove_begun(branch, (before, head), &as_in(head)?)?;
+        repository.remove_half_written(branch, (before, head), &as_in(head)?)?;
     }
     match files {
         Files::Written | Files::WrittenAgain => repository.write_missing(&as_in(head)?),
@@ -322,13 +322,13 @@ fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError>
     repository.move_refs_again(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
-/// The mark of a turn whose commit follows `before`, while the index does not know of it.
+/// The mark of a turn whose commit follows `before`, until the index contains it.
 #[must_use]
 pub fn staging_mark(branch: &BranchName, before: Oid) -> String {
     format!("{}{TURN}{before}", folder(branch))
 }
 
-/// No task can be called so: marks of attempts stand beside it.
+/// The folder of these marks. No task can have this name: marks of attempts are beside it.
 fn folder(branch: &BranchName) -> String {
     format!("refs/arborist/wip/{}/@staging/", branch.component())
 }

@@ -1,5 +1,5 @@
-//! What is done for a task at this moment, for whoever looks: a note beside the locks. It decides nothing, and is believed
-//! only while the process that wrote it holds the run.
+//! A note about the step that is running for a task, for other commands to show. It decides nothing, and is believed
+//! only while the process that wrote it holds the run's lock.
 
 use std::path::PathBuf;
 
@@ -11,25 +11,25 @@ use crate::{
     safe_files,
 };
 
-/// A step that is under way.
+/// A running step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepStatus {
-    /// The process that drives it.
+    /// The process of the driver.
     pub pid: u32,
     /// The step.
     pub step: String,
     /// The attempt.
     pub attempt: Attempt,
-    /// Who does it: a runner, or a command.
+    /// The runner or command that does it.
     pub by: String,
-    /// Since when: seconds since 1970.
+    /// When it began, in seconds since 1970.
     pub since: i64,
-    /// Where its output goes, from the top of the user's checkout.
+    /// The path of its log, relative to the top of the user's checkout.
     pub log: String,
 }
 
 impl StepStatus {
-    /// Puts it up. Whoever cannot read it knows less, so nothing depends on that.
+    /// Writes the note. Nothing depends on it, so errors are ignored.
     pub fn post(&self, repository: &Repository, run: &BranchName, task: &TaskId) {
         let path = place_of(repository, run, task);
         if let Ok(text) = serde_json::to_string(self) {
@@ -37,20 +37,20 @@ impl StepStatus {
         }
     }
 
-    /// Takes it away.
+    /// Removes the note.
     pub fn remove(repository: &Repository, run: &BranchName, task: &TaskId) {
         let _ = safe_files::remove(&place_of(repository, run, task));
     }
 
-    /// What a process that is gone was doing for a task when it ended. The caller holds the run, so nobody else can be
-    /// doing it now; a process that ends in order removes its note.
+    /// The note of a process that ended without removing it. The caller holds the run's lock, so no other process can
+    /// be running the step now.
     #[must_use]
     pub fn find_left(repository: &Repository, run: &BranchName, task: &TaskId) -> Option<Self> {
         let text = safe_files::read_text(&place_of(repository, run, task)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// What the process `pid` does for a task, if it has said so.
+    /// The note of the process `pid` about a task.
     #[must_use]
     pub fn find(repository: &Repository, run: &BranchName, task: &TaskId, pid: u32) -> Option<Self> {
         let text = safe_files::read_text(&place_of(repository, run, task)).ok()?;

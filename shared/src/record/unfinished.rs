@@ -1,5 +1,5 @@
-//! Work in progress, marked by a ref while an agent runs: after a crash it tells what lay in the worktree before, so
-//! that what lies there now can be told from what the user had.
+//! Marks an attempt by a ref while an agent runs. After a crash it contains the worktree from before the attempt, so
+//! that the agent's changes can be told from the user's.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::{
     name::{Attempt, BranchName, Oid, TaskId},
 };
 
-/// An attempt that began and was not written down.
+/// An attempt that began and was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
     /// The ref that marks it.
@@ -22,7 +22,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Where marks stand.
+    /// The prefix of these refs.
     pub const REFS: &str = "refs/arborist/wip/";
 
     fn folder(branch: &BranchName) -> String {
@@ -35,8 +35,8 @@ impl Unfinished {
         format!("{}{task}/{attempt}", Self::folder(branch))
     }
 
-    /// Marks that an attempt begins. `tree` is what lies in the worktree; where that is what `head` holds, no commit is
-    /// needed for it. What is staged and nowhere else is held by a second parent, as `git stash` does it.
+    /// Marks that an attempt begins. `tree` is the tree of the worktree; if it is the tree of `head`, no commit is
+    /// needed for it. Staged content that is nowhere else is kept by a second parent, as in `git stash`.
     pub fn begin(
         repository: &Repository,
         branch: &BranchName,
@@ -49,25 +49,25 @@ impl Unfinished {
         } else {
             let write = |what: &str, tree, parents: &[Oid]| {
                 let message = format!("{what} before attempt {} of {task}\n", attempt.ordinal());
-                repository.write_joint(tree, parents, &message, Signing::No)
+                repository.write_commit_with_parents(tree, parents, &message, Signing::No)
             };
             let staged = staged.map(|staged| write("index", staged, &[head])).transpose()?;
             let parents: Vec<Oid> = [head].into_iter().chain(staged).collect();
             write("worktree", tree, &parents)?
         };
         let name = Self::name_of(branch, task, attempt);
-        repository.move_refs_again(&[RefMove { name: &name, new: Some(before), old: None }])?;
+        repository.write_note(&name, before)?;
         Ok(Self { name, task: task.clone(), attempt, before })
     }
 
-    /// The components of all branches that attempts are marked of.
+    /// The ref components of all branches with marked attempts.
     pub fn list_marked(repository: &Repository) -> Result<HashSet<String>, GitError> {
         let refs = repository.list_refs(&[Self::REFS])?;
         let place = |name: &str| Some(name.strip_prefix(Self::REFS)?.split_once('/')?.0.to_owned());
         Ok(refs.iter().filter_map(|found| place(&found.name)).collect())
     }
 
-    /// What a crashed run of `branch` left. A mark that appeared while a child process ran is not believed.
+    /// The attempts that a crashed run of `branch` left. A mark that appeared while a child was running is ignored.
     pub fn find_all(repository: &Repository, branch: &BranchName) -> Result<Vec<Self>, GitError> {
         let folder = Self::folder(branch);
         let refs = repository.list_refs(&[&folder])?;
@@ -83,7 +83,7 @@ impl Unfinished {
         Ok(found.collect())
     }
 
-    /// The task of the run of `branch` that a ref marks, on that branch or on the task's own, if it marks one.
+    /// The task whose attempt a ref marks, on the run's branch `branch` or on the task's own.
     #[must_use]
     pub fn task_of(mark: &str, branch: &BranchName) -> Option<TaskId> {
         let (place, rest) = mark.strip_prefix(Self::REFS)?.split_once('/')?;
@@ -94,11 +94,11 @@ impl Unfinished {
         is_ours.then_some(task)
     }
 
-    /// The tree of what was staged when it began, if that was neither in the worktree nor committed.
+    /// The tree of the index when the attempt began, if it was neither in the worktree nor committed.
     pub fn find_staged(&self, repository: &Repository) -> Result<Option<Oid>, GitError> {
         let commits = repository.load_commits(&[self.before])?;
         let Some(commit) = commits.first() else { return Ok(None) };
-        // A mark of a clean worktree stands on a commit of the branch, which may be a merge.
+        // The mark of a clean worktree points to a commit of the branch, which may be a merge.
         let [_, staged] = commit.parents().collect::<Vec<Oid>>()[..] else { return Ok(None) };
         if !commit.message().starts_with(b"worktree before attempt ") {
             return Ok(None);
@@ -106,26 +106,26 @@ impl Unfinished {
         repository.tree_of(staged).map(Some)
     }
 
-    /// The move that takes the mark away.
+    /// The move that removes the mark.
     #[must_use]
     pub fn ended(&self) -> RefMove<'_> {
         RefMove { name: &self.name, new: None, old: Some(self.before) }
     }
 }
 
-/// What is marked.
+/// The content of a mark.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptMark<'a> {
     /// The task.
     pub task: &'a TaskId,
     /// Its attempt.
     pub attempt: Attempt,
-    /// Where the run's branch is.
+    /// The tip of the run's branch.
     pub head: Oid,
     /// The tree of that commit.
     pub head_tree: Oid,
-    /// What lies in the worktree.
+    /// The tree of the worktree.
     pub tree: Oid,
-    /// What is staged, where that is not what the commit holds.
+    /// The tree of the index, if it differs from the commit.
     pub staged: Option<Oid>,
 }

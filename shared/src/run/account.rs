@@ -1,4 +1,4 @@
-//! What a run came to: derived from what is recorded now and from what was heard.
+//! Computes the final account of a run from its history and its events.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     progress::{Boxes, NodeProgress, Progress},
 };
 
-/// What a summary is made from: what is written down now, and what was heard.
+/// The inputs of an account.
 pub(super) struct AccountFacts<'a> {
     pub(super) opening: &'a RunOpening,
     pub(super) log: &'a RunLog,
@@ -22,11 +22,11 @@ pub(super) struct AccountFacts<'a> {
     pub(super) run: &'a Run,
     pub(super) summary: &'a Summary,
     pub(super) stopped: Option<&'a str>,
-    /// How long it took.
+    /// The duration of the run.
     pub(super) seconds: i64,
-    /// The worktree of a run that has a branch of its own.
+    /// The worktree of a run that has a session branch.
     pub(super) session_worktree: Option<&'a Path>,
-    /// The branches of the run in other repositories, by their names.
+    /// The run's branches in other repositories, by repository name.
     pub(super) others: Vec<(String, BranchName)>,
     /// The repositories whose last push failed.
     pub(super) unpushed: &'a BTreeSet<String>,
@@ -37,8 +37,8 @@ impl AccountFacts<'_> {
         let Self { opening, log, summary, .. } = self;
         let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
         let share = progress.share();
-        let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
-        let (failed, left) = (standings(&summary.failed), standings(&summary.left));
+        let nodes = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
+        let (failed, left) = (nodes(&summary.failed), nodes(&summary.left));
         let is_done = summary.is_well() && self.stopped.is_none();
         // A run that was stopped may not have landed what its agents completed.
         let is_landed = |task: &&TaskId| {
@@ -59,8 +59,8 @@ impl AccountFacts<'_> {
                 .filter(|task| log.has_changed_nothing(task))
                 .map(ToString::to_string)
                 .collect(),
-            failed: failed.iter().map(|standing| self.failure(standing)).collect(),
-            left: left.iter().map(|standing| remainder(standing)).collect(),
+            failed: failed.iter().map(|node| self.failure(node)).collect(),
+            left: left.iter().map(|node| left_task(node)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
             resolved: log.resolved.clone(),
             parked: summary.parked.clone(),
@@ -79,17 +79,17 @@ impl AccountFacts<'_> {
         }
     }
 
-    fn failure(&self, standing: &NodeProgress<'_>) -> FailedTask {
+    fn failure(&self, node: &NodeProgress<'_>) -> FailedTask {
         FailedTask {
-            task: standing.id.to_string(),
-            name: one_line(standing.name),
-            // One that a killed run had used up is told of by history alone.
-            attempts: self.log.attempts_of(standing.id).max(standing.attempt().map_or(0, Attempt::ordinal)),
-            why: self.log.reason(standing.id).map(str::to_owned),
+            task: node.id.to_string(),
+            name: one_line(node.name),
+            // If a killed run used up the attempts, only history knows about them.
+            attempts: self.log.attempts_of(node.id).max(node.attempt().map_or(0, Attempt::ordinal)),
+            why: self.log.reason(node.id).map(str::to_owned),
         }
     }
 
-    /// What has failed stands in the way until it is begun anew.
+    /// The command that the user should run next.
     fn next(&self, progress: &Progress<'_>) -> Option<String> {
         if let Some(command) = &self.summary.parked {
             return Some(command.clone());
@@ -102,7 +102,7 @@ impl AccountFacts<'_> {
                 .session_worktree
                 .map(|_| format!(" --scope {}", self.opening.branch))
                 .unwrap_or_default();
-            if unlanded.needs == Needs::Word {
+            if unlanded.needs == Needs::MergeRun {
                 return Some(format!("git arborist merge run{scope}"));
             }
             return Some(format!("git arborist merge status {}{scope}", unlanded.task));
@@ -122,7 +122,7 @@ impl AccountFacts<'_> {
         })
     }
 
-    /// The same limit would stop the run at once: as much again is proposed.
+    /// Raises a limit that stopped the run in the proposed command: the same limit would stop it again at once.
     fn raised(&self, options: &str) -> String {
         let Some((name, value)) = &self.summary.raise else { return options.to_owned() };
         let kept = match options.split_once(&format!(" {name} ")) {
@@ -137,12 +137,12 @@ fn other((repo, branch): &(String, BranchName)) -> RepoBranch {
     RepoBranch { repo: repo.clone(), branch: branch.to_string() }
 }
 
-fn remainder(standing: &NodeProgress<'_>) -> LeftTask {
+fn left_task(node: &NodeProgress<'_>) -> LeftTask {
     LeftTask {
-        task: standing.id.to_string(),
-        name: one_line(standing.name),
-        state: standing.state.as_str().to_owned(),
-        waits_for: standing.waits_for.iter().map(ToString::to_string).collect(),
+        task: node.id.to_string(),
+        name: one_line(node.name),
+        state: node.state.as_str().to_owned(),
+        waits_for: node.waits_for.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -150,7 +150,7 @@ fn unlanded(unlanded: &Unlanded) -> UnlandedTask {
     UnlandedTask { task: unlanded.task.to_string(), why: one_line(&unlanded.why) }
 }
 
-/// What is complete, but was not landed when the run was stopped.
+/// A task that was complete but had not landed when the run was stopped.
 fn stopped(task: &TaskId) -> UnlandedTask {
     UnlandedTask { task: task.to_string(), why: "the run was stopped before it landed".to_owned() }
 }

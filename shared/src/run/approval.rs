@@ -1,5 +1,5 @@
-//! What must be so before anything is made or run: programs that are there, repositories that are known, and the user's
-//! approval of all that files of the repository would run, asked for at once.
+//! Checks before anything is created or run: programs must be installed, names must be known, and the user must approve
+//! all commands that come from files of the repository. All approvals are asked for at once.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -10,16 +10,16 @@ use super::{
 use crate::{
     agent::{AgentError, limits::Chain},
     failure::{Exit, Failure},
-    pipeline::{MessageBy, RunOptions, require_programs},
+    pipeline::{MessageOrigin, RunOptions, require_programs},
     plan::Plan,
     process::Cancel,
     queue::{Gate, QueueOptions},
     safe_files::InnerPath,
     settings::{Origin, Settings, foreign_folders},
-    workspace::{Misplaced, Toolbox, Workspace},
+    workspace::{NamingMistake, Toolbox, Workspace},
 };
 
-/// Finds what a run could execute that files of the repository bring along.
+/// Finds the commands of a run that come from files of the repository.
 struct ForeignCommands<'a> {
     settings: &'a Settings,
     options: &'a RunOptions,
@@ -28,18 +28,18 @@ struct ForeignCommands<'a> {
 }
 
 impl ForeignCommands<'_> {
-    /// All of them, and where they run, a line each; with lanes also what is needed for these.
+    /// All of them, one line each; with lanes also those that lanes and gates need.
     fn list(&self, lanes: Option<usize>) -> Result<BTreeSet<String>, Failure> {
         let mut commands = self.of_plan_and_runners()?;
         let mut gates = Vec::new();
         if lanes.is_some() {
-            // Nothing lands here, so nobody asks for the time.
+            // Only the commands are needed, so the clock is never read.
             let queue = QueueOptions::new(&self.options.runners, secrets()?, &Cancel::new(), || 0)?;
             commands.extend(queue.worktrees.foreign_commands());
             commands.extend(queue.foreign_commands());
             gates = queue.gates;
         }
-        commands.extend(self.workspace.foreign_wishes());
+        commands.extend(self.workspace.required_approvals());
         commands.extend(self.foreign_tools()?);
         commands.extend(self.named_tools(&gates));
         Ok(commands)
@@ -53,31 +53,31 @@ impl ForeignCommands<'_> {
             commands.extend(task.test_commands.iter().map(|test| format!("test: {}", test.command)));
             commands.extend(task.command.iter().map(|command| format!("shell: {command}")));
         }
-        if let (Some(command), Origin::Repository) = (&options.test_command, options.test_origin) {
+        if let (Some(command), Origin::Repository) = (&options.test_command, options.test_command_origin) {
             commands.insert(format!("test: {command}"));
         }
         for chain in options.runners.chains(plan)? {
-            commands.extend(chain.iter().flat_map(|step_runner| step_runner.foreign_lines(settings)));
+            commands.extend(chain.iter().flat_map(|step_runner| step_runner.lines_from_repository(settings)));
         }
         if options.runners.is_review_switched_off()? {
             commands.insert("review: demo (it approves everything)".to_owned());
         }
-        if let MessageBy::Model(step_runner) = &options.message_by {
-            commands.extend(step_runner.foreign_lines(settings));
+        if let MessageOrigin::Model(step_runner) = &options.message_by {
+            commands.extend(step_runner.lines_from_repository(settings));
         }
         commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
         Ok(commands)
     }
 
-    /// The commands that agents are offered as tools.
+    /// The tool commands, if agents are given tools.
     fn foreign_tools(&self) -> Result<BTreeSet<String>, AgentError> {
         let chains = self.options.runners.chains(self.plan)?;
-        let is_given = self.workspace.sections.len() > 1
+        let is_given_tools = self.workspace.sections.len() > 1
             || chains.iter().flat_map(Chain::iter).any(|step_runner| step_runner.tools == Some(true));
-        Ok(if is_given { self.workspace.foreign_tools() } else { BTreeSet::new() })
+        Ok(if is_given_tools { self.workspace.foreign_tools() } else { BTreeSet::new() })
     }
 
-    /// The commands that tests and gates name.
+    /// The tool commands, if tests or gates name any.
     fn named_tools(&self, gates: &[Gate]) -> BTreeSet<String> {
         let tests = self.plan.tasks.iter().flat_map(|task| &task.test_commands);
         let tests = tests.map(|test| &test.command).chain(&self.options.test_command);
@@ -89,7 +89,7 @@ impl ForeignCommands<'_> {
 }
 
 impl RunRequest {
-    /// What a run that is asked for like this could execute that files of the repository bring along.
+    /// The commands of such a run that come from files of the repository.
     pub fn foreign_commands(
         &self,
         settings: &Settings,
@@ -102,7 +102,7 @@ impl RunRequest {
 }
 
 impl OpenRun {
-    /// Refuses what cannot be run. Returns what the user has to approve before anything is made or run.
+    /// Refuses a run that cannot work. Returns the commands that the user has to approve.
     pub fn require_runnable(
         &self,
         planned: &Planned,
@@ -124,14 +124,14 @@ impl OpenRun {
         let (settings, options, workspace) = (&self.settings, &self.options, &self.workspace);
         let foreign = ForeignCommands { settings, options, workspace, plan: &planned.plan };
         let mut commands = foreign.list(lanes)?;
-        if self.move_in.is_some() || self.options.tests_clean {
+        if self.pending_move.is_some() || self.options.tests_clean {
             commands.extend(self.worktree_options().foreign_commands());
         }
         require_given(&self.repository, self.inherited.test.as_ref())?;
         Ok(commands)
     }
 
-    /// Remembers that the user gave a test command here, so that whoever continues need not approve it.
+    /// Remembers that the user gave this test command here, so that a continued run does not ask for approval.
     pub fn remember_test(&self) -> Result<(), Failure> {
         match &self.inherited.test {
             Some(_) => Ok(()),
@@ -139,11 +139,11 @@ impl OpenRun {
         }
     }
 
-    /// A task that names a repository that there is not would work in the wrong one; a test command or a gate
-    /// that names a tool that there is not would fail after each attempt.
+    /// Refuses unknown names of repositories and tools. A task with an unknown repository would work in the wrong one;
+    /// a test command or gate with an unknown tool would fail after each attempt.
     pub fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
         for task in &planned.plan.tasks {
-            if let Some(Misplaced { what, fix }) = self.workspace.find_misplaced(task) {
+            if let Some(NamingMistake { what, fix }) = self.workspace.find_naming_mistake(task) {
                 let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
                 let words = format!("{}{what}", place.unwrap_or_default());
                 return Err(Failure::new(Exit::Fatal, words).hint(fix));
@@ -154,12 +154,12 @@ impl OpenRun {
         let gates = gates.filter_map(|(key, _)| self.settings.text(&format!("merge.gates.{key}")));
         let mut all = usual.into_iter().chain(gates.map(|command| ("the gate", command)));
         match all.find_map(|(whose, command)| self.workspace.find_missing_tool(whose, command)) {
-            Some(Misplaced { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
+            Some(NamingMistake { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
             None => Ok(()),
         }
     }
 
-    /// The tools of this run's repositories; their server stands beside `program`.
+    /// The tools of this run's repositories. Their server is installed next to `program`.
     pub(super) fn toolbox(&self, program: &Path) -> Toolbox {
         let server = program.with_file_name("git-arborist-tools");
         Toolbox::new(server, &self.workspace, self.options.test_time)

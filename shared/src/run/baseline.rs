@@ -1,4 +1,4 @@
-//! The baseline of a run: its test command on the tree that no task has touched yet, before an agent is paid.
+//! The baseline of a run: its test command runs on the untouched tree before the first agent is paid.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::{
     worktree::{Pool, run_variables},
 };
 
-/// A pool for clean checkouts, and what of a build may stay in them.
+/// A pool of clean checkouts, and the build files that may stay in them.
 type CleanPool = Arc<(Pool, Vec<String>)>;
 
 impl OpenRun {
-    /// Runs the test command unless it is known to pass, and refuses to continue if it is red. Returns the known failures,
-    /// to be recorded in the commit that starts the run.
+    /// Runs the test command unless it is known to pass, and refuses to continue if it fails. Returns the known
+    /// failures, which are recorded in the commit that starts the run.
     pub(super) fn check_baseline(
         &self,
         planned: &Planned,
@@ -57,12 +57,13 @@ impl OpenRun {
                 listener.remark(&plain_text(&format!("there are no tests yet: {why}")));
                 return Ok(Body::default());
             }
-            // What it moved is no test that fails: no option takes it for one.
+            // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
+            // cover it.
             Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
             Baseline::Red { why, observed } => (why, observed),
         };
         if !self.options.allow_red {
-            let is_elsewhere = lanes.is_some() || self.is_apart || self.options.tests_clean;
+            let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
             return Err(GardenerError::RedBaseline { why, log, is_elsewhere }.into());
         }
         let known = KnownRed::of(&observed);
@@ -75,7 +76,7 @@ impl OpenRun {
         Ok(if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) })
     }
 
-    /// The test command, if it has to be run before the first task.
+    /// The test command, if it has to run before the first task.
     fn untested_command(
         &self,
         planned: &Planned,
@@ -96,7 +97,8 @@ impl OpenRun {
         if !is_start && !is_other && (!self.request.accept_changes && self.is_ours(run, tip)?) {
             return Ok(None);
         }
-        // In place, the tree may hold what a task left in the middle of its work: that says nothing of what was before.
+        // In the run's own checkout, the tree may hold unfinished work of a task, which says nothing about the state
+        // before.
         let is_open = |state: State| state.is_under_way() || state == State::Failed;
         let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state.state));
         if !is_start && is_touched {
@@ -106,19 +108,19 @@ impl OpenRun {
         Ok(Some(command).filter(|_| !is_known))
     }
 
-    /// Whether the run was tested by another command before: what that one passed says nothing of this one.
+    /// Whether the run used another test command before. Results of that one say nothing about this one.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
         let Some(start) = &run.start else { return Ok(false) };
         let session_reader = SessionReader::new(&self.repository);
         let Some(newest) = session_reader.newest(&start.session)? else { return Ok(false) };
         let before = session_reader.asked_of(&newest)?;
-        // One that holds a secret was not recorded, so nobody knows whether it is the same.
+        // A command that holds a secret was not recorded, so it counts as different.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
         let named = before.options.get(TEST).map(String::as_str).or_else(|| self.settings.text(TEST));
         Ok(is_withheld || named != Some(command))
     }
 
-    /// Whether a task that is left to do is tested by it, here.
+    /// Whether an unfinished task is tested by the test command in this repository.
     fn has_use_of_command(&self, planned: &Planned, run: &Run) -> bool {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         let main = self.workspace.main().name.as_str();
@@ -130,7 +132,7 @@ impl OpenRun {
         planned.plan.leaves().any(|task| is_tested_here(&task))
     }
 
-    /// Whether the run itself wrote this commit. The tests of what others have committed since are not known.
+    /// Whether the run itself wrote this commit. Commits that others have made since are untested.
     fn is_ours(&self, run: &Run, tip: Oid) -> Result<bool, Failure> {
         let commits = self.repository.load_commits(&[tip])?;
         let session = run.start.as_ref().map(|start| &start.session);
@@ -140,7 +142,8 @@ impl OpenRun {
         }))
     }
 
-    /// Lanes are set up as the worktree of a gate is, so what a lane would lack is missing there too.
+    /// Runs the test command in the checkout, or, with lanes, in a worktree that is set up like a lane, so that files a
+    /// lane would lack are missing here too.
     #[allow(
         clippy::result_large_err,
         reason = "the guard takes the error as the core gives it, once for each run"
@@ -185,7 +188,7 @@ impl OpenRun {
         Ok(baseline)
     }
 
-    /// Where tests run that need a clean checkout.
+    /// The pool for tests that need a clean checkout.
     pub(super) fn clean_pool(&self) -> Result<Option<CleanPool>, Failure> {
         if !self.options.tests_clean {
             return Ok(None);

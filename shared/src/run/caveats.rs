@@ -1,4 +1,4 @@
-//! What is said once for a run before it begins: what does not hold as the user may believe.
+//! Warnings at the start of a run about things that may not be as the user expects.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::{
     worktree::Pool,
 };
 
-/// What to try when there are many worktrees, or little space.
+/// The hint when there are many worktrees, or little disk space.
 pub const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
 
 impl OpenRun {
-    /// What does not hold as the user may believe, for every run.
+    /// Warnings for every run.
     pub(super) fn tell_caveats(
         &self,
         planned: &Planned,
@@ -33,17 +33,17 @@ impl OpenRun {
         self.tell_of_unmeasured(planned, listener)
     }
 
-    /// Says when worktrees or what is left of the disk call for cleaning up.
+    /// Warns if there are too many worktrees or too little disk space.
     fn tell_of_crowding(&self, listener: &mut dyn RunListener) {
         let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
-        let words = pool.find_crowding();
+        let words = pool.find_warnings();
         words.iter().for_each(|words| listener.warn(words));
         if !words.is_empty() {
             listener.hint(CLEAN_UP);
         }
     }
 
-    /// Agents that are to be given tools and cannot take them work without.
+    /// Warns about runners that should be given tools but do not support them.
     fn tell_of_missing_tools(
         &self,
         planned: &Planned,
@@ -65,7 +65,7 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Warns once in each run that tasks have no test command, and that landings are untested where that is so.
+    /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,
         planned: &Planned,
@@ -90,7 +90,7 @@ impl OpenRun {
         planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count()
     }
 
-    /// What its author may take for a task must not be missing in silence.
+    /// Warns about lines that the author of the plan may take for tasks and that are not read as such.
     pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
         for mistake in &planned.plan.mistakes {
             listener.warn(&mistake.to_string());
@@ -113,7 +113,7 @@ impl OpenRun {
         listener.hint("see all of them: git arborist plan --check");
     }
 
-    /// A limit on what nobody tells is no limit.
+    /// Warns about limits on values that a runner does not report.
     fn tell_of_unmeasured(&self, planned: &Planned, listener: &mut dyn RunListener) -> Result<(), Failure> {
         let Budgets { run, task } = &self.options.budgets;
         let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());

@@ -1,5 +1,5 @@
-//! Driving an open run to its end: whatever happens, its session is closed, its pushes are waited for, and it is told what
-//! it came to.
+//! Drives an open run to its end. Whatever happens, its session is closed, its pushes are awaited and its account is
+//! computed.
 
 use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPushes, run_log::RunLog};
 use crate::{
@@ -7,22 +7,22 @@ use crate::{
     failure::{Exit, Explain, Failure},
     gardener::{GardenerError, Lanes, Selection, Summary},
     pipeline::PipelineError,
-    workspace::{Close, Pusher},
+    workspace::{Pusher, RunEnd},
 };
 
 /// A run that has ended.
 pub struct EndedRun {
-    /// What it came to.
+    /// What it did.
     pub account: RunAccount,
-    /// What the command ends with.
+    /// The exit code of the command.
     pub result: Result<Exit, Failure>,
-    /// Whether everything that was wanted is done and in its place.
+    /// Whether everything that was wanted is done and has landed.
     pub is_well: bool,
     /// Whether anything was committed.
     pub has_commits: bool,
 }
 
-/// Passes on what happens in a run, and notes what its end needs.
+/// Forwards the events of a run, and collects what its end needs.
 pub(super) struct RunMonitor<'l> {
     listener: &'l mut dyn RunListener,
     log: RunLog,
@@ -34,24 +34,24 @@ impl<'l> RunMonitor<'l> {
         Self { listener, log: RunLog::default(), pushes: RunPushes::default() }
     }
 
-    /// Who is told.
+    /// The listener of the run.
     pub(super) fn listener(&mut self) -> &mut dyn RunListener {
         self.listener
     }
 
-    /// The run is open.
+    /// Reports that the run is open.
     pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
         let begins = EventKind::RunBegins(Box::new(opening.clone()));
         self.listener.tell(RunEvent::of_run(begins));
         self.log.begin(opening, now);
     }
 
-    /// What it commits is pushed from here on.
+    /// Starts pushing commits.
     pub(super) fn push_with(&mut self, pusher: Option<Pusher>) {
         self.pushes.start(pusher);
     }
 
-    /// Something has happened.
+    /// Forwards an event.
     pub(super) fn tell(&mut self, event: RunEvent) {
         self.log.hear(&event);
         self.pushes.hear(&event);
@@ -61,7 +61,7 @@ impl<'l> RunMonitor<'l> {
 }
 
 impl OpenRun {
-    /// Begins the run, takes up tasks until none is left that can be, and closes it.
+    /// Starts the run, works until no task can be worked on, and closes it.
     pub fn drive(
         &self,
         planned: &Planned,
@@ -86,8 +86,8 @@ impl OpenRun {
             listener.warn(&format!("the session could not be written down: {}", failure.message));
         }
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);
-        let close = if is_well { Close::Succeeded } else { Close::Failed };
-        let is_cut_short = pushes.close(close, &self.cancel, listener);
+        let end = if is_well { RunEnd::Succeeded } else { RunEnd::Failed };
+        let is_cut_short = pushes.close(end, &self.cancel, listener);
         let (summary, result) = match ended {
             Ok(summary) => {
                 let exit =
@@ -132,7 +132,7 @@ impl OpenRun {
         Ok(facts.account())
     }
 
-    /// The same command need not continue a session that has a branch of its own; its name does.
+    /// Adapts hints for a run with a session branch: it is continued by the session's name, not by the same command.
     fn explain(&self, error: GardenerError, log: &RunLog) -> Failure {
         let mut failure = Failure::from(error);
         let Some(opening) = log.opening().filter(|_| self.session_worktree().is_some()) else {

@@ -1,10 +1,11 @@
-//! Sessions that were begun elsewhere: a fresh clone has what was pushed of them, and no branch of its own yet.
+//! Sessions that were started in another clone. A fresh clone has what was pushed of them, and no branch of its own
+//! yet.
 
 use super::{OpenRun, Planned, RunListener};
 use crate::{
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::{RawCommit, Repository, Taken},
+    git::{FastForward, RawCommit, Repository},
     history::{CommitSource, Run, RunScope},
     message::visible,
     name::{BranchName, Oid, PipelineName, SessionId},
@@ -12,48 +13,52 @@ use crate::{
     progress::{Boxes, Progress},
     queue::Target,
     session::SessionReader,
-    workspace::{FetchScope, RepoSection, Supply, Workspace},
+    workspace::{FetchScope, RepoSection, SyncOutcome, Workspace},
     worktree::SESSION_REASON,
 };
 
 const SESSIONS: &str = "refs/arborist/sessions/";
 
 impl OpenRun {
-    /// What the remote of the repository with the plan is asked for. What the user sends to a certain place goes on there,
-    /// and nobody is asked.
+    /// What to fetch for the plan's repository. `None` if the run works in the current checkout: then the remote is not
+    /// asked.
     pub(super) fn wanted_of_main(&self, session: &SessionId, planned: &Planned) -> Option<FetchScope> {
         let prefix = &self.workspace.main().prefix;
-        Some(match self.move_in.as_ref()? {
+        Some(match self.pending_move.as_ref()? {
             _ if self.request.new_run => FetchScope::Branch,
             begun if begun.has_begun => FetchScope::Also(vec![format!("{SESSIONS}{session}*")]),
             _ => FetchScope::Also(vec![format!("refs/heads/{prefix}{}/*", planned.pipeline())]),
         })
     }
 
-    /// Whether the run goes on with a session that has records and a branch, apart from the user's checkout.
+    /// Whether the run continues a session that has records and a branch, in a separate worktree.
     pub(super) fn has_begun(&self) -> bool {
-        self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun)
+        self.pending_move.as_ref().is_some_and(|pending_move| pending_move.has_begun)
     }
 
-    /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells.
+    /// Refuses to start or continue a session that the remote shows to have continued in another clone.
     pub(super) fn refuse_elsewhere(
         &self,
         session: &SessionId,
         planned: &Planned,
-        supply: &Supply,
+        outcome: &SyncOutcome,
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let has_begun = self.has_begun();
-        match supply {
+        match outcome {
             _ if self.request.new_run => {}
-            Supply::Offline { why, .. } if has_begun => listener.warn(&visible(&format!(
+            SyncOutcome::Offline { why, .. } if has_begun => listener.warn(&visible(&format!(
                 "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
             ))),
-            Supply::Fetched { .. } if has_begun => self.refuse_newer(session)?,
-            Supply::Fetched { .. } => {
+            SyncOutcome::Fetched { .. } if has_begun => self.refuse_newer(session)?,
+            SyncOutcome::Fetched { .. } => {
                 if let Some(path) = planned.file.as_ref().map(|file| file.path.as_str()) {
-                    refuse_left(repository, (main, &self.workspace), (&planned.pipeline(), path))?;
+                    refuse_unfinished_elsewhere(
+                        repository,
+                        (main, &self.workspace),
+                        (&planned.pipeline(), path),
+                    )?;
                 }
             }
             _ => {}
@@ -61,7 +66,8 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Refuses to go on with a branch that is behind the session's records, which were fetched without it.
+    /// Refuses to continue on a branch that is behind the session's records, which happens if only the records were
+    /// fetched.
     pub(super) fn refuse_behind(&self, session: &SessionId) -> Result<(), Failure> {
         if !self.has_begun() {
             return Ok(());
@@ -75,12 +81,12 @@ impl OpenRun {
         if !is_known || !repository.is_ancestor(here, tip)? {
             return Ok(());
         }
-        // What is parked is ahead of the branch because it waits for the user.
+        // A parked landing is ahead of the branch until the user makes room for it.
         let position = Target::new(repository, &self.branch).require().map_err(GardenerError::from)?;
         if position.parked.is_some() { Ok(()) } else { Err(gone_on(session)) }
     }
 
-    /// Refuses to go on behind what a session has come to elsewhere.
+    /// Refuses to continue if the session's records at the remote are newer.
     fn refuse_newer(&self, session: &SessionId) -> Result<(), Failure> {
         let repository = &self.repository;
         let name = format!("{SESSIONS}{session}");
@@ -98,7 +104,7 @@ impl OpenRun {
         Err(Failure::new(Exit::Person, words).hint("begin another: --new-run"))
     }
 
-    /// Brings the session's branch in another repository to where its remote has it.
+    /// Fast-forwards the session's branch in another repository to its remote.
     pub(super) fn catch_up(
         &self,
         section: &RepoSection,
@@ -120,13 +126,17 @@ impl OpenRun {
             return Ok(());
         }
         match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
-            Taken::Done => {
+            FastForward::Done => {
                 let (name, at) = (&section.name, there.short());
                 listener.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
                 Ok(())
             }
             taken => {
-                let why = if let Taken::Refused(why) = taken { why } else { "somebody moves it".into() };
+                let why = if let FastForward::Refused(why) = taken {
+                    why
+                } else {
+                    "another process moves it".into()
+                };
                 let words = format!(
                     "'{branch}' is behind its remote in '{}', and cannot follow: {why}",
                     section.name
@@ -144,8 +154,8 @@ fn gone_on(session: &SessionId) -> Failure {
         .hint(format!("go on from there: git arborist session resume {session}\nor begin another: --new-run"))
 }
 
-/// Refuses to begin a plan again that this user has begun elsewhere, and whose work a remote has.
-pub(super) fn refuse_left(
+/// Refuses to start a plan again that this user has started in another clone, if a remote has unfinished work of it.
+pub(super) fn refuse_unfinished_elsewhere(
     repository: &Repository,
     (main, workspace): (&RepoSection, &Workspace),
     (pipeline, plan): (&PipelineName, &str),
@@ -169,7 +179,7 @@ pub(super) fn refuse_left(
     let is_own = |commit: &RawCommit| user.is_some() && commit.committer() == user;
     for ((branch, tip), _) in seen.into_iter().zip(&commits).filter(|(_, commit)| is_own(commit)) {
         let scope = RunScope { branch, tip: Some(tip) };
-        // What cannot be read keeps nobody from beginning.
+        // A run that cannot be read is no reason to refuse a new one.
         let Ok(run) = Run::scan(repository, scope, CommitSource::Fresh) else {
             continue;
         };
@@ -186,7 +196,7 @@ pub(super) fn refuse_left(
     Ok(())
 }
 
-/// Whether something of this plan is left to do in a run.
+/// Whether a run has unfinished tasks of this plan.
 fn is_left(repository: &Repository, run: &Run, path: &str) -> bool {
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref()).filter(|plan| plan.path == path);
     let bytes = frozen.and_then(|plan| repository.find_blob(plan.blob).ok().flatten());

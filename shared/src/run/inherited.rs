@@ -1,8 +1,8 @@
-//! What a run that continues takes over from its session's records: how it is tested, and what it may spend.
+//! Options that a continued run takes from its session's records: the test command and the budgets.
 
 use super::{
     CallSource, OpenRun, Planned,
-    request::{TEST, inherit_budgets, test_wish, typed},
+    request::{TEST, inherit_budgets, test_approval, typed},
 };
 use crate::{
     failure::{Exit, Failure},
@@ -12,18 +12,18 @@ use crate::{
     session::{Asked, SessionReader},
 };
 
-/// What was taken over.
+/// Options that were taken from the session's records.
 #[derive(Debug, Clone, Default)]
 pub struct InheritedOptions {
-    /// The test command, as it is approved: a record may come from anywhere.
+    /// The test command, in the form that is approved, because records may come from anywhere.
     pub(super) test: Option<String>,
-    /// All of it, as it would be typed.
+    /// All of them as command-line options.
     pub(super) words: String,
 }
 
 impl OpenRun {
-    /// A run that continues is tested and limited as before, unless the user says something else now. Without that, what
-    /// failed its tests would be complete as soon as nobody names them.
+    /// Uses the recorded test command and limits unless the user gives others. Otherwise a task that failed its tests
+    /// would be complete as soon as the test command is omitted.
     pub fn inherit_options(&mut self, planned: &Planned, run: &Run) -> Result<(), Failure> {
         if self.request.new_run || self.request.source == CallSource::Records {
             return Ok(());
@@ -37,7 +37,7 @@ impl OpenRun {
         let flags = &mut self.request.flags;
         let options = inherit_budgets(&mut flags.budgets, &before.options);
         let mut taken = Asked { options, withheld: Vec::new() };
-        // An option of the session goes before the configuration, as it did when it was given.
+        // A recorded option takes precedence over the configuration, as it did when it was given.
         let needs_command = planned.plan.leaves().any(|task| task.test_commands.is_empty());
         if flags.test_command.is_none() && needs_command {
             if before.withheld.iter().any(|name| name == TEST) {
@@ -45,7 +45,7 @@ impl OpenRun {
             }
             if let Some(command) = before.options.get(TEST) {
                 flags.test_command = Some(command.clone());
-                self.inherited.test = Some(test_wish(&self.repository, command));
+                self.inherited.test = Some(test_approval(&self.repository, command));
                 taken.options.insert(TEST.to_owned(), command.clone());
             }
         }
@@ -55,7 +55,7 @@ impl OpenRun {
     }
 }
 
-/// What was not recorded cannot be taken over, and is not left out in silence.
+/// An option that was not recorded cannot be inherited, and must not be dropped silently.
 fn withheld(session: &SessionId) -> Failure {
     let words =
         format!("session '{session}' was given a --{TEST} that holds a secret, so it was not recorded");

@@ -1,4 +1,4 @@
-//! Who is told what happens in a run: a person, a program, or a test.
+//! The interface through which a run reports what happens, to a person, a program or a test.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::{
     git::shown_url,
     message::visible,
     name::{BranchName, Oid},
-    workspace::{RepoSection, Supply},
+    workspace::{RepoSection, SyncOutcome},
 };
 
-/// Hears what happens while a run is opened, works and ends.
+/// Receives the events of a run.
 pub trait RunListener {
-    /// Something has happened.
+    /// Called for each event.
     fn tell(&mut self, event: RunEvent);
 }
 
@@ -25,56 +25,56 @@ impl dyn RunListener + '_ {
         self.tell_of_run(EventKind::Note { level, words: words.to_owned(), once: false });
     }
 
-    /// Something may be wrong.
+    /// Reports a warning.
     pub(super) fn warn(&mut self, words: &str) {
         self.say(NoteLevel::Warning, words);
     }
 
-    /// What to try.
+    /// Reports a hint.
     pub(super) fn hint(&mut self, words: &str) {
         self.say(NoteLevel::Hint, words);
     }
 
-    /// What to try about a remote: several may need the same.
+    /// Reports a hint about a remote, only once even if several remotes cause it.
     pub(super) fn hint_once(&mut self, hint: Option<&'static str>) {
         let hint =
             hint.map(|words| EventKind::Note { level: NoteLevel::Hint, words: words.to_owned(), once: true });
         hint.into_iter().for_each(|hint| self.tell_of_run(hint));
     }
 
-    /// What is good to know.
+    /// Reports a note.
     pub(super) fn remark(&mut self, words: &str) {
         self.say(NoteLevel::Note, words);
     }
 
-    /// A repository of the workspace was cloned, fetched, or could not be.
-    pub(super) fn tell_supply(&mut self, section: &RepoSection, supply: &Supply, base: Option<Oid>) {
+    /// Reports that a repository of the workspace was cloned or fetched, or could not be reached.
+    pub(super) fn tell_sync(&mut self, section: &RepoSection, outcome: &SyncOutcome, base: Option<Oid>) {
         let repo = section.name.clone();
-        match supply {
-            Supply::Local => {}
-            Supply::Offline { why, trouble } => {
+        match outcome {
+            SyncOutcome::Local => {}
+            SyncOutcome::Offline { why, trouble } => {
                 let at = base.map(|base| base.short()).unwrap_or_default();
                 self.warn(&visible(&format!(
                     "offline: the remote of '{repo}' could not be reached ({why}); it begins at {at}, which may be behind"
                 )));
                 self.hint_once(trouble.hint());
             }
-            Supply::Cloned { remote } => {
+            SyncOutcome::Cloned { remote } => {
                 self.tell_of_run(EventKind::Cloned { repo, remote: shown_url(remote) });
             }
-            Supply::Fetched { remote } => {
+            SyncOutcome::Fetched { remote } => {
                 self.tell_of_run(EventKind::Fetched { repo, remote: shown_url(remote) });
             }
         }
     }
 
-    /// A session has a branch in a repository.
+    /// Reports that the session's branch was created in a repository.
     pub(super) fn tell_branch(&mut self, section: &RepoSection, branch: &BranchName, base: Oid) {
         let (repo, branch) = (section.name.clone(), branch.clone());
         self.tell_of_run(EventKind::BranchCreated { repo, branch, base });
     }
 
-    /// A session has a worktree in a repository.
+    /// Reports that the session's worktree was created in a repository.
     pub(super) fn tell_worktree(&mut self, section: &RepoSection, path: &Path, branch: &BranchName) {
         let (repo, path, branch) = (Some(section.name.clone()), path.to_owned(), branch.clone());
         self.tell_of_run(EventKind::WorktreeCreated { repo, path, branch, recycled: false });

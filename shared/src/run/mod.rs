@@ -1,8 +1,8 @@
-//! A whole run, from the command line's request to its summary: the phases before the first agent is started, and what
-//! follows the last. What happens between them is the [`gardener`](crate::gardener)'s.
+//! A whole run, from the request on the command line to its summary: everything before the first agent starts and after
+//! the last one ends. The [`gardener`](crate::gardener) does what is between.
 //!
-//! The phases, in order. Each may refuse; until the lock is taken nothing is changed, and killed in any later phase, the
-//! same command continues where this one ended.
+//! The phases, in order. Each may refuse. Nothing is changed before the lock is taken; if the process is killed in a
+//! later phase, the same command continues where it ended.
 //!
 //! | phase | what it does | where |
 //! |---|---|---|
@@ -42,6 +42,6 @@ pub use place::bring_file;
 pub use planned::{Planned, find_plan};
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, TEST, dollars, find_recorded, require_given,
-    test_wish,
+    test_approval,
 };
-pub use session_records::only_played;
+pub use session_records::replay_only_error;

@@ -1,5 +1,5 @@
-//! Commands that a step of a run starts. A command that starts a run, lands tasks or resets them changes the refs that the
-//! outer run is using, and lets the agent choose its own reviewer.
+//! Refuses commands that a step of a run starts. A command that starts a run, lands tasks or resets them would change
+//! refs that the outer run is using, and would let the agent choose its own reviewer.
 
 use crate::{
     failure::{Exit, Failure},
@@ -7,7 +7,7 @@ use crate::{
     process::may_be_in_step,
 };
 
-/// Refuses a command that writes, where this process was started in a step of a run of the same repository.
+/// Refuses a writing command if this process was started by a step of a run of the same repository.
 pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
     if !may_be_in_step() {
         return Ok(());
@@ -20,8 +20,8 @@ pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
     Err(Failure::new(Exit::Person, what).hint("steps may only look at the run: git arborist state"))
 }
 
-/// The same for a command that has not opened its repository yet. Without one there is nothing to refuse: the command itself
-/// says so.
+/// The same for a command that has not opened its repository yet. Outside of a repository there is nothing to refuse;
+/// the command itself reports that.
 pub fn refuse_here_in_step() -> Result<(), Failure> {
     if !may_be_in_step() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Opening a run. [`OpenRun::open`] finds its branch and takes the lock; [`OpenRun::begin`] is everything that must be so
-//! before an agent is started. Both are sequences of phases; each phase is a function of its own.
+//! Opens a run. [`OpenRun::open`] chooses its branch and takes the lock; [`OpenRun::begin`] does everything else that
+//! must happen before an agent starts. Both are sequences of phases, and each phase is a function.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,8 +13,8 @@ use super::{
     CallSource, InheritedOptions, Planned, RunRequest,
     closing::RunMonitor,
     nested::refuse_in_step,
-    place::{MoveIn, RunPlace},
-    repositories::Supplied,
+    place::{PendingMove, RunPlace},
+    repositories::FetchedRepo,
     request::{secrets, typed, typed_again},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
     name::{BranchName, Oid, SessionId},
     pipeline::{
         CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunContext, RunOptions,
-        Words,
+        TranscriptMode,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -35,64 +35,64 @@ use crate::{
     record::{RunIdentity, RunRecorder, settle},
     session::{ResumeContext, SessionWriter, finish_turns, forget_unrecorded},
     settings::Settings,
-    workspace::{Supply, Workspace},
+    workspace::{SyncOutcome, Workspace},
 };
 
 /// How long a process of a crashed run may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the program that drives a run gives it.
+/// What a run needs from the program that drives it.
 pub struct RunHost {
     /// The repository that the program was started in.
     pub repository: Repository,
     /// Its configuration.
     pub config: Config,
-    /// The wish to stop.
+    /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     pub clock: fn() -> i64,
 }
 
 /// A run that holds the lock of its branch.
 pub struct OpenRun {
-    /// What it was asked for.
+    /// The options as they were typed.
     pub request: RunRequest,
-    /// The repository, as it is seen from where the run works.
+    /// The repository, opened where the run works.
     pub repository: Repository,
-    /// What holds for it.
+    /// The effective options.
     pub options: RunOptions,
     /// The configuration.
     pub settings: Settings,
     /// Its branch.
     pub branch: BranchName,
-    /// Whether no task is left to do, so that nothing is asked for.
+    /// Whether no task is left to do, so that no approval is needed.
     pub is_idle: bool,
-    /// What was taken over from the session's records.
+    /// Options taken from the session's records.
     pub(super) inherited: InheritedOptions,
     pub(super) head: Oid,
     pub(super) session: OnceLock<SessionId>,
     pub(super) session_writer: OnceLock<SessionWriter>,
     pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
-    /// What is left to do before the run works apart from the user's checkout.
-    pub(super) move_in: Option<MoveIn>,
-    /// What became of asking the remote, if it was asked.
-    pub(super) supply: Option<Supply>,
+    /// What is left to do before the run works outside of the user's checkout.
+    pub(super) pending_move: Option<PendingMove>,
+    /// The result of fetching the plan's repository, if it was fetched.
+    pub(super) main_sync: Option<SyncOutcome>,
     /// The other repositories of the workspace.
-    pub(super) others: Vec<Supplied>,
-    /// Whether the run's branch was made for its session.
-    pub(super) is_apart: bool,
-    /// Whether the run's branch holds nothing of the run yet: it was made for it, or a new run was asked for where a shallow
-    /// history could not tell of old ones.
+    pub(super) others: Vec<FetchedRepo>,
+    /// Whether the branch is a session branch.
+    pub(super) has_session_branch: bool,
+    /// Whether the branch has no commit of this run yet: because it was created for the run, or because a new run was
+    /// requested in a shallow clone, where old runs cannot be found.
     is_untouched: bool,
     /// Where logs are kept: the user's checkout.
     pub(super) home: PathBuf,
-    /// Whether the plan is taken to the session's worktree from the user's checkout.
+    /// Whether the plan is copied from the user's checkout to the session's worktree.
     pub(super) brings_plan: bool,
     hook: PreCommit,
-    /// Watches all repositories of the run, for every child.
+    /// Watches all repositories of the run around every child process.
     pub(super) config_guard: ConfigGuard,
-    /// What was read of the run.
+    /// Commits of the run that were read before.
     memory: CommitCache,
     pub(super) cancel: Cancel,
     pub(super) clock: fn() -> i64,
@@ -113,20 +113,20 @@ impl OpenRun {
         let lock = take_lock(&repository, &place.branch)?;
         let repository = recover_repository(repository, &mut place)?;
         let hook = pre_commit(&repository, &config)?;
-        let RunPlace { branch, head, session, move_in } = place;
-        let home = match (&session, &move_in) {
+        let RunPlace { branch, head, session, pending_move } = place;
+        let home = match (&session, &pending_move) {
             (Some(_), None) => workspace.main().path.clone(),
             _ if request.is_guest => workspace.main().path.clone(),
             _ => repository.top().to_owned(),
         };
         Ok(Self {
             home,
-            is_apart: session.is_some(),
-            is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on)
+            has_session_branch: session.is_some(),
+            is_untouched: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
                 || request.new_run && repository.is_shallow,
-            move_in,
+            pending_move,
             brings_plan: false,
-            supply: None,
+            main_sync: None,
             others: Vec::new(),
             workspace,
             repository,
@@ -148,16 +148,16 @@ impl OpenRun {
         })
     }
 
-    /// Everything that must be so before an agent is started; then hands over a gardener.
+    /// Does everything that must happen before an agent starts, and returns the gardener.
     pub(super) fn begin<'a>(
         &'a self,
         planned: &'a Planned,
         lanes: Option<&'a Lanes<'a>>,
         monitor: &'a mut RunMonitor<'_>,
     ) -> Result<Gardener<'a>, Failure> {
-        // From here on it is known which programs a git of ours may run, and what they leave behind is ended. Where the settings
-        // cannot be read, git refuses to work.
-        let _ = self.repository.freeze_settings(SettingsChange::Once);
+        // From here on, our own git commands use a copy of the settings, so it is known which programs they may run. If
+        // the settings cannot be read, git itself will refuse to work.
+        let _ = self.repository.freeze_settings(SettingsChange::Ignored);
         self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
@@ -178,7 +178,7 @@ impl OpenRun {
         self.start_work(planned, &recorder, (lanes, orphan_lock, other_repos), monitor)
     }
 
-    /// Ends what a crashed run left running.
+    /// Ends processes that a crashed run left running.
     fn end_orphans(&self, monitor: &mut RunMonitor<'_>) -> Result<OrphanLock, Failure> {
         let path = OrphanLock::beside(self.lock.path());
         let (orphan_lock, ended) = OrphanLock::take_over(&self.lock, &path, GRACE)
@@ -202,7 +202,7 @@ impl OpenRun {
         let session = self.session(run).clone();
         let mut recorder = RunRecorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         if lanes.is_none() {
-            // The user may be about to commit: what we write down of a crash would move the branch under them.
+            // Recording a crash moves the branch. Wait for a git that holds the index: the user may be committing.
             self.repository.await_index()?;
         }
         settle(&self.repository, &self.branch, self.head)?;
@@ -212,8 +212,8 @@ impl OpenRun {
         Ok(recorder)
     }
 
-    /// Records which plan and configuration hold, where the run has not recorded that yet, and the known failures of its
-    /// tests.
+    /// Records the plan and the configuration if the run has not recorded them yet, and the tests that are known to
+    /// fail.
     fn record_plan(
         &self,
         planned: &Planned,
@@ -231,7 +231,7 @@ impl OpenRun {
         } else if self.request.accept_changes {
             start::write_change(recorder, planned.freeze(true), ("accepted", tests))?;
         } else if planned.is_first_use {
-            // Before anything else: from the first agent on, the file is no longer only the user's.
+            // Before anything else: once an agent has run, the file may no longer be the user's.
             let first_used = ("first used", tests);
             for path in start::write_change(recorder, planned.freeze(false), first_used)? {
                 listener.remark(&format!("committed with the plan: {path}"));
@@ -243,7 +243,7 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Opens the session's records and gathers what workers need.
+    /// Opens the session's records and collects what workers need.
     fn start_work<'a>(
         &'a self,
         planned: &'a Planned,
@@ -260,7 +260,7 @@ impl OpenRun {
         let red_before = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
         let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;
-        let words = Words::of(&self.settings);
+        let words = TranscriptMode::of(&self.settings);
         let checkpoints = CheckpointWriter::new(session_writer, planned.pipeline(), words, self.clock)
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
         monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
@@ -286,7 +286,7 @@ impl OpenRun {
         })
     }
 
-    /// What is written on a branch that has not what landed would lead away from it.
+    /// Refuses to write on a branch that lacks a parked landing: its history would diverge from what landed.
     fn refuse_parked(&self) -> Result<(), Failure> {
         let position = Target::new(&self.repository, &self.branch).require().map_err(GardenerError::from)?;
         match position.parked {
@@ -295,7 +295,7 @@ impl OpenRun {
         }
     }
 
-    /// How the run stands now.
+    /// The state of the run at its start, for the first event.
     fn opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         let (asked, share) = (self.request.recorded()?, progress.share());
@@ -349,7 +349,7 @@ impl OpenRun {
 }
 
 impl OpenRun {
-    /// What history says now.
+    /// Reads the state of the run from history.
     pub(super) fn scan(&self) -> Result<Run, Failure> {
         if self.is_untouched {
             let scope = RunScope { branch: self.branch.clone(), tip: None };
@@ -358,15 +358,15 @@ impl OpenRun {
         self.scan_at(self.head)
     }
 
-    /// The same as every command shows it: without work on task branches that no record knows. A run that begins sets such
-    /// branches aside itself.
+    /// Reads the state as other commands show it: without work on task branches that no record mentions. A run that
+    /// starts sets such branches aside itself.
     pub fn scan_to_show(&self) -> Result<Run, Failure> {
         let mut run = self.scan()?;
         forget_unrecorded(&self.repository, &mut run)?;
         Ok(run)
     }
 
-    /// Where the branch is now, and what history says there.
+    /// The current tip of the branch, and the state of the run there.
     pub(super) fn scan_now(&self) -> Result<(Oid, Run), Failure> {
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
         let mut run = self.scan_at(tip)?;
@@ -380,17 +380,17 @@ impl OpenRun {
         Ok(Run::scan_again(&self.repository, scope, refs, &self.memory)?)
     }
 
-    /// Whether nothing of this run was recorded before.
+    /// Whether nothing of this run has been recorded yet.
     pub(super) fn is_start(&self, run: &Run) -> bool {
         run.start.is_none() || self.request.new_run
     }
 
-    /// Where the run's own branch is checked out, if it has one.
+    /// The worktree of the session branch, if the run has one.
     pub(super) fn session_worktree(&self) -> Option<&Path> {
-        self.is_apart.then(|| self.repository.top())
+        self.has_session_branch.then(|| self.repository.top())
     }
 
-    /// The session of the run that continues, else a new one: the same whenever it is asked for.
+    /// The session of the run that continues, or a new one. The same value for each call.
     pub(super) fn session(&self, run: &Run) -> &SessionId {
         self.session.get_or_init(|| match (&run.start, self.request.new_run) {
             (Some(start), false) => start.session.clone(),
@@ -405,29 +405,29 @@ fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, F
     Ok(lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?)
 }
 
-/// Repairs what a driver left that was killed: locks of its gits, a landing that had begun, turns without a number. The lock
-/// of the branch proves that it is dead.
+/// Repairs what a killed driver left: lock files of git, an unfinished landing, turns without a number. We hold the
+/// lock of the branch, which proves that the driver is dead.
 fn recover_repository(repository: Repository, place: &mut RunPlace) -> Result<Repository, Failure> {
     let has_crashed = repository.recover_locks()?;
     if has_crashed {
         repository.undo_updates(&place.branch)?;
         QueueClaim::release_dead(&repository, &place.branch)?;
     }
-    // Another command may have recovered from the crash and forgotten it, so this does not depend on it.
+    // Another command may have repaired the rest of the crash already, so always check for unfinished turns.
     let is_moved = !finish_turns(&repository, &place.branch)?.is_empty();
     if !has_crashed && !is_moved {
         return Ok(repository);
     }
-    // A git of the dead driver may have moved the branch after we had looked.
+    // A git command of the dead driver may have moved the branch after we read it.
     let now = repository.find_branch(&place.branch)?.unwrap_or(place.head);
-    if let Some(move_in) = &mut place.move_in {
-        move_in.is_written_on |= now != place.head;
+    if let Some(pending_move) = &mut place.pending_move {
+        pending_move.is_written_on |= now != place.head;
     }
     place.head = now;
     Ok(Repository::discover()?)
 }
 
-/// Whether the user has a hook to be asked before an agent's work is committed.
+/// Whether there is a pre-commit hook to run before an agent's work is committed.
 pub(super) fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
     let file = repository.hooks_dir(config)?.path.join("pre-commit");
     let has_config_hook =

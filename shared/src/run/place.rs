@@ -1,10 +1,12 @@
-//! Where a run works: on the branch that is checked out, or on a branch of its session in a worktree apart from the user's
-//! checkout. Running the same command again continues the session that was begun last for the same plan; only a new run
-//! begins another.
+//! Decides where a run works: on the checked out branch, or on a session branch in a separate worktree.
+//!
+//! Running the same command again continues the last session of the same plan. Only `--new-run` starts another one.
 
 use std::{path::Path, time::Duration};
 
-use super::{OpenRun, Planned, RunListener, RunRequest, elsewhere::refuse_left, planned::find_plan};
+use super::{
+    OpenRun, Planned, RunListener, RunRequest, elsewhere::refuse_unfinished_elsewhere, planned::find_plan,
+};
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
@@ -16,33 +18,33 @@ use crate::{
     safe_files::{self, Enclosure, InnerPath},
     session::{RecordKind, SessionWriter},
     settings::Settings,
-    workspace::{SessionFilter, Supply, Workspace},
+    workspace::{SessionFilter, SyncOutcome, Workspace},
     worktree::Pool,
 };
 
-/// How long another process may keep us from choosing a session: it may be asking a remote.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for another process that is choosing a session. It may be fetching from a remote.
+const CHOICE_TIMEOUT: Duration = Duration::from_secs(60);
 const CONFIG: &str = ".arborist/config.toml";
 
 /// Where a run works.
 pub(super) struct RunPlace {
     /// Its branch.
     pub(super) branch: BranchName,
-    /// Where that is, or will begin.
+    /// The commit of the branch, or the one it will start from.
     pub(super) head: Oid,
-    /// Its session, where the branch was made for it.
+    /// The session, if the branch is a session branch.
     pub(super) session: Option<SessionId>,
-    /// What is left to do before the run works there; `None` if it works where we are.
-    pub(super) move_in: Option<MoveIn>,
+    /// What is left to do before the run works there; `None` if it works in the current checkout.
+    pub(super) pending_move: Option<PendingMove>,
 }
 
-/// A run that is to leave the user's checkout.
-pub(super) struct MoveIn {
-    /// Nobody else chooses a session meanwhile: two that are started at once are one.
-    _choosing: Option<FileLock>,
-    /// Whether the session has begun: it has records, and a branch.
+/// A run that is about to move from the user's checkout to the session's worktree.
+pub(super) struct PendingMove {
+    /// Held while a session is chosen, so that two runs started at the same time get the same session.
+    _choice_lock: Option<FileLock>,
+    /// Whether the session has records and a branch already.
     pub(super) has_begun: bool,
-    /// Whether anything was written on that branch.
+    /// Whether the branch has commits of the session.
     pub(super) is_written_on: bool,
 }
 
@@ -58,14 +60,14 @@ impl RunPlace {
             None => None,
         };
         let is_wanted = request.session_branch || workspace.wants_session_branches(settings);
-        // Whoever is on the branch of a session is where that session works; another has a branch of its own.
+        // On a session branch, that session continues here. A new session gets its own branch.
         let is_elsewhere = if here.is_some() { request.new_run } else { is_wanted };
         if is_elsewhere {
             return Self::choose_session(repository, request, (settings, workspace));
         }
         let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
         let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
-        Ok(RunPlace { branch, head, session: here, move_in: None })
+        Ok(RunPlace { branch, head, session: here, pending_move: None })
     }
 
     fn choose_session(
@@ -81,43 +83,44 @@ impl RunPlace {
         };
         let pipeline = PipelineName::of_plan(plan.as_deref());
         let main = workspace.main();
-        let meant = match &plan {
+        let filter = match &plan {
             Some(plan) => SessionFilter::Plan(plan),
             None if request.is_unplanned => SessionFilter::Unplanned,
             None => SessionFilter::Any,
         };
-        let last = if request.new_run { None } else { main.find_last_session(repository, meant)? };
+        let last = if request.new_run { None } else { main.find_last_session(repository, filter)? };
         let Some(last) = last else {
             if let Some(plan) = plan.as_deref().filter(|_| !request.new_run) {
-                refuse_left(repository, (main, workspace), (&pipeline, plan))?;
+                refuse_unfinished_elsewhere(repository, (main, workspace), (&pipeline, plan))?;
             }
             let session = start::new_session(head);
             let branch = main.session_branch(&pipeline, &session)?;
-            let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
-            return Ok(RunPlace { branch, head, session: Some(session), move_in: Some(move_in) });
+            let pending_move = PendingMove { _choice_lock: choosing, has_begun: false, is_written_on: false };
+            return Ok(RunPlace { branch, head, session: Some(session), pending_move: Some(pending_move) });
         };
-        if let Some(other) = main.find_session_beside(repository, meant, &last)? {
+        if let Some(other) = main.find_concurrent_session(repository, filter, &last)? {
             return Err(ambiguous(&last.record.session, &other));
         }
         let branch = last.record.context.branch.clone();
         let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let is_fresh = matches!(last.record.kind, RecordKind::Start(_)) && last.record.context.tip == head;
-        let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
-        Ok(RunPlace { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
+        let pending_move = PendingMove { _choice_lock: choosing, has_begun: true, is_written_on: !is_fresh };
+        Ok(RunPlace { branch, head, session: Some(last.record.session), pending_move: Some(pending_move) })
     }
 }
 
-/// A session that began while another was at work was perhaps begun by an agent of that one.
+/// A session that started while another one was at work may have been started by that one's agent.
 fn ambiguous(last: &SessionId, other: &SessionId) -> Failure {
     let what = format!(
-        "session '{last}' began while session '{other}' of the same plan was at work: which is meant?"
+        "session '{last}' began while session '{other}' of the same plan was at work: which is filter?"
     );
     Failure::new(Exit::Person, what)
         .hint(format!("go on with the first: git arborist session resume {other}"))
         .hint(format!("see what the other did: git arborist session show {last}"))
 }
 
-/// Two that are started at once for one plan are one. Those of other plans do not wait, and a new run chooses nothing.
+/// Serialises the choice of a session for one plan, so that two runs started at the same time get the same session.
+/// Runs of other plans do not wait.
 fn lock_choice(
     repository: &Repository,
     plan: Option<&str>,
@@ -126,12 +129,13 @@ fn lock_choice(
     let name = format!("session-of-{}", &digest(plan.unwrap_or_default().as_bytes())[..12]);
     let path = repository.common_dir.join("arborist/locks").join(name);
     let what = "git arborist, to choose a session";
-    Ok(FileLock::take_within(&path, what, PATIENCE, &workspace.network.cancel)?)
+    Ok(FileLock::take_within(&path, what, CHOICE_TIMEOUT, &workspace.network.cancel)?)
 }
 
 impl OpenRun {
-    /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first
-    /// record appear together, then the worktree. Killed anywhere, the same command continues.
+    /// Fetches the other repositories. Then moves to the session's worktree, if the run has one. The branch and the
+    /// first record are created in one transaction, and the worktree after them, so the same command can continue after
+    /// a kill.
     pub fn settle(
         mut self,
         planned: &Planned,
@@ -140,18 +144,18 @@ impl OpenRun {
     ) -> Result<Self, Failure> {
         let session = self.session(run).clone();
         self.refuse_behind(&session)?;
-        self.supply_all(&session, planned, run, listener)?;
-        let Some(move_in) = self.move_in.take() else {
+        self.fetch_repositories(&session, planned, run, listener)?;
+        let Some(pending_move) = self.pending_move.take() else {
             return Ok(self);
         };
-        if !move_in.has_begun {
+        if !pending_move.has_begun {
             self.begin_branch(planned, &session, listener)?;
         } else {
             listener.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
-        self.brings_plan = !move_in.is_written_on || self.request.accept_changes;
-        drop(move_in);
+        self.brings_plan = !pending_move.is_written_on || self.request.accept_changes;
+        drop(pending_move);
         let session_worktree =
             Pool::open(&user, &self.branch, self.worktree_options())?.session_worktree(&session)?;
         if session_worktree.is_new {
@@ -186,10 +190,10 @@ impl OpenRun {
 }
 
 impl OpenRun {
-    /// Where a new session begins: at what the user has, or at what the remote has on top of that.
+    /// The commit that a new session starts from: the user's, or the remote's if that has more.
     pub(super) fn find_base(&self, listener: &mut dyn RunListener) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
+        let outcome = self.main_sync.as_ref().unwrap_or(&SyncOutcome::Local);
         let seen = self.workspace.base(repository, main)?;
         let here = repository.head.branch.as_ref();
         let is_own = main.default_branch.as_ref().is_none_or(|branch| Some(branch) == here);
@@ -197,7 +201,7 @@ impl OpenRun {
             Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
             _ => self.head,
         };
-        listener.tell_supply(main, supply, Some(base));
+        listener.tell_sync(main, outcome, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             listener.warn(&format!(
                 "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",
@@ -210,7 +214,8 @@ impl OpenRun {
     }
 }
 
-/// What is not committed is not seen where the run works. The plan and the configuration are brought there.
+/// Warns about uncommitted changes, which the run will not see. The plan and the configuration are copied to the
+/// worktree.
 fn tell_of_uncommitted(
     user: &Repository,
     planned: &Planned,
@@ -228,8 +233,8 @@ fn tell_of_uncommitted(
 }
 
 impl OpenRun {
-    /// The run freezes its plan and its configuration as the user has them. Whatever an agent left where they go is
-    /// committed by then.
+    /// Copies the user's plan and configuration to the session's worktree. Changes that an agent left there have been
+    /// committed by now.
     pub(super) fn bring_plan(&self, planned: &Planned) -> Result<(), Failure> {
         if !self.brings_plan {
             return Ok(());
@@ -246,7 +251,7 @@ impl OpenRun {
     }
 }
 
-/// Puts a file of the user's where a session works. Whatever an agent made there, nothing outside of it is written.
+/// Writes a user's file into a session's worktree. Links that an agent may have made there are not followed.
 pub fn bring_file(session_worktree: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let file = session_worktree.join(path);
     if safe_files::read(&file).is_ok_and(|now| now == bytes) {

@@ -1,4 +1,4 @@
-//! The plan of a run: the frozen one, the file as it is now, or the user's own words.
+//! The plan of a run: the frozen one, the current file, or a task given as text.
 
 use std::path::{Component, PathBuf};
 
@@ -15,26 +15,26 @@ use crate::{
     settings::Settings,
 };
 
-/// The plan of a run, and whether the run has begun.
+/// The plan of a run.
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     pub(super) file: Option<PlanFile>,
-    /// What the run has frozen, or has to freeze although the file is different by now.
+    /// The plan that the run has frozen, even if the file has changed since.
     frozen: Option<PlanRef>,
-    /// Whether the run uses a plan and has frozen none.
+    /// Whether the run has a plan now but has not frozen one.
     pub(super) is_first_use: bool,
-    /// Where it was read when the run began.
+    /// The path of the plan when the run started.
     path: Option<String>,
 }
 
 impl Planned {
-    /// What its run is called.
+    /// The name of the run, from its plan.
     pub(super) fn pipeline(&self) -> PipelineName {
         PipelineName::of_plan(self.path.as_deref())
     }
 
-    /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
+    /// A plan with one task. Its id is made from the text, so that the same text continues the same task.
     fn of_words(words: &str) -> Result<Self, Failure> {
         if words.trim().is_empty() {
             let failure = Failure::new(Exit::Usage, "the task after -m has no words");
@@ -50,7 +50,7 @@ impl Planned {
         Ok(Self { plan, file: None, frozen: None, is_first_use: false, path: None })
     }
 
-    /// What a `plan` commit freezes. A task in the user's own words has no plan, but its run may have one.
+    /// What a `plan` commit freezes. A task given as text has no plan file, but its run may have frozen a plan before.
     pub(super) fn freeze(&self, accepts: bool) -> FrozenPlan<'_> {
         match (&self.file, &self.frozen) {
             (Some(file), None) => FrozenPlan::File(file),
@@ -61,7 +61,8 @@ impl Planned {
     }
 }
 
-/// Words that an id cannot hold as a whole end in a hash, so that other words have another id.
+/// An id from a text. If the id cannot hold the whole text, it ends in a hash, so that different texts have different
+/// ids.
 fn id_of_words(words: &str) -> String {
     const LONGEST: usize = 40;
     let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
@@ -76,7 +77,7 @@ fn id_of_words(words: &str) -> String {
 }
 
 impl OpenRun {
-    /// The plan of one task in the user's own words. What the run has frozen holds all the same.
+    /// A plan with one task given as text. A plan that the run has frozen remains in force.
     pub fn plan_of_words(&self, run: &Run, words: &str) -> Result<Planned, Failure> {
         let frozen =
             run.start.as_ref().filter(|_| !self.request.new_run).and_then(|start| start.plan.clone());
@@ -84,7 +85,7 @@ impl OpenRun {
         Ok(Planned { frozen, ..Planned::of_words(words)? })
     }
 
-    /// The plan that holds: the frozen one if a run goes on, else the file.
+    /// The plan in force: the frozen one if a run continues, otherwise the file.
     pub fn plan(&self, run: &Run) -> Result<Planned, Failure> {
         let file = self.plan_file(run)?;
         let now = file.as_ref().map(|file| Plan::read(&file.path, &file.bytes)).transpose();
@@ -100,7 +101,7 @@ impl OpenRun {
         let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
         if self.request.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
-            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run && !self.is_apart) {
+            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run && !self.has_session_branch) {
                 start::refuse_merged(&self.repository, run, &file.path)?;
             }
             let path = file.as_ref().map(|file| file.path.clone());
@@ -116,7 +117,7 @@ impl OpenRun {
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
     }
 
-    /// A task in the user's own words has no plan to compare, but the configuration of its run is frozen as well.
+    /// A task given as text has no plan to compare, but the configuration of its run is frozen as well.
     fn refuse_changed_settings(&self, run: &Run) -> Result<(), Failure> {
         if self.request.new_run || self.request.accept_changes {
             return Ok(());
@@ -124,7 +125,7 @@ impl OpenRun {
         Ok(start::require_unchanged(&self.repository, run, None, None)?)
     }
 
-    /// What an agent made of the plan keeps the run from going on, so it is said whose work that is.
+    /// Adds a hint if the plan changed because an agent edited it.
     fn with_way_back(&self, failure: Failure, run: &Run, path: &str) -> Failure {
         let is_frozen = frozen_path(run).as_deref() == Some(path);
         match Drift::find(&self.repository, run, path) {
@@ -133,7 +134,7 @@ impl OpenRun {
         }
     }
 
-    /// The frozen plan. The file is no substitute for one that cannot be read: agents may have edited it.
+    /// Reads the frozen plan. If it cannot be read, the file is no substitute: agents may have edited it.
     fn frozen(&self, frozen: &PlanRef) -> Result<Plan, Failure> {
         let bytes = self.repository.find_blob(frozen.blob)?.ok_or_else(|| {
             Failure::new(Exit::Fatal, format!("the frozen plan '{frozen}' is not in this repository"))
@@ -146,7 +147,7 @@ impl OpenRun {
         let named = named_plan(&self.request, &self.settings);
         let is_named = named.is_some();
         let usual = || usual_plan(&self.repository);
-        // A new run looks for its plan as the first one did.
+        // A new run looks for its plan in the same order as a first run.
         let path = match named {
             None if self.request.new_run => usual().or_else(|| frozen_path(run)),
             named => named.or_else(|| frozen_path(run)).or_else(usual),
@@ -156,8 +157,8 @@ impl OpenRun {
         };
         match safe_files::read_beneath(self.repository.top(), &path) {
             Ok(bytes) => Ok(Some(PlanFile { path, bytes })),
-            // Where the user is need not have the plan of a run that works elsewhere.
-            Err(_) if !is_named && self.move_in.is_some() => Ok(None),
+            // The user's checkout need not have the plan of a run that works in another worktree.
+            Err(_) if !is_named && self.pending_move.is_some() => Ok(None),
             Err(error) => {
                 let failure = Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}"));
                 Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
@@ -166,7 +167,7 @@ impl OpenRun {
     }
 }
 
-/// Where the plan of a new run is, from the top; none for a task in the user's own words.
+/// The path of the plan for a new run, from the top of the repository; `None` for a task given as text.
 #[must_use]
 pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Settings) -> Option<String> {
     if request.is_unplanned {
@@ -177,7 +178,7 @@ pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Setti
 
 fn named_plan(request: &RunRequest, settings: &Settings) -> Option<String> {
     let named = request.tree.clone().or_else(|| settings.tree().map(PathBuf::from))?;
-    // Spelled in one way: a session is found by the path of its plan.
+    // Normalised, because sessions are found by the path of their plan.
     let plain: PathBuf = named.components().filter(|part| *part != Component::CurDir).collect();
     Some(plain.display().to_string())
 }
@@ -188,7 +189,7 @@ fn frozen_path(run: &Run) -> Option<String> {
 
 fn usual_plan(repository: &Repository) -> Option<String> {
     let branch = repository.head.branch.as_ref();
-    // Several plans are none: the user has to name one.
+    // With several plans, the user has to name one.
     let mut plans = find_plans(repository.top(), branch);
     if plans.len() == 1 { plans.pop() } else { None }
 }

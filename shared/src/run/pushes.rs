@@ -1,4 +1,4 @@
-//! Pushes of a run: they are made beside it, and it hears of them now and then.
+//! The pushes of a run. They happen in background threads; their results are reported between events of the run.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -8,13 +8,13 @@ use crate::{
     git::shown_url,
     message::visible,
     process::Cancel,
-    workspace::{Close, Notice, PushResult, Pusher},
+    workspace::{PushReport, PushResult, Pusher, RunEnd},
 };
 
 /// How long a run that was asked to stop waits for its pushes.
-const HURRY: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(10);
 
-/// What is pushed of a run, and what could not be.
+/// The pusher of a run, and what it could not push.
 #[derive(Debug, Default)]
 pub(super) struct RunPushes {
     pusher: Option<Pusher>,
@@ -27,7 +27,7 @@ impl RunPushes {
         self.pusher = pusher;
     }
 
-    /// A commit is a reason to push.
+    /// Triggers a push if the event is a commit.
     pub(super) fn hear(&self, event: &RunEvent) {
         let is_commit = matches!(event.kind, EventKind::Recorded { .. } | EventKind::TurnCommitted { .. });
         if let (true, Some(pusher)) = (is_commit, &self.pusher) {
@@ -35,33 +35,33 @@ impl RunPushes {
         }
     }
 
-    /// Tells what became of pushes since the last time.
+    /// Reports the pushes that have ended since the last call.
     pub(super) fn tell(&mut self, listener: &mut dyn RunListener) {
-        let notices = self.pusher.as_ref().map(Pusher::notices).unwrap_or_default();
-        notices.iter().for_each(|notice| self.tell_notice(notice, listener));
+        let reports = self.pusher.as_ref().map(Pusher::take_reports).unwrap_or_default();
+        reports.iter().for_each(|report| self.tell_push(report, listener));
     }
 
-    /// The run is over: what is to be pushed then is pushed, and waited for. Returns whether the user cut that short.
-    pub(super) fn close(&mut self, close: Close, cancel: &Cancel, listener: &mut dyn RunListener) -> bool {
+    /// Makes the last pushes and waits for them. Returns whether the user interrupted that.
+    pub(super) fn close(&mut self, end: RunEnd, cancel: &Cancel, listener: &mut dyn RunListener) -> bool {
         let Some(pusher) = self.pusher.take() else { return false };
         let was_stopped = cancel.is_cancelled();
-        let notices = pusher.close(close, (cancel, HURRY));
-        notices.iter().for_each(|notice| self.tell_notice(notice, listener));
+        let reports = pusher.close(end, (cancel, GRACE));
+        reports.iter().for_each(|report| self.tell_push(report, listener));
         !was_stopped && cancel.is_cancelled() && !self.unpushed.is_empty()
     }
 
-    fn tell_notice(&mut self, notice: &Notice, listener: &mut dyn RunListener) {
-        match &notice.result {
-            Ok(result) => self.tell_result(notice, result, listener),
+    fn tell_push(&mut self, report: &PushReport, listener: &mut dyn RunListener) {
+        match &report.result {
+            Ok(result) => self.tell_result(report, result, listener),
             Err(why) => {
-                self.tell_failure(notice, why.clone(), listener);
-                listener.hint_once(notice.hint);
+                self.tell_failure(report, why.clone(), listener);
+                listener.hint_once(report.hint);
             }
         }
     }
 
-    fn tell_result(&mut self, notice: &Notice, result: &PushResult, listener: &mut dyn RunListener) {
-        let (repo, remote) = (notice.repo.clone(), shown_url(&result.remote));
+    fn tell_result(&mut self, report: &PushReport, result: &PushResult, listener: &mut dyn RunListener) {
+        let (repo, remote) = (report.repo.clone(), shown_url(&result.remote));
         self.unpushed.remove(repo.as_str());
         let refs: Vec<String> = result.pushed.iter().map(|push| push.name.clone()).collect();
         if !refs.is_empty() {
@@ -70,15 +70,15 @@ impl RunPushes {
         for row in &result.refused {
             let why = row.refused.clone().unwrap_or_default();
             let words = format!("{} was refused: {}", visible(&row.name), row.reason());
-            if !notice.known.contains(&(row.name.clone(), why)) {
-                self.tell_failure(notice, words, listener);
+            if !report.known.contains(&(row.name.clone(), why)) {
+                self.tell_failure(report, words, listener);
             }
-            self.unpushed.insert(notice.repo.to_string());
+            self.unpushed.insert(report.repo.to_string());
         }
     }
 
-    fn tell_failure(&mut self, notice: &Notice, why: String, listener: &mut dyn RunListener) {
-        let repo = notice.repo.clone();
+    fn tell_failure(&mut self, report: &PushReport, why: String, listener: &mut dyn RunListener) {
+        let repo = report.repo.clone();
         self.unpushed.insert(repo.to_string());
         listener.tell(RunEvent::of_run(EventKind::PushFailed { repo, why }));
     }

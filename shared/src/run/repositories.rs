@@ -1,4 +1,4 @@
-//! The other repositories of a run: got, given a branch of the session, and a worktree on it.
+//! The other repositories of a run: fetches them, and creates the session's branch and worktree in each.
 
 use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
@@ -14,25 +14,25 @@ use crate::{
     settings::Settings,
     workspace::{
         FetchReply, FetchScope, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Transcripts,
-        leave_word,
+        remember_plan_repository,
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
 
-/// Another repository of the workspace, as a run found it.
-pub(super) struct Supplied {
+/// Another repository of the workspace, cloned or fetched.
+pub(super) struct FetchedRepo {
     pub(super) section: RepoSection,
     pub(super) repository: Repository,
-    /// The session's branch there, whether it is there already or not.
+    /// The session's branch there. It may not exist yet.
     pub(super) branch: BranchName,
-    /// Where that begins, if it is not.
+    /// The commit that it will start from.
     pub(super) base: Option<Oid>,
 }
 
 impl OpenRun {
-    /// Asks all remotes at once for what the run begins with. One in which the session has worked elsewhere, and not here,
-    /// has its branch. What is cloned appears only where the run is not refused.
-    pub(super) fn supply_all(
+    /// Fetches or clones all repositories in parallel. If the session worked in a repository of another clone but not
+    /// here, its branch is fetched too. Clones are moved to their paths only after the run was not refused.
+    pub(super) fn fetch_repositories(
         &mut self,
         session: &SessionId,
         planned: &Planned,
@@ -60,31 +60,31 @@ impl OpenRun {
         let wanted = self.wanted_of_main(session, planned);
         let here = Some(self.repository.clone());
         requests.extend(wanted.map(|wanted| RepoRequest { section: main, here, wanted }));
-        let mut replies = workspace.ask_all(&requests);
+        let mut replies = workspace.fetch_all(&requests);
         self.require_unstopped()?;
         if let Some(FetchReply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
             self.refuse_elsewhere(session, planned, &here.1, listener)?;
-            self.supply = Some(here.1);
+            self.main_sync = Some(here.1);
             if !self.has_begun() {
                 self.head = self.find_base(listener)?;
             }
         }
         let replies: Vec<FetchReply> = replies.into_iter().collect::<Result<_, _>>()?;
-        let answers = workspace.keep_all(&requests, &replies);
+        let answers = workspace.place_all(&requests, &replies);
         self.require_unstopped()?;
         let mut others = Vec::new();
         for ((RepoRequest { section, wanted, .. }, branch), answer) in
             requests.into_iter().zip(branches).zip(answers)
         {
-            let (repository, supply) = answer?;
+            let (repository, outcome) = answer?;
             match wanted {
                 FetchScope::Everything => drop(self.workspace.adopt(&repository, section)?),
                 FetchScope::Also(_) => self.catch_up(section, (&repository, &branch), listener)?,
                 FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
-            listener.tell_supply(section, &supply, base);
-            others.push(Supplied { section: section.clone(), repository, branch, base });
+            listener.tell_sync(section, &outcome, base);
+            others.push(FetchedRepo { section: section.clone(), repository, branch, base });
         }
         self.others = others;
         Ok(())
@@ -94,20 +94,20 @@ impl OpenRun {
         if self.cancel.is_cancelled() { Err(PipelineError::stopped(&self.cancel)) } else { Ok(()) }
     }
 
-    /// From the first child process on, all repositories are watched. What is there now is believed later, when places are
-    /// made in them: branches of the session, and marks of a crash.
+    /// Starts watching all repositories, before the first child process. The session's branches and the marks of a
+    /// crash that exist now are trusted when worktrees are created there later.
     pub(super) fn watch_others(&self, session: &SessionId) -> Result<(), Failure> {
         if !self.others.is_empty() {
             self.config_guard.add(self.workspace.main().name.as_str(), &self.repository);
         }
-        for Supplied { section, repository, branch, .. } in &self.others {
+        for FetchedRepo { section, repository, branch, .. } in &self.others {
             repository.own_refs(&owned_elsewhere(branch, session))?;
             self.config_guard.add(section.name.as_str(), repository);
         }
         Ok(())
     }
 
-    /// A place in each of the other repositories.
+    /// Creates the session's branch and worktree in each of the other repositories.
     pub(super) fn enter_other_repos(
         &self,
         session: &SessionId,
@@ -115,7 +115,7 @@ impl OpenRun {
         listener: &mut dyn RunListener,
     ) -> Result<Vec<OtherRepo>, Failure> {
         let mut other_repos = Vec::new();
-        for Supplied { section, repository, branch, base } in &self.others {
+        for FetchedRepo { section, repository, branch, base } in &self.others {
             if repository.find_branch(branch)?.is_none() {
                 let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
@@ -141,12 +141,13 @@ impl OpenRun {
         planned: &Planned,
         listener: &mut dyn RunListener,
     ) -> Result<OtherRepo, Failure> {
-        // The lock of the run is in the repository that has the plan. Runs of this one must see that we are at work here.
+        // The run's lock is in the plan's repository. Take one here too, so that runs of this repository see that we
+        // work in it.
         let locks = repository.common_dir.join("arborist/locks");
         let path = locks.join(format!("session-{}", branch.component()));
         let lock = FileLock::try_take(&path, &format!("git arborist on {branch}"))
             .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-        // What is configured for worktrees is meant for the repository that has the plan.
+        // The worktree settings apply to the plan's repository only.
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
         let session_worktree: SessionWorktree =
             Pool::open(repository, &branch, options)?.session_worktree(session)?;
@@ -156,8 +157,8 @@ impl OpenRun {
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
         let place = session_worktree.repository;
         self.config_guard.add_place(section.name.as_str(), &place);
-        leave_word(&place, &self.repository)?;
-        // A turn is cut only within an attempt, and the mark of that is still there.
+        remember_plan_repository(&place, &self.repository)?;
+        // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
             finish_turn_elsewhere(&self.repository, session, (section.name.as_str(), &place, &branch))?;
         }
@@ -179,13 +180,13 @@ impl OpenRun {
         let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;
         let (name, base) = (section.name.clone(), WorkBase::fresh(tip.head, tip.tree));
-        // Before the first agent: the tests of whichever task works there first see what others left by then.
+        // Before the first agent, so that files left by earlier tasks are recognised by later ones' tests.
         let ignored = IgnoredFiles::default();
         ignored.begin(&place, tip.tree, &self.options.log_dir)?;
         Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock })
     }
 
-    /// The session that this one replays, if it does.
+    /// The session that this one replays.
     fn replayed(&self, session: &SessionId) -> Result<Option<SessionId>, Failure> {
         let session_reader = SessionReader::new(&self.repository);
         let Some(newest) = session_reader.newest(session)? else { return Ok(None) };
@@ -196,7 +197,7 @@ impl OpenRun {
         })
     }
 
-    /// The branches of the session in the other repositories that tasks work in, by their names.
+    /// The session's branches in the other repositories that tasks work in, by repository name.
     pub(super) fn branches_of_others(&self, planned: &Planned) -> Vec<(String, BranchName)> {
         let is_named =
             |name: &str| planned.plan.tasks.iter().any(|task| task.repos.iter().any(|repo| repo == name));
@@ -204,21 +205,20 @@ impl OpenRun {
         others.map(|other| (other.section.name.to_string(), other.branch.clone())).collect()
     }
 
-    /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
-    /// be right only there.
+    /// Starts pushing what this run commits. Uses the main checkouts, because a relative path of a remote may be
+    /// correct only there.
     pub(super) fn pusher(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
         let push_set = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
-        let mut routes = Vec::new();
+        let mut repositories = Vec::new();
         for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
             let repository = self.workspace.open(section)?;
-            routes.extend(repository.map(|repository| (section.clone(), repository)));
+            repositories.extend(repository.map(|repository| (section.clone(), repository)));
         }
-        Ok(Pusher::start(&self.workspace, routes, &push_set))
+        Ok(Pusher::start(&self.workspace, repositories, &push_set))
     }
 }
 
-/// Whether a session's branch holds more than where it begins. A shallow history cannot be asked for a start that it
-/// may not have.
+/// Whether a session's branch has commits of the session. Reads only the tip: a shallow history may lack the start.
 fn is_begun(place: &Repository, branch: &BranchName, head: Oid) -> Result<bool, Failure> {
     let commits = place.load_commits(&[head])?;
     let event = commits.first().and_then(Event::of);

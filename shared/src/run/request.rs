@@ -1,7 +1,8 @@
-//! What a run was asked for, as it was typed: the one type between the command line, the session's records and the run.
+//! The options of a run as they were typed: the one type that the command line, the session's records and the run
+//! share.
 //!
-//! A session records its request by the names of options ([`RunRequest::recorded`]), so that whoever resumes it, here or in
-//! another clone, is tested and limited as before. [`RECORDED`] lists these names once, for writing and for reading.
+//! A session records its options by name ([`RunRequest::recorded`]), so that a resumed session, here or in another
+//! clone, uses the same tests and limits. [`RECORDED`] lists these names once, for writing and for reading.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,57 +22,58 @@ use crate::{
     settings::Settings,
 };
 
-/// What a run was asked for. What is not given is taken from the session's records, then from the configuration.
+/// The options of a run. An option that is not given is taken from the session's records, then from the configuration.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The plan: a file, from the top of the repository.
+    /// The path of the plan, from the top of the repository.
     pub tree: Option<PathBuf>,
-    /// What holds for each task.
+    /// Options that apply to each task.
     pub flags: Flags,
     /// How many tasks are worked on at once, and where.
     pub lanes: LaneRequest,
-    /// Which tasks are wanted. That holds for this call only.
+    /// Which tasks are wanted. This is not recorded.
     pub selection: Selection,
-    /// Begin although something is not committed.
+    /// Start although there are uncommitted changes.
     pub allow_dirty: bool,
-    /// Begin a new run instead of continuing the last one.
+    /// Start a new run instead of continuing the last one.
     pub new_run: bool,
-    /// Work on a branch of the session.
+    /// Work on a session branch.
     pub session_branch: bool,
-    /// Continue with a plan or a configuration that has changed.
+    /// Continue although the plan or the configuration has changed.
     pub accept_changes: bool,
-    /// What the user says to commands that are not approved yet.
+    /// Whether commands that are not approved yet may be run.
     pub consent: Consent,
     /// Whether agents are called.
     pub source: CallSource,
-    /// Whether the branch is the user's, who wants it back when the run ends.
+    /// Whether the run works on the user's branch and gives it back at its end.
     pub is_guest: bool,
-    /// Whether the task is the user's own words, whatever plan there is.
+    /// Whether the task was given as text on the command line, so that no plan is used.
     pub is_unplanned: bool,
 }
 
-/// How many tasks are worked on at once, and what of them lands.
+/// How many tasks are worked on at once, and which of them land.
 #[derive(Debug, Clone, Default)]
 pub struct LaneRequest {
     /// A number, or `auto`.
     pub jobs: Option<String>,
-    /// Use a worktree also for one task at a time.
+    /// Use a lane even for one task at a time.
     pub isolate: bool,
     /// Which finished tasks land.
     pub policy: FanIn,
 }
 
-/// Where what agents do comes from.
+/// Whether agents are called or replayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallSource {
     /// They are called.
     #[default]
     Agents,
-    /// They were called in the session that this one was forked from.
+    /// Their recorded output is replayed from the session that this one was forked from.
     Records,
 }
 
-/// The option whose value is a command: it is taken up again only if the user has given it in this repository.
+/// The option whose value is a command. A recorded value is used again only if the user has given it in this
+/// repository.
 pub const TEST: &str = "test-command";
 
 /// How an option is typed, and what its recorded value may be.
@@ -83,7 +85,7 @@ pub enum OptionKind {
     List,
     /// Without a value.
     Switch,
-    /// With a folder, which counts only below the top of the repository.
+    /// With a directory, which is used only if it is below the top of the repository.
     Folder,
 }
 
@@ -114,14 +116,14 @@ pub const RECORDED: [(&str, OptionKind); 23] = [
     ("keep-going", OptionKind::Switch),
 ];
 
-/// How an option with this name is recorded, if it is.
+/// How the option with this name is recorded; `None` if it is not.
 #[must_use]
 pub fn find_recorded(name: &str) -> Option<OptionKind> {
     RECORDED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
 }
 
 impl LaneRequest {
-    /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
+    /// The number of lanes; `None` if tasks run one after the other in the run's checkout.
     pub fn count(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
         let number = || settings.count("jobs").map(|jobs| jobs.to_string());
         let named = self.jobs.clone().or_else(|| settings.text("jobs").map(str::to_owned)).or_else(number);
@@ -137,12 +139,13 @@ impl LaneRequest {
 }
 
 impl RunRequest {
-    /// The request as a session records it. Records are pushed, so an option that holds a secret is only named.
+    /// The options as a session records them. Records are pushed, so for an option that holds a secret only the name is
+    /// recorded.
     pub fn recorded(&self) -> Result<Asked, Failure> {
         Ok(Asked::without_secrets(self.named_options(), &secrets()?))
     }
 
-    /// All recorded options by their names, secrets and all.
+    /// All recorded options by their names, including secrets.
     fn named_options(&self) -> BTreeMap<String, String> {
         let mut named = BTreeMap::new();
         let mut name = |name: &str, value: Option<String>| {
@@ -177,33 +180,34 @@ impl RunRequest {
         named
     }
 
-    /// Which tasks are wanted, to be typed again.
+    /// The options that select tasks, for the command line.
     pub(super) fn typed_selection(&self) -> String {
         let only = self.selection.only.iter().map(|task| typed_option("only", task.as_str()));
         let until = self.selection.until.iter().map(|task| typed_option("until", task.as_str()));
         only.chain(until).collect()
     }
 
-    /// What else has to be typed again in the same checkout.
+    /// The options that are not recorded and have to be typed again in the same checkout.
     pub(super) fn typed_here(&self) -> String {
         let tree = self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string()));
         let dirt = self.allow_dirty.then(|| " --allow-dirty".to_owned());
         tree.chain(dirt).chain([self.typed_selection()]).collect()
     }
 
-    /// Remembers that the user gave a test command here: whoever continues need not approve it again. Where that cannot be
-    /// kept, it is asked for then. What is trusted this once was never shown, and what is not recorded cannot be taken up.
+    /// Remembers that the user gave this test command here, so that a continued run does not ask for approval. If that
+    /// cannot be stored, the next run asks. A command that was only trusted for this call was never shown to the user,
+    /// so it is not remembered; neither is one that was not recorded.
     pub(super) fn remember_test(&self, repository: &Repository) -> Result<(), Failure> {
         let asked = self.recorded()?;
         if let Some(command) = asked.options.get(TEST).filter(|_| self.consent != Consent::Trusted) {
-            let wish = BTreeSet::from([test_wish(repository, command)]);
-            let _ = consent::require(&repository.common_dir, &wish, Consent::Given);
+            let approval = BTreeSet::from([test_approval(repository, command)]);
+            let _ = consent::require(&repository.common_dir, &approval, Consent::Given);
         }
         Ok(())
     }
 }
 
-/// Limits that were given before hold unless they are given anew. Returns those that were taken up, by their names.
+/// Uses the recorded limits for those that are not given now. Returns them by their names.
 pub(super) fn inherit_budgets(
     budgets: &mut Budgets,
     before: &BTreeMap<String, String>,
@@ -224,7 +228,7 @@ pub(super) fn inherit_budgets(
     taken
 }
 
-/// Fills in a limit that is not given. Returns whether it was.
+/// Sets a limit that is not given. Returns whether it was set.
 fn fill<T>(limit: &mut Option<T>, value: Option<T>) -> bool {
     if limit.is_some() || value.is_none() {
         return false;
@@ -233,18 +237,18 @@ fn fill<T>(limit: &mut Option<T>, value: Option<T>) -> bool {
     true
 }
 
-/// A sum of money as it is typed.
+/// Parses a sum of US dollars.
 pub fn dollars(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "not a sum of US dollars, such as 2.50".to_owned())
 }
 
-/// What must not be written down.
+/// Secrets of the environment, which must not be recorded.
 pub(super) fn secrets() -> Result<Secrets, Failure> {
     Ok(Secrets::of_environment(std::env::vars_os())?)
 }
 
-/// Options as they are typed into a shell, each with a space before it.
+/// Options for a shell command line, each preceded by a space.
 pub(super) fn typed(asked: &Asked) -> String {
     let option = |(name, value): (&String, &String)| match find_recorded(name) {
         Some(OptionKind::Switch) => format!(" --{name}"),
@@ -254,7 +258,7 @@ pub(super) fn typed(asked: &Asked) -> String {
     asked.options.iter().map(option).collect::<String>() + &typed_again(asked)
 }
 
-/// The same of those that hold a secret: a person has to fill them in.
+/// The options that hold a secret, with a placeholder that the user has to fill in.
 pub(super) fn typed_again(asked: &Asked) -> String {
     asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
 }
@@ -269,12 +273,13 @@ fn typed_option(name: &str, value: &str) -> String {
     }
 }
 
-/// Refuses a test command that only a session's record knows. Records are refs, and whoever can write a ref could have
-/// written it: neither `--yes` nor the environment can approve it, only the user, by giving it on a command line here.
+/// Refuses a test command that comes only from a session's record. Records are refs, and anyone who can write a ref
+/// could have written the command. So neither `--yes` nor the environment can approve it; the user has to give it on a
+/// command line in this repository.
 pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(), Failure> {
     let Some(test) = test else { return Ok(()) };
-    let wish = BTreeSet::from([test.clone()]);
-    if consent::unseen(&repository.common_dir, &wish).is_empty() {
+    let approval = BTreeSet::from([test.clone()]);
+    if consent::unseen(&repository.common_dir, &approval).is_empty() {
         return Ok(());
     }
     let command = test.lines().next().unwrap_or_default();
@@ -286,8 +291,8 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
         .hint("look at it, then give it yourself: --test-command <command> (after '--' with session resume)"))
 }
 
-/// What is approved of a test command that stands in a session's record: the text, for this repository.
+/// The text that is approved for a recorded test command: the command, in this repository.
 #[must_use]
-pub fn test_wish(repository: &Repository, command: &str) -> String {
+pub fn test_approval(repository: &Repository, command: &str) -> String {
     format!("{command}\n(the test command of a session in {})", repository.common_dir.display())
 }

@@ -1,4 +1,4 @@
-//! What is remembered of a run while it works, for its summary.
+//! Collects what the summary of a run needs while it works.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +10,11 @@ use crate::{
     progress::{RunTotals, Share},
 };
 
-/// What was heard of a run.
+/// Facts about a run, collected from its events.
 #[derive(Debug, Default)]
 pub(super) struct RunLog {
     opening: Option<RunOpening>,
-    /// When that was.
+    /// The time of the opening.
     since: i64,
     commits: usize,
     pub(super) attempts: usize,
@@ -23,11 +23,13 @@ pub(super) struct RunLog {
     reasons: HashMap<TaskId, String>,
     /// The tasks whose last attempt changed no file.
     unchanged: HashSet<TaskId>,
-    /// What landed after a conflict had been resolved, and what people are told of that.
+    /// Tasks of which some attempt left files changed.
+    changed: HashSet<TaskId>,
+    /// Landings whose conflicts were resolved.
     pub(super) resolved: Vec<ResolvedConflict>,
     /// Commits on the run's branch that it did not make.
     pub(super) foreign: Vec<ForeignCommit>,
-    /// What became of refs of the user's.
+    /// Descriptions of changes to refs of the user.
     pub(super) moved_refs: Vec<String>,
     completed: Vec<TaskId>,
     failed: Vec<TaskId>,
@@ -48,32 +50,32 @@ impl RunLog {
         Share { done: (done + self.completed.len()).min(total), total }
     }
 
-    /// How long it took until `now`.
+    /// The duration until `now`.
     pub(super) fn seconds(&self, now: i64) -> i64 {
         now.saturating_sub(self.since)
     }
 
-    /// Whether anything was written down.
+    /// Whether nothing was committed.
     pub(super) fn is_empty(&self) -> bool {
         self.commits == 0
     }
 
-    /// The attempt that a task ended in, as people count.
+    /// The number of the task's last attempt, counted from one.
     pub(super) fn attempts_of(&self, task: &TaskId) -> u32 {
         self.attempts_of.get(task).copied().unwrap_or(0)
     }
 
-    /// Why the last step of a task that failed did.
+    /// Why the task's last failed step failed.
     pub(super) fn reason(&self, task: &TaskId) -> Option<&str> {
         self.reasons.get(task).map(String::as_str)
     }
 
-    /// Whether the last attempt at a task changed no file.
+    /// Whether no attempt at a task changed a file.
     pub(super) fn has_changed_nothing(&self, task: &TaskId) -> bool {
         self.unchanged.contains(task)
     }
 
-    /// What is known where the run was stopped.
+    /// A summary of what is known when the run is stopped.
     pub(super) fn so_far(&self) -> Summary {
         Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
     }
@@ -88,21 +90,25 @@ impl RunLog {
             EventKind::TurnCommitted { .. } => self.commits += 1,
             EventKind::ForeignCommits { commits, .. } => self.foreign.extend(commits.iter().cloned()),
             EventKind::RefMoved { words } => self.moved_refs.push(one_line(words)),
-            EventKind::Recorded { status, why, spent, .. } => {
+            EventKind::Recorded { status, why, spent, files, .. } => {
                 self.commits += 1;
                 self.spent = self.spent.plus(spent.totals);
                 let Some(task) = &event.task else { return };
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), one_line(why));
                 }
+                if files.is_some_and(|files| files > 0) {
+                    self.changed.insert(task.clone());
+                }
                 match status {
-                    Status::ImplementPass if why.is_some() => {
+                    // An earlier attempt may have done the work.
+                    Status::ImplementPass if why.is_some() && !self.changed.contains(task) => {
                         self.unchanged.insert(task.clone());
                     }
                     Status::ImplementPass => {
                         self.unchanged.remove(task);
                     }
-                    // One that is done again, because it could not land, counts once.
+                    // A task that is done again because it could not land counts once.
                     Status::Complete if !self.completed.contains(task) => self.completed.push(task.clone()),
                     Status::Failed => self.failed.push(task.clone()),
                     _ => {}

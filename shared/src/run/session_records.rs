@@ -1,4 +1,4 @@
-//! A run as a session: how it begins, goes on, rests and ends in the session's records.
+//! Records of a run in its session: start, resume, pause and end.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl OpenRun {
-    /// What is known of the tasks of a session that is resumed, as far as they are not complete.
+    /// Context for the unfinished tasks of a session that is resumed.
     pub(super) fn recall(
         &self,
         session: &SessionId,
@@ -36,18 +36,18 @@ impl OpenRun {
         }
     }
 
-    /// What began without calling anybody does not go on by calling agents.
+    /// A session that was replayed without calling agents is not continued by calling them.
     pub(super) fn refuse_played(&self, session: &SessionId) -> Result<(), Failure> {
         if self.request.source == CallSource::Records {
             return Ok(());
         }
         match SessionReader::new(&self.repository).newest(session)? {
-            Some(newest) if newest.record.context.offline => Err(only_played(&newest.record)),
+            Some(newest) if newest.record.context.offline => Err(replay_only_error(&newest.record)),
             _ => Ok(()),
         }
     }
 
-    /// What is played again, if nobody is to be called.
+    /// The recording to replay, if agents are not to be called.
     pub(super) fn playback(&self, session: &SessionId) -> Result<Option<Arc<Playback>>, Failure> {
         if self.request.source == CallSource::Agents {
             return Ok(None);
@@ -78,7 +78,7 @@ impl OpenRun {
         Ok(Some(Arc::new(Playback::new(recording, trails))))
     }
 
-    /// The session of a run that begins or goes on at `tip`.
+    /// Opens the records of a run that starts or continues at `tip`.
     pub(super) fn session_writer(
         &self,
         planned: &Planned,
@@ -129,7 +129,8 @@ impl OpenRun {
         })
     }
 
-    /// In lanes no turn is on the run's own branch: its records do not know by themselves that it has begun there.
+    /// Records the start if the run works in lanes: no turn is committed on its own branch, so nothing else would
+    /// record it.
     pub(super) fn record_start(
         &self,
         session_writer: &SessionWriter,
@@ -142,12 +143,12 @@ impl OpenRun {
         }
     }
 
-    /// The number of the last turn that was written down.
+    /// The number of the last recorded turn.
     pub(super) fn last_turn(&self) -> u32 {
         self.session_writer.get().map_or(0, |session_writer| session_writer.newest().record.totals.turns)
     }
 
-    /// The run is at its end, or rests.
+    /// Records the end of the run, or a pause.
     pub(super) fn close_session(
         &self,
         ended: &Result<Summary, GardenerError>,
@@ -178,9 +179,9 @@ impl OpenRun {
     }
 }
 
-/// The refusal to go on with a session that was played: agents were never meant to be called in it.
+/// The error for continuing a replayed session with agents.
 #[must_use]
-pub fn only_played(record: &Record) -> Failure {
+pub fn replay_only_error(record: &Record) -> Failure {
     let (session, turns) = (&record.session, record.totals.turns);
     let words = format!("session '{session}' is played offline, and no model is called in it");
     let again = record.context.forked_from.as_ref().map(|fork| {

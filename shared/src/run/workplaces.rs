@@ -1,12 +1,12 @@
-//! Where the tasks of a run work, and what has to be so before they do: the checkout of the run, or lanes.
+//! Prepares the places where tasks work: the run's checkout, or lanes.
 
 use std::path::Path;
 
 use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, request::secrets};
 use crate::{
     failure::{Exit, Failure},
-    gardener::{Attended, GardenerError, Lanes, LeftMarks, Proofs},
-    git::{GoingOn, TreeChange},
+    gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
+    git::{OperationInProgress, TreeChange},
     history::Run,
     message::plain_text,
     queue::{Queue, QueueEvent, QueueOptions, Target},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl OpenRun {
-    /// Lanes for so many tasks at once.
+    /// Lanes for `jobs` tasks at once.
     pub fn lanes(&self, jobs: usize, planned: &Planned, run: &Run) -> Result<Lanes<'_>, Failure> {
         let mut queue = self.queue_options(planned)?;
         queue.fan_in = self.request.lanes.policy;
@@ -32,18 +32,19 @@ impl OpenRun {
             lock: &self.lock,
             queue,
             left: LeftMarks::default(),
-            with_orphan_lock: Attended::default(),
+            with_orphan_lock: VisitedLanes::default(),
             proofs: Proofs::default(),
         })
     }
 
-    /// How what is finished in lanes lands.
+    /// How tasks that are finished in lanes land.
     fn queue_options(&self, planned: &Planned) -> Result<QueueOptions, Failure> {
         let queue = QueueOptions::new(&self.options.runners, secrets()?, &self.cancel, self.clock)?;
-        let queue = queue.guarded_by(&self.config_guard);
-        let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
-        let queue = queue.tested_by(self.options.test_command.as_deref(), self.options.test_origin);
-        // Where records are played again, no agent resolves a conflict.
+        let queue = queue.with_guard(&self.config_guard);
+        let queue = queue.with_plan(&planned.plan).with_sections(&self.workspace.sections, &planned.plan);
+        let queue =
+            queue.with_test_command(self.options.test_command.as_deref(), self.options.test_command_origin);
+        // In a replay, no agent resolves conflicts.
         let resolver = queue.resolver.clone().filter(|_| self.request.source == CallSource::Agents);
         Ok(QueueOptions { report_dir: self.options.report_dir.clone(), resolver, ..queue })
     }
@@ -51,14 +52,14 @@ impl OpenRun {
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
         let mut options = WorktreeOptions::new(&self.settings, &self.cancel);
         options.config_guard = self.config_guard.clone();
-        // A number of jobs that cannot be read is reported where lanes are opened.
+        // An invalid number of jobs is reported when lanes are opened.
         if let Ok(Some(jobs)) = self.request.lanes.count(&self.settings) {
             options.want_lanes(Lanes::wanted(jobs));
         }
         options
     }
 
-    /// Settles which untracked files worktrees get, before the first child process can write to a checkout.
+    /// Determines which untracked files worktrees get, before the first child process can write to a checkout.
     pub(super) fn settle_files(&self) -> Result<(), Failure> {
         Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         for other in &self.others {
@@ -68,7 +69,7 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Brings the plan to where the run works, and refuses to mix the work of agents with what the user has not committed.
+    /// Copies the plan to where the run works, and refuses to mix agents' work with uncommitted changes of the user.
     pub(super) fn prepare_workplace(
         &self,
         planned: &Planned,
@@ -87,17 +88,18 @@ impl OpenRun {
     /// Hides logs from `git status` by an entry in the repository's own exclude file.
     fn hide_logs(&self) -> Result<(), Failure> {
         self.refuse_tracked_link()?;
-        // The user may well keep them on another disk. What an agent links there later is not theirs.
+        // The user may keep logs on another disk behind a link. A link that an agent makes later is not allowed.
         safe_files::allow_linked(&self.repository.top().join(&self.options.log_dir));
-        Ok(self.repository.exclude(&format!("/{}/", self.options.log_dir.trim_matches('/')))?)
+        Ok(self.repository.exclude_logs(&self.options.log_dir)?)
     }
 
-    /// A link that the user made may lead to another disk. One that came with the repository was chosen by someone else.
+    /// A link made by the user may lead to another disk. A tracked link was chosen by whoever committed it, so it must
+    /// stay inside the repository.
     fn refuse_tracked_link(&self) -> Result<(), Failure> {
         let top = self.repository.top();
         let folders: Vec<&Path> = Path::new(self.options.log_dir.trim_matches('/')).ancestors().collect();
         let is_link = |folder: &&&Path| safe_files::kind_of(&top.join(folder)) == Some(FileKind::Link);
-        // From the top: below the first link, nothing is tracked here.
+        // From the top down: nothing below the first link is tracked here.
         let Some(link) = folders.iter().rev().find(is_link) else { return Ok(()) };
         let is_tracked = self.repository.find_path(self.head, &link.to_string_lossy())?.is_some();
         if !is_tracked || safe_files::resolved(&top.join(link)).starts_with(safe_files::resolved(top)) {
@@ -110,17 +112,18 @@ impl OpenRun {
         Err(Failure::new(Exit::No, what).hint("keep logs elsewhere with: --log-dir logs"))
     }
 
-    /// What is not committed could be lost or mixed in. The plan and the configuration are committed with the start.
+    /// Refuses uncommitted changes, which could be lost or mixed into commits. The plan and the configuration are
+    /// committed with the start of the run.
     fn refuse_uncommitted(&self, recorder: &RunRecorder<'_>, planned: &Planned) -> Result<(), Failure> {
-        if let Some(going_on) = GoingOn::find_operation(&self.repository.git_dir) {
-            return Err(GardenerError::GoingOn(going_on.what).into());
+        if let Some(going_on) = OperationInProgress::find_operation(&self.repository.git_dir) {
+            return Err(GardenerError::OperationInProgress(going_on.what).into());
         }
         if self.request.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
             return Ok(());
         }
         let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
         let plan = planned.file.as_ref().map(|file| file.path.as_str());
-        // What git is told not to look at stays out of commits, and is not shown by 'git status' either.
+        // Files that git is told not to look at stay out of commits, and `git status` does not show them either.
         let hidden = self.repository.hidden()?;
         let uncommitted: Vec<String> = changes
             .iter()
@@ -131,7 +134,7 @@ impl OpenRun {
         if uncommitted.is_empty() { Ok(()) } else { Err(GardenerError::Dirty(uncommitted.join(", ")).into()) }
     }
 
-    /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
+    /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.
     fn prepare_lanes(&self, lanes: &Lanes<'_>, listener: &mut dyn RunListener) -> Result<(), Failure> {
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
@@ -149,7 +152,7 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Lanes begin at what is parked for the target. What another process parked is asked about before.
+    /// Lanes start at a parked landing. One that another process parked is checked first.
     fn check_parked(&self, lanes: &Lanes<'_>, listener: &mut dyn RunListener) -> Result<(), Failure> {
         let position = Target::new(&self.repository, &self.branch).find()?;
         if position.is_none_or(|position| position.parked.is_none()) {

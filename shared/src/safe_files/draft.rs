@@ -1,4 +1,4 @@
-//! Writing a file as a whole: whoever looks meanwhile sees the old one or the new one.
+//! Replaces files atomically: a reader sees the old content or the new one.
 
 use std::{
     ffi::OsStr,
@@ -18,26 +18,26 @@ use super::{
     path::InnerPath,
 };
 
-/// What drafts are called, before anything that makes them unique. A draft that a killed process left is hidden by this.
+/// The prefix of draft files. A draft that a killed process left is ignored by git because of it.
 const DRAFT: &str = ".arborist-draft-";
 
-/// What became of a file.
+/// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It was not there before.
+    /// The file is new.
     Created,
-    /// It took the place of the one that was there.
+    /// The file replaced another one.
     Replaced,
 }
 
 impl Enclosure {
-    /// The pattern of files that are there only while something is written.
+    /// The pattern of files that exist only during a write.
     pub const DRAFTS: &str = ".arborist-draft-*";
 
-    /// Makes `bytes` the content of a file, with the folders that lead to it. One that is there keeps its mode. It is
-    /// replaced, not written to: what another name leads to stays as it is.
+    /// Replaces a file by `bytes`, and creates missing folders. An existing file keeps its mode. The old file is not
+    /// written to, so that its other hard links keep their content.
     pub fn write(&self, path: &InnerPath, bytes: &[u8]) -> Result<WriteOutcome, EnclosureError> {
-        let folder = self.folder_of(path, MissingFolder::Made)?;
+        let folder = self.folder_of(path, MissingFolder::Create)?;
         let known = require_file(&folder, path)?;
         if known.as_ref().is_some_and(|known| known.st_mode & 0o222 == 0) {
             return Err(EnclosureError::new(path, "is read-only"));
@@ -51,7 +51,7 @@ impl Enclosure {
     }
 }
 
-/// A file that is not yet what it will be. It goes if it does not become that.
+/// A file that does not have its final name yet. It is removed if it never gets it.
 pub(super) struct DraftFile<'a> {
     folder: &'a OwnedFd,
     name: String,
@@ -79,7 +79,7 @@ impl<'a> DraftFile<'a> {
         };
         let own = fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (known.st_uid, known.st_gid) {
-            // Only some may give files away; for the others it is theirs now.
+            // Only privileged users may change the owner; for others the file becomes theirs.
             let _ = fchown(&self.file, Some(Uid::from_raw(known.st_uid)), Some(Gid::from_raw(known.st_gid)));
         }
         fchmod(&self.file, Mode::from_raw_mode(known.st_mode & 0o777))?;

@@ -1,8 +1,8 @@
-//! A folder that cannot be left: files in it are read and written by others' wishes, and nothing outside of it, nor git's
-//! own files in it, can be reached.
+//! A folder that cannot be left: an agent's tools read and write files in it by name, and can reach neither files
+//! outside of it nor git's own files in it.
 //!
-//! A path is walked name by name from a descriptor of the top, and no link is followed on the way. So it does not matter
-//! what anybody changes between a check and its use: there is no path that the system resolves by itself.
+//! A path is walked name by name from a descriptor of the top, and no link is followed. So concurrent changes between a
+//! check and its use do not matter: the system never resolves a whole path.
 
 use std::{
     borrow::Cow,
@@ -37,13 +37,13 @@ impl EnclosureError {
     }
 }
 
-/// What becomes of folders that are not there.
+/// What to do about missing folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingFolder {
-    /// They are made.
-    Made,
+    /// Create them.
+    Create,
     /// The file is not there.
-    Refused,
+    Fail,
 }
 
 /// A folder that cannot be left.
@@ -54,24 +54,24 @@ pub struct Enclosure {
 }
 
 impl Enclosure {
-    /// The folder at `top`.
+    /// Opens the folder at `top`.
     pub fn open(top: &Path) -> std::io::Result<Self> {
         let top = openat(CWD, top, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
         Ok(Self { top, closed: Vec::new() })
     }
 
-    /// The same without what lies in `folder`.
+    /// Excludes everything in `folder`.
     #[must_use]
     pub fn without(mut self, folder: InnerPath) -> Self {
         self.closed.push(folder);
         self
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     pub fn read(&self, path: &InnerPath) -> Result<File, EnclosureError> {
-        let folder = self.folder_of(path, MissingFolder::Refused)?;
+        let folder = self.folder_of(path, MissingFolder::Fail)?;
         require_file(&folder, path)?.ok_or_else(|| missing(path))?;
-        // A queue that took the file's place meanwhile is not waited for.
+        // Does not block on a named pipe that replaced the file meanwhile.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = openat(&folder, path.leaf(), flags, Mode::empty())
             .map_err(|errno| blamed(&folder, path, errno))?;
@@ -80,7 +80,7 @@ impl Enclosure {
         Ok(File::from(file))
     }
 
-    /// The folder that a file stands in.
+    /// Opens the folder of a file.
     pub(super) fn folder_of(
         &self,
         path: &InnerPath,
@@ -103,7 +103,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 fn enter(folder: &OwnedFd, name: &str, missing: MissingFolder) -> Result<OwnedFd, Errno> {
     match openat(folder, name, FOLDER, Mode::empty()) {
-        Err(Errno::NOENT) if missing == MissingFolder::Made => {
+        Err(Errno::NOENT) if missing == MissingFolder::Create => {
             match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => openat(folder, name, FOLDER, Mode::empty()),
                 Err(errno) => Err(errno),
@@ -113,7 +113,7 @@ fn enter(folder: &OwnedFd, name: &str, missing: MissingFolder) -> Result<OwnedFd
     }
 }
 
-/// What stands there, if it is a regular file; `None` if nothing does.
+/// The metadata of a regular file; `None` if nothing exists.
 pub(super) fn require_file(folder: &OwnedFd, path: &InnerPath) -> Result<Option<Stat>, EnclosureError> {
     match statat(folder, path.leaf(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) if kind(&found) == FileType::Symlink => Err(link(folder, path.leaf(), path)),
@@ -139,7 +139,7 @@ fn missing(path: &InnerPath) -> EnclosureError {
     EnclosureError::new(path, "does not exist")
 }
 
-/// Why a file could not be opened that was there a moment ago.
+/// The reason why a file that existed a moment ago could not be opened.
 fn blamed(folder: &OwnedFd, path: &InnerPath, errno: Errno) -> EnclosureError {
     match errno {
         Errno::NOENT => missing(path),
@@ -148,7 +148,7 @@ fn blamed(folder: &OwnedFd, path: &InnerPath, errno: Errno) -> EnclosureError {
     }
 }
 
-/// Systems call a link in the place of a folder by different names, so it is looked at.
+/// Systems use different error codes for a link in the place of a folder, so it is inspected.
 fn blamed_folder(folder: &OwnedFd, name: &str, path: &InnerPath, errno: Errno) -> EnclosureError {
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     match (found.as_ref().map(kind), errno) {
@@ -159,7 +159,7 @@ fn blamed_folder(folder: &OwnedFd, name: &str, path: &InnerPath, errno: Errno) -
     }
 }
 
-/// Where a link leads is said, so that what is meant can be asked for by its own name.
+/// The error names the target of the link, so that the caller can use that name instead.
 fn link(folder: impl AsFd, name: &str, path: &InnerPath) -> EnclosureError {
     let target = readlinkat(folder, name, Vec::new()).unwrap_or_default();
     let target = target.to_string_lossy();

@@ -1,5 +1,5 @@
-//! What this process itself writes below a folder, for whoever has looked at all of it and wants to know what to look at
-//! again.
+//! Records which paths below a folder this process itself writes, so that a scan of the folder can be updated instead
+//! of repeated.
 
 use std::{
     collections::BTreeSet,
@@ -7,14 +7,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The journals that are in use.
+/// The active journals.
 static OPEN: Mutex<Vec<Weak<Journal>>> = Mutex::new(Vec::new());
 
 fn open_journals() -> MutexGuard<'static, Vec<Weak<Journal>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The paths below a folder that this process has written, moved or removed since the journal was begun.
+/// The paths below a folder that this process has written, moved or removed since the journal began.
 #[derive(Debug)]
 pub struct Journal {
     top: PathBuf,
@@ -22,7 +22,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// From now on.
+    /// Begins a journal.
     #[must_use]
     pub fn begin(top: &Path) -> Arc<Self> {
         let journal = Arc::new(Self { top: top.to_owned(), paths: Mutex::default() });
@@ -32,7 +32,7 @@ impl Journal {
         journal
     }
 
-    /// The paths, from the top.
+    /// The paths, relative to the top.
     #[must_use]
     pub fn paths(&self) -> BTreeSet<PathBuf> {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -45,7 +45,7 @@ impl Journal {
     }
 }
 
-/// Something is done to a path. It is noted once that was done or has failed: whoever looked before that looks again.
+/// A change of a path. It is noted after it was made or has failed, so that a scan before that is repeated.
 pub(super) struct FileNote<'a>(&'a Path);
 
 pub(super) fn note(path: &Path) -> FileNote<'_> {

@@ -1,15 +1,15 @@
-//! How files are opened, written, moved and removed where agents can reach: in git directories and worktrees.
+//! Opens, writes, moves and removes files where agents can write: in git directories and worktrees.
 //!
-//! No link is followed, not even one in the middle of a path: whoever can write there could lead us elsewhere. Only regular
-//! files are opened, without waiting for anybody, so that a queue or a device cannot hold a command up. A file is written
-//! beside its place and renamed, so that what another name leads to stays as it is.
+//! No link is followed, not even in the middle of a path, because an agent could have planted it. Only regular files
+//! are opened, and opening never blocks, so that a named pipe or a device cannot stop a command. A file is replaced by
+//! a rename, so that other hard links to the old one keep their content.
 //!
-//! The places themselves may well be reached through links (a linked home, `/tmp` on some systems): git resolves its
-//! directories when a repository is opened, and [`resolved`] does the same for folders that the user names. From then on a
-//! link on the way is not the user's.
+//! The folders themselves may be reached through links (a linked home, `/tmp` on some systems): git resolves its
+//! directories when a repository is opened, and [`resolved`] does the same for folders that the user names. Later links
+//! in a path are not the user's.
 //!
-//! Folders on the way are made where they are missing, but never a git directory: where that was removed, nothing of ours
-//! brings it back as an empty one.
+//! Missing parent folders are created, but never a git directory: if that was removed, we must not bring it back as an
+//! empty one.
 
 mod draft;
 mod files;

@@ -1,17 +1,17 @@
-//! Paths below the top of an enclosure: plain names, one below the other, and none that is git's own.
+//! Paths inside of an [`Enclosure`](super::Enclosure): plain names only, and none that belongs to git.
 
 use std::{fmt, str::FromStr};
 
 use super::folder::EnclosureError;
 
-/// Longest path, in bytes.
+/// The longest path, in bytes.
 const LONGEST: usize = 4096;
 
-/// Code points that some file systems leave out when they compare names.
+/// Code points that some file systems ignore when they compare names.
 const IGNORED: [std::ops::RangeInclusive<char>; 4] =
     ['\u{200c}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{206a}'..='\u{206f}', '\u{feff}'..='\u{feff}'];
 
-/// A path to a file below the top, as names.
+/// A path to a file below the top, as a list of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InnerPath {
     folders: Vec<String>,
@@ -19,17 +19,17 @@ pub struct InnerPath {
 }
 
 impl InnerPath {
-    /// The folders that lead to the file.
+    /// The folders of the file.
     pub(super) fn folders(&self) -> &[String] {
         &self.folders
     }
 
-    /// The file's own name.
+    /// The name of the file.
     pub(super) fn leaf(&self) -> &str {
         &self.leaf
     }
 
-    /// Whether it lies in this folder, or is it. Names that differ in case may be the same.
+    /// Whether it is this folder or below it. Names that differ only in case may be the same.
     pub(super) fn is_below(&self, folder: &Self) -> bool {
         let names = |path: &Self| -> Vec<String> { path.names().map(str::to_lowercase).collect() };
         names(self).starts_with(&names(folder))
@@ -75,7 +75,7 @@ impl fmt::Display for InnerPath {
     }
 }
 
-/// Whether some file system takes this for `.git`.
+/// Whether some file system treats this name as `.git`.
 fn is_gits(name: &str) -> bool {
     let is_seen = |c: &char| !IGNORED.iter().any(|range| range.contains(c));
     let folded: String = name.chars().filter(is_seen).flat_map(char::to_lowercase).collect();

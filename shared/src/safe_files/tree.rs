@@ -1,4 +1,4 @@
-//! Folders: what is in them, and how one goes with all that is in it.
+//! Lists folders, and removes them with everything in them.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,7 +25,7 @@ use super::{
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What has a name in a folder.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -34,12 +34,12 @@ pub enum FileKind {
     Folder,
     /// A symbolic link, wherever it leads.
     Link,
-    /// A queue, a socket or a device.
+    /// A named pipe, a socket or a device.
     Special,
 }
 
 impl FileKind {
-    /// What it is that was found.
+    /// The kind according to metadata.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
         Self::of_type(FileType::from_raw_mode(found.mode()))
@@ -55,31 +55,31 @@ impl FileKind {
     }
 }
 
-/// What has this name, if anything does. A link on the way counts as nothing.
+/// The kind of a path, if it exists. A path with a link in the middle counts as missing.
 #[must_use]
 pub fn kind_of(path: &Path) -> Option<FileKind> {
-    let (folder, name) = parent_of(path, MissingParent::Refused).ok()?;
+    let (folder, name) = parent_of(path, MissingParent::Fail).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileKind::of_type(FileType::from_raw_mode(found.st_mode)))
 }
 
-/// What tells one state of a file or folder from the next. Nobody but the system sets the time of a change.
+/// Identifies one state of a file or folder. Programs cannot set the change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeStamp {
-    /// The disk that it is on.
+    /// The device.
     pub device: u64,
-    /// Which file it is, on its disk.
+    /// The inode.
     pub inode: u64,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was last changed in any way, in seconds and nanoseconds.
+    /// The change time (ctime), in seconds and nanoseconds.
     pub changed: (i64, i64),
-    /// When its content was last written, or whatever somebody has set that to.
+    /// The modification time (mtime), which programs can set.
     pub written: (i64, i64),
 }
 
 impl ChangeStamp {
-    /// Of what was found.
+    /// The stamp according to metadata.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl ChangeStamp {
         }
     }
 
-    // The types of these numbers are not the same on all systems.
+    // These numbers have different types on different systems.
     #[allow(
         clippy::unnecessary_cast,
         clippy::cast_sign_loss,
@@ -109,11 +109,11 @@ impl ChangeStamp {
     }
 }
 
-/// Two changes within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
+/// Two changes within this many nanoseconds may have the same time, because clocks of file systems tick at up to 10 ms.
 const TICK: i128 = 20_000_000;
 
 impl ChangeStamp {
-    /// Whether a change from now on might leave the stamp as it is. Ask this before you read what it stands for.
+    /// Whether a change from now on might leave the stamp unchanged. Ask this before you read the file.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -122,19 +122,19 @@ impl ChangeStamp {
     }
 }
 
-/// What the system says of a name.
+/// Metadata of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
-    /// How it was last changed.
+    /// Its stamp.
     pub stamp: ChangeStamp,
-    /// How many bytes it takes on the disk: a file that consists of holes takes few.
+    /// The number of bytes on disk, which is small for a sparse file.
     pub stored: u64,
 }
 
 impl Facts {
-    // The types of these numbers are not the same on all systems.
+    // These numbers have different types on different systems.
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "not on every system")]
     fn of_stat(found: &Stat) -> Self {
         Self {
@@ -145,20 +145,20 @@ impl Facts {
     }
 }
 
-/// A name in a folder, with what it is and how that was last changed.
+/// A name in a folder, with its kind and stamp.
 pub type StampedName = (OsString, FileKind, ChangeStamp);
 
-/// A folder in which many names are looked at.
+/// An open folder, for looking at many names in it.
 #[derive(Debug)]
 pub struct OpenedFolder(OwnedFd);
 
 impl OpenedFolder {
-    /// The folder at a path on which no link is.
+    /// Opens a folder by a path without links.
     pub fn open(folder: &Path) -> io::Result<Self> {
         open_folder(folder).map(Self)
     }
 
-    /// What is at a path in it, if anything is. A folder on the way may be a link.
+    /// The metadata of a path in it, if it exists. Parent folders may be links.
     #[must_use]
     pub fn look_at(&self, path: impl AsRef<Path>) -> Option<Facts> {
         let found = statat(&self.0, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -166,15 +166,15 @@ impl OpenedFolder {
     }
 }
 
-/// What the system says of a path, if anything is there. A link on the way counts as nothing.
+/// The metadata of a path, if it exists. A path with a link in the middle counts as missing.
 #[must_use]
 pub fn look_at(path: &Path) -> Option<Facts> {
-    let (folder, name) = parent_of(path, MissingParent::Refused).ok()?;
+    let (folder, name) = parent_of(path, MissingParent::Fail).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(Facts::of_stat(&found))
 }
 
-/// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
+/// The entries of a folder, sorted by name. A folder that is missing or a link has no entries.
 pub fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut found: Vec<FolderEntry> = list_stamps(folder)?
         .into_iter()
@@ -184,7 +184,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     Ok(found)
 }
 
-/// The names in a folder, in no order, with what each of them is and how it was last changed.
+/// The names in a folder, unsorted, with their kinds and stamps.
 pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
     let mut found = Vec::new();
     visit_stamps(folder, |name, kind, stamp| {
@@ -194,14 +194,14 @@ pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
     Ok(found)
 }
 
-/// The same as [`list`] in no order, and without asking for each name where the system tells kinds together with names.
+/// The same as [`list`], but unsorted, and without a system call for each name if the system lists kinds with names.
 pub fn list_kinds(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut found = Vec::new();
     visit_kinds(folder, |name, kind| found.push(FolderEntry { path: folder.join(name), kind }))?;
     Ok(found)
 }
 
-/// Shows each name in a folder with what it is, in no order.
+/// Visits each name in a folder with its kind, unsorted.
 pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, FileKind)) -> io::Result<()> {
     let Some(place) = open_if_there(folder)? else { return Ok(()) };
     for entry in Dir::new(place)? {
@@ -211,7 +211,7 @@ pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, FileKind)) -> io
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not tell.
+            // Some file systems do not return kinds.
             FileType::Unknown => kind_of(&folder.join(name)),
             kind => Some(FileKind::of_type(kind)),
         };
@@ -220,7 +220,7 @@ pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, FileKind)) -> io
     Ok(())
 }
 
-/// Shows each name in a folder with what it is and how it was last changed, in no order, until one of them gives `None`.
+/// Visits each name in a folder with its kind and stamp, unsorted, until `visit` returns `None`.
 pub fn visit_stamps(
     folder: &Path,
     mut visit: impl FnMut(&OsStr, FileKind, &ChangeStamp) -> Option<()>,
@@ -228,7 +228,7 @@ pub fn visit_stamps(
     visit_facts(folder, |name, facts| visit(name, facts.kind, &facts.stamp))
 }
 
-/// The same with all that the system says.
+/// The same with all metadata.
 pub fn visit_facts(
     folder: &Path,
     mut visit: impl FnMut(&OsStr, &Facts) -> Option<()>,
@@ -255,10 +255,10 @@ fn open_if_there(folder: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Removes whatever has this name: a folder with all that is in it, a link as a link. Nothing there is no error.
+/// Removes a path: a folder with everything in it, a link without its target. A missing path is not an error.
 pub fn remove_all(path: &Path) -> io::Result<()> {
     let _noted = note(path);
-    let (folder, name) = match parent_of(path, MissingParent::Refused) {
+    let (folder, name) = match parent_of(path, MissingParent::Fail) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
@@ -271,8 +271,8 @@ fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
     let top = open_to_empty(folder, name)?;
     let mut count = 0;
-    // Folders within folders are moved up one by one: an agent can make them deeper than there are descriptors, or room on
-    // the stack.
+    // Nested folders are moved up one by one, because an agent can nest them deeper than there are descriptors or stack
+    // space.
     loop {
         let names = names_in(&top)?;
         if names.is_empty() {
@@ -288,11 +288,11 @@ fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     remove_empty(folder, name)
 }
 
-/// Removes what is not a folder. False if it is one.
+/// Removes anything but a folder. Returns false if it is one.
 fn unlink_file(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
-        // Linux says the first of a folder, other systems the second.
+        // Linux returns the first error for a folder, other systems the second.
         Err(Errno::ISDIR | Errno::PERM) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
@@ -305,14 +305,14 @@ fn remove_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Removes the files in a folder, and moves the folders in it to `top`.
+/// Removes the files of a folder, and moves its folders to `top`.
 fn empty_into(top: &OwnedFd, name: &OsStr, count: &mut u64) -> io::Result<()> {
     let inner = open_to_empty(top, name)?;
     for name in names_in(&inner)? {
         if unlink_file(&inner, &name)? {
             continue;
         }
-        // Only a folder that may be written to can be moved.
+        // Only a writable folder can be moved.
         open_to_empty(&inner, &name)?;
         loop {
             *count += 1;
@@ -325,7 +325,7 @@ fn empty_into(top: &OwnedFd, name: &OsStr, count: &mut u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that lacks permissions, such as those of some caches, is given them: it is about to go.
+/// Opens a folder that is about to be removed. Missing permissions, as in some caches, are added.
 fn open_to_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let opened = openat(folder, name, FOLDER, Mode::empty())?;
     let mode = rustix::fs::fstat(&opened)?.st_mode;
@@ -357,7 +357,7 @@ mod tests {
 
     use super::{super::*, *};
 
-    /// A folder beside another one that holds something precious.
+    /// A folder beside another one that contains something precious.
     fn places() -> (tempfile::TempDir, std::path::PathBuf, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();

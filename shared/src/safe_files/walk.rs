@@ -1,4 +1,4 @@
-//! The way to a file: every folder on it is a folder, and none is a link.
+//! Opens the parent folders of a path, none of which may be a link.
 
 use std::{
     ffi::OsStr,
@@ -13,36 +13,39 @@ use rustix::{
     io::Errno,
 };
 
-/// A folder that is only passed through. It need not be readable, so it is opened as a place where that can be had.
+/// Flags for a folder on the path. It need not be readable, so it is opened as a mere path if the system can do that.
 #[cfg(target_os = "linux")]
-const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH_FLAGS: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const PASSED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder whose names are read.
-const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Flags for a folder that is listed.
+const LIST_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What becomes of folders on the way that are not there.
+/// What to do about missing parent folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingParent {
-    /// They are made, but for a git directory.
-    Made,
+    /// Create them, but never a git directory.
+    Create,
     /// It is an error.
-    Refused,
+    Fail,
 }
 
-/// The folder that holds `path`, and its last name.
+/// Opens the parent folder of `path`, and returns the last name.
 pub(super) fn parent_of(path: &Path, missing: MissingParent) -> io::Result<(OwnedFd, &OsStr)> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok((enter(folder.unwrap_or(Path::new(".")), missing)?, name))
 }
 
-/// Folders that the user had linked before anything else ran, and where they led then.
+/// Folders that the user had linked before any child ran, and their targets at that time.
 static LINKED: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Remembers where a folder of the user's leads that may be reached through links, such as one for logs on another disk.
-/// Call this before anybody else is at work: from then on that place is meant, wherever the links lead.
+/// Remembers the target of a folder that may be reached through links, such as a folder for logs on another disk. Call
+/// this before any child runs: from then on this target is used, whatever the links are changed to.
 pub fn allow_linked(folder: &Path) {
     let real = resolved(folder);
     let mut known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,20 +54,20 @@ pub fn allow_linked(folder: &Path) {
     }
 }
 
-/// The folders that were made known by [`allow_linked`] and were behind no link: nobody has a reason to link them now.
+/// The folders that were passed to [`allow_linked`] and had no links, so that a link there now is not legitimate.
 #[must_use]
 pub fn plain_folders() -> Vec<PathBuf> {
     let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
     known.iter().filter(|(folder, real)| folder == real).map(|(folder, _)| folder.clone()).collect()
 }
 
-/// The same folder as the user meant it, if that was behind a link.
+/// The remembered target of a folder, if it was behind a link.
 fn as_allowed(folder: &Path) -> Option<PathBuf> {
     let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
     known.iter().find_map(|(linked, real)| Some(real.join(folder.strip_prefix(linked).ok()?)))
 }
 
-/// A folder, for what is to be done in it.
+/// Opens a folder for operations in it.
 pub(super) fn enter(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
     match as_allowed(folder) {
         Some(meant) => enter_plain(&meant, missing),
@@ -73,25 +76,25 @@ pub(super) fn enter(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd
 }
 
 fn enter_plain(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
-    match open_at_once(folder, PASSED) {
+    match open_at_once(folder, PATH_FLAGS) {
         Ok(opened) => return Ok(opened),
-        Err(Errno::NOENT) if missing == MissingParent::Made => {}
+        Err(Errno::NOENT) if missing == MissingParent::Create => {}
         Err(Errno::LOOP | Errno::MLINK) => return Err(linked(folder)),
         Err(errno) if is_unable(errno) => {}
         Err(errno) => return Err(errno.into()),
     }
-    let mut here = openat(CWD, if folder.is_absolute() { "/" } else { "." }, PASSED, Mode::empty())?;
+    let mut here = openat(CWD, if folder.is_absolute() { "/" } else { "." }, PATH_FLAGS, Mode::empty())?;
     for part in folder.components() {
         let name = match part {
             Component::Normal(name) => name,
             Component::ParentDir => return Err(io::ErrorKind::InvalidInput.into()),
             _ => continue,
         };
-        let next = openat(&here, name, PASSED, Mode::empty());
+        let next = openat(&here, name, PATH_FLAGS, Mode::empty());
         here = match next {
-            Err(Errno::NOENT) if missing == MissingParent::Made && !is_git_directory(folder, name) => {
+            Err(Errno::NOENT) if missing == MissingParent::Create && !is_git_directory(folder, name) => {
                 match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => openat(&here, name, PASSED, Mode::empty()),
+                    Ok(()) | Err(Errno::EXIST) => openat(&here, name, PATH_FLAGS, Mode::empty()),
                     Err(errno) => Err(errno),
                 }
             }
@@ -102,36 +105,37 @@ fn enter_plain(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
     Ok(here)
 }
 
-/// A folder that is there, as a place that can be named to the system. It need not be readable.
+/// Opens an existing folder, which need not be readable, as a handle for system calls.
 pub fn open_place(folder: &Path) -> io::Result<OwnedFd> {
-    enter(folder, MissingParent::Refused)
+    enter(folder, MissingParent::Fail)
 }
 
-/// A folder that is there, to be listed.
+/// Opens an existing folder for listing.
 pub(super) fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
     let meant = as_allowed(folder);
     let folder = meant.as_deref().unwrap_or(folder);
-    match open_at_once(folder, LISTED) {
+    match open_at_once(folder, LIST_FLAGS) {
         Err(errno) if is_unable(errno) => {
-            Ok(openat(enter_plain(folder, MissingParent::Refused)?, ".", LISTED, Mode::empty())?)
+            Ok(openat(enter_plain(folder, MissingParent::Fail)?, ".", LIST_FLAGS, Mode::empty())?)
         }
         opened => opened.map_err(|errno| explained(errno, folder)),
     }
 }
 
-/// Folders of ours in `arborist` in a git directory.
-const OURS: [&str; 5] = ["cache", "doing", "homes", "locks", "logs"];
+/// Our folders below `arborist` in a git directory.
+const OWN_FOLDERS: [&str; 6] = ["cache", "doing", "homes", "locks", "logs", "written"];
 
-/// Whether the folder `name` on the way to `folder` is a git directory: by its name, or by what of ours it would hold.
+/// Whether the folder `name` in the path `folder` is a git directory: by its name, or by our folders that follow.
 fn is_git_directory(folder: &Path, name: &OsStr) -> bool {
     let names: Vec<&OsStr> = folder.components().map(Component::as_os_str).collect();
     let holds_ours = |three: &[&OsStr]| {
-        three[0] == name && three[1] == "arborist" && OURS.iter().any(|ours| three[2] == *ours)
+        three[0] == name && three[1] == "arborist" && OWN_FOLDERS.iter().any(|ours| three[2] == *ours)
     };
     name == ".git" || names.windows(3).any(holds_ours)
 }
 
-/// One call where the system has it: each folder costs a microsecond, and this is asked a lot.
+/// Opens the whole path with one system call, if there is one: each folder costs a microsecond, and this is called a
+/// lot.
 #[cfg(target_os = "linux")]
 fn open_at_once(folder: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
@@ -143,19 +147,19 @@ fn open_at_once(_folder: &Path, _flags: OFlags) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Old kernels do not know the call, and some sandboxes refuse it.
+/// Whether the call is not available: old kernels lack it, and some sandboxes refuse it.
 fn is_unable(errno: Errno) -> bool {
     matches!(errno, Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN)
 }
 
 fn explained(errno: Errno, folder: &Path) -> io::Error {
-    // A link where a folder is asked for: systems do not agree on the name for it.
+    // A link in the place of a folder: systems return different errors.
     let is_link = matches!(errno, Errno::LOOP | Errno::MLINK)
         || (errno == Errno::NOTDIR && folder.ancestors().any(Path::is_symlink));
     if is_link { linked(folder) } else { errno.into() }
 }
 
-/// Why a link is not followed.
+/// The error about a link that is not followed.
 pub(super) fn linked(path: &Path) -> io::Error {
     let link = path.ancestors().find(|path| path.is_symlink()).unwrap_or(path);
     io::Error::new(
@@ -164,7 +168,7 @@ pub(super) fn linked(path: &Path) -> io::Error {
     )
 }
 
-/// The path with links resolved, as far as it exists. For folders that the user names, before anybody else can change them.
+/// Resolves links in a path, as far as it exists. For folders that the user names, before any child can change them.
 #[must_use]
 pub fn resolved(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {

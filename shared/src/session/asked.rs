@@ -1,4 +1,4 @@
-//! What a session was asked for: the options of its run, by their names.
+//! The options of a session's run, by their names, as records hold them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{RecordKind, Resumed, SessionError, SessionReader, StoredRecord};
 use crate::agent::redact::{Redactor, Secrets};
 
-/// Who works is meant together: another program has other models.
+/// Options that are replaced together with the runner, because another program has other models.
 pub const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
 
 /// The options of a run. Records are pushed, so what holds a secret is not among them.
@@ -23,7 +23,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What may be written down of these.
+    /// Separates options that may be recorded from those that hold a secret.
     #[must_use]
     pub fn without_secrets(given: BTreeMap<String, String>, secrets: &Secrets) -> Self {
         let (options, withheld): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -33,7 +33,7 @@ impl Asked {
 }
 
 impl SessionReader<'_> {
-    /// What the session of `newest` was last asked for.
+    /// The options that the session of `newest` was last given.
     pub fn asked_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
         let record = match (&newest.record.kind, newest.record.context.asked) {
             (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),

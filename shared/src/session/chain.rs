@@ -1,4 +1,4 @@
-//! A chain of commits that say something in JSON: how one is written, and how one is read back.
+//! Writes and reads commits whose messages are a subject and JSON.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -8,9 +8,9 @@ use crate::{
     name::Oid,
 };
 
-/// What a commit says: a subject for people, and JSON.
+/// The message of a commit: a subject for people, and JSON.
 pub(super) fn message(subject: &str, value: &impl Serialize) -> Result<String, SessionError> {
-    let strange = |error: serde_json::Error| GitError::Strange {
+    let strange = |error: serde_json::Error| GitError::UnexpectedOutput {
         command: "commit-tree".into(),
         what: error.to_string(),
     };
@@ -18,14 +18,14 @@ pub(super) fn message(subject: &str, value: &impl Serialize) -> Result<String, S
     Ok(format!("{subject}\n\n{json}\n"))
 }
 
-/// What a commit of the chain `name` says.
+/// Parses a commit of the chain `name`.
 pub(super) fn read<T: DeserializeOwned>(name: &str, commit: &RawCommit) -> Result<T, SessionError> {
     let message = commit.message();
     let body = memchr::memmem::find(message, b"\n\n").map_or(&message[..0], |at| &message[at + 2..]);
     parse(name, commit.id, body)
 }
 
-/// What stands below the subject of the commit `id`.
+/// Parses the text below the subject of the commit `id`.
 pub(super) fn parse<T: DeserializeOwned>(name: &str, commit: Oid, body: &[u8]) -> Result<T, SessionError> {
     let unreadable = |why: String| SessionError::Unreadable { name: name.to_owned(), commit, why };
     if body.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! What can go wrong with sessions.
+//! Errors of sessions.
 
 use crate::{
     failure::{Exit, Explain},
@@ -10,27 +10,27 @@ use crate::{
 /// Why a session could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// git failed.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
     /// A commit of a turn could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// No session is called so.
+    /// No session has this name.
     #[error("there is no session '{0}'")]
     Unknown(String),
-    /// Several sessions begin so.
+    /// Several sessions have this prefix.
     #[error("'{prefix}' could be any of: {}", found.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The prefix.
         prefix: String,
-        /// What begins so.
+        /// The sessions.
         found: Vec<SessionId>,
     },
-    /// There is one already.
+    /// A session of this name exists already.
     #[error("there is a session '{0}' already")]
     Exists(SessionId),
-    /// A record is not what it should be.
+    /// A record is malformed.
     #[error("the record {} of '{name}' cannot be read: {why}", commit.short())]
     Unreadable {
         /// The ref.
@@ -45,12 +45,12 @@ pub enum SessionError {
     NoTurn {
         /// The session.
         session: SessionId,
-        /// What was asked for.
+        /// The number that was asked for.
         number: u32,
         /// How many there are.
         turns: u32,
     },
-    /// What was said in a turn is not here.
+    /// The transcript of a turn is not in this repository.
     #[error(
         "session '{session}' has no transcript of turn {number}: what was said in it was not kept, or not fetched"
     )]
@@ -60,10 +60,10 @@ pub enum SessionError {
         /// The turn.
         number: u32,
     },
-    /// What the session committed cannot be read.
+    /// The history of the session cannot be read.
     #[error("the history of the session cannot be read: {0}")]
     History(String),
-    /// Others write so fast that we never come to it.
+    /// Other processes write this session so fast that our records never succeed.
     #[error("session '{0}' is written by others all the time")]
     Busy(SessionId),
 }

@@ -1,32 +1,32 @@
-//! What a session did, kept in git beside the code: a chain of records under `refs/arborist/sessions/{id}`, and what was
-//! said in another under `refs/arborist/transcripts/{id}`.
+//! Records of what a session did, stored in git next to the code: a chain of commits at `refs/arborist/sessions/{id}`,
+//! and transcripts in another chain at `refs/arborist/transcripts/{id}`.
 //!
-//! Each record is a commit without files. Its first parent is the record before it, the others are the code that it is
-//! about, so whoever has fetched the chain has the code too. The message is a subject for people and one line of JSON.
-//! Every record carries what the session came to so far, so the newest tells most of what anybody asks.
+//! Each record is a commit without files. Its first parent is the previous record; the others are the code that it is
+//! about, so a clone that has fetched the chain has the code too. The message is a subject for people and one line of
+//! JSON. Every record carries the totals so far, so the newest one answers most questions.
 //!
-//! [`SessionWriter`] writes one chain, [`SessionReader`] reads them all. Records are untrusted input: it is bounded and
-//! checked, and nothing of it is ever run.
+//! [`SessionWriter`] writes one chain, [`SessionReader`] reads all of them. Records are untrusted input: their size is
+//! limited, they are checked, and nothing in them is ever run.
 
 mod asked;
 mod chain;
 mod error;
 mod interrupted;
 mod milestone;
-mod moment;
 mod ownership;
 mod point;
 mod reader;
 mod recall;
 mod record;
 mod recording;
-mod standing;
+mod rfc3339;
 mod start;
+mod state;
 mod trail;
 mod transcript;
 mod turn;
 mod turn_record;
-mod witness;
+mod unrecorded;
 mod writer;
 
 pub use asked::{Asked, OF_RUNNER};
@@ -39,20 +39,20 @@ pub use reader::{CommitOrigin, SessionList, SessionReader, StoredRecord};
 pub use recall::ResumeContext;
 pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
-pub use standing::SessionState;
 pub use start::{Driver, Fork, RepositoryStart, SessionStart};
+pub use state::SessionState;
 pub use trail::{Trail, turn_of};
 pub use transcript::{Speaker, Transcript, Utterance};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
-pub use witness::{find_unrecorded, forget_unrecorded};
+pub use unrecorded::{find_unrecorded, forget_unrecorded};
 pub use writer::{DraftRecord, SessionWriter};
 
 use crate::name::SessionId;
 
-/// Where records stand.
+/// The prefix of the refs of records.
 pub const SESSIONS: &str = "refs/arborist/sessions/";
-/// Where transcripts stand.
+/// The prefix of the refs of transcripts.
 pub const TRANSCRIPTS: &str = "refs/arborist/transcripts/";
 
 /// The ref of a session's records.
@@ -61,7 +61,7 @@ pub fn ref_of(session: &SessionId) -> String {
     format!("{SESSIONS}{session}")
 }
 
-/// The ref of what was said in a session.
+/// The ref of a session's transcripts.
 #[must_use]
 pub fn transcript_ref_of(session: &SessionId) -> String {
     format!("{TRANSCRIPTS}{session}")

@@ -1,4 +1,4 @@
-//! What a run owns of the refs of its repository.
+//! The refs that a run owns.
 
 use super::{ref_of, transcript_ref_of};
 use crate::{
@@ -7,8 +7,9 @@ use crate::{
     record::Unfinished,
 };
 
-/// The task branches of the run of `run`, the records of its session and its marks of unfinished work. Marks of other runs
-/// are watched, too: after a crash they are believed. Its own branch is not among them: others commit to it at any time, and where it is owned, the steps in its checkout look after it.
+/// The refs of the run `run`: its task branches, the records of its session and its marks of unfinished work. Marks of
+/// other runs are watched too, because they are trusted after a crash. The run's own branch is not included: others may
+/// commit to it at any time, and where tasks work in its checkout, their steps watch it.
 #[must_use]
 pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     let records = session.into_iter().flat_map(|session| [ref_of(session), transcript_ref_of(session)]);
@@ -22,8 +23,8 @@ pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     }
 }
 
-/// The same in another repository of the run, where its session has this branch. It has no branches of tasks there, and no
-/// records: what appears under such a name would be pushed with the branch.
+/// The refs of a session in another repository of its workspace. It has no task branches and no records there, but refs
+/// under such names would be pushed with the branch, so they are owned too.
 #[must_use]
 pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
     let mut owned = owned_by(branch, Some(session));
@@ -31,7 +32,7 @@ pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
     owned
 }
 
-/// How the marks of attempts on task branches begin. The name of a very long branch is cut, and tells nothing.
+/// The prefix of marks of attempts on task branches. `None` for a very long branch, whose name is truncated.
 fn marks_of_tasks(run: &BranchName) -> Option<String> {
     let task: TaskId = "T".parse().ok()?;
     let component = run.task_branch(&task).component();

@@ -1,4 +1,4 @@
-//! Where a session stood right after one of its turns.
+//! The state of a session right after one of its turns.
 
 use super::{SessionError, SessionReader, StoredRecord, Turn};
 use crate::{
@@ -8,19 +8,20 @@ use crate::{
     name::{Oid, TaskId},
 };
 
-/// Where a session stood right after one of its turns.
+/// The state of a session right after one of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionPoint {
-    /// The newest commit of the task that the turn is of, or what the session began with.
+    /// The newest commit of the turn's task, or the commit that the session started from.
     pub head: Oid,
-    /// The newest commit of the session's own branch then: what had landed by then. A task in a lane need not have it.
+    /// The newest commit of the session's own branch at that time. The branch of a task in a lane need not contain it.
     pub tip: Oid,
-    /// The end of the turn's attempt, if that failed and stands in `head`: whoever goes back there tries it again.
+    /// The commit that ended the turn's attempt, if it failed and is `head`. A replay from here tries the attempt
+    /// again.
     pub failed: Option<Oid>,
 }
 
 impl SessionReader<'_> {
-    /// Where the session stood right after a turn; 0 is where it began.
+    /// The state right after a turn; 0 is the start of the session.
     pub fn point(&self, newest: &StoredRecord, turn: u32) -> Result<SessionPoint, SessionError> {
         if turn == 0 {
             let head = self.start_of(newest)?.record.context.head;
@@ -31,9 +32,10 @@ impl SessionReader<'_> {
         Ok(SessionPoint { head, tip: stored.record.context.tip, failed })
     }
 
-    /// The commit that the session stood at right after a turn. A step whose last turn it was has ended there, and a task
-    /// whose review it ended well is complete: nobody has to do anything again, unless the task had failed with that. The
-    /// failed end of an attempt, if that is the commit.
+    /// The commit of the session right after a turn. If it was the last turn of a step, that is the commit that ended
+    /// the step, and if it was the last turn of a review that completed the task, the commit that completed it: then
+    /// nothing has to be done again, unless the task failed with that step. Also returns the failed end of an attempt,
+    /// if that is the commit.
     fn settled(
         &self,
         newest: &StoredRecord,
@@ -67,7 +69,7 @@ impl SessionReader<'_> {
         Ok((events[at].commit, None))
     }
 
-    /// What was written down of the call that a turn belongs to, when it was over.
+    /// The event that ended the call to which a turn belongs.
     fn find_end(&self, events: &[Event], turn: &Turn, head: Oid) -> Result<Option<usize>, SessionError> {
         for (at, event) in events.iter().enumerate() {
             let is_end = event.status() != Status::Turn
@@ -80,7 +82,8 @@ impl SessionReader<'_> {
         Ok(None)
     }
 
-    /// Whether the call that ended so had no turn after this one: the next turn of the task, if there is one, knows of it.
+    /// Whether the call that ended with `end` had no turn after this one. If the task has a next turn, `end` must be an
+    /// ancestor of it.
     fn is_last(&self, newest: &StoredRecord, turn: &Turn, end: Oid) -> Result<bool, SessionError> {
         match self.find_next(newest, turn.number, &turn.node)? {
             Some(next) => Ok(self.repository.is_ancestor(end, next.record.context.head)?),
@@ -88,7 +91,7 @@ impl SessionReader<'_> {
         }
     }
 
-    /// The turn of a task that follows the one with this number. Only that record is read of those on the way.
+    /// Finds the task's next turn after this number. Skips records by their subjects; only one is parsed.
     fn find_next(
         &self,
         newest: &StoredRecord,
@@ -98,7 +101,7 @@ impl SessionReader<'_> {
         let mut walk = self.walk(newest)?;
         let mut next = None;
         while let Some(commit) = walk.stream.next().transpose()? {
-            match walk.told_turn(&commit) {
+            match walk.turn_in_subject(&commit) {
                 Some((found, _)) if found == number => break,
                 Some((_, found)) if found == *node => next = Some(commit),
                 _ => {}
@@ -108,7 +111,7 @@ impl SessionReader<'_> {
     }
 }
 
-/// What history says of a session's run, where its records end.
+/// The history of a session's run, up to its newest record.
 pub(super) fn run_of(repository: &Repository, newest: &StoredRecord) -> Result<Run, SessionError> {
     let context = &newest.record.context;
     let scope = RunScope { branch: context.branch.clone(), tip: Some(context.tip) };

@@ -1,4 +1,4 @@
-//! Reads sessions. One question to git tells the newest record of each; the others are read only where they are asked for.
+//! Reads sessions. One git command lists the newest record of each; other records are read only when they are needed.
 
 use super::{Record, RecordKind, SESSIONS, SessionError, Turn, chain, ref_of};
 use crate::{
@@ -12,16 +12,16 @@ use crate::{
 pub struct StoredRecord {
     /// The commit.
     pub commit: Oid,
-    /// What it says.
+    /// The content of the record.
     pub record: Record,
 }
 
 /// All sessions, each by its newest record.
 #[derive(Debug, Default)]
 pub struct SessionList {
-    /// Those that can be read, the last written first.
+    /// The readable ones, most recently written first.
     pub sessions: Vec<StoredRecord>,
-    /// Refs that stand there and are none, with what is wrong.
+    /// Refs below the prefix that are not sessions, with the reason.
     pub unreadable: Vec<String>,
 }
 
@@ -34,14 +34,14 @@ pub struct CommitOrigin {
     pub node: Option<TaskId>,
     /// The turn that it names.
     pub number: Option<u32>,
-    /// The record of that turn, if it is about this very commit.
+    /// The record of that turn, if it names this commit.
     pub proof: Option<Turn>,
-    /// Whether the session is here at all.
+    /// Whether the session is in this repository.
     pub is_known: bool,
 }
 
 impl CommitOrigin {
-    /// Whether the records of the session say so too.
+    /// Whether the session's records confirm it.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.proof.is_some() || (self.number.is_none() && self.is_known)
@@ -55,7 +55,7 @@ pub struct SessionReader<'a> {
 }
 
 impl<'a> SessionReader<'a> {
-    /// Of this repository.
+    /// The sessions of this repository.
     #[must_use]
     pub fn new(repository: &'a Repository) -> Self {
         Self { repository }
@@ -84,7 +84,7 @@ impl<'a> SessionReader<'a> {
         found.map(|(found, body)| read_note(&found, &body)).transpose()
     }
 
-    /// The record that the session of `newest` began with.
+    /// The first record of the session of `newest`.
     pub fn start_of(&self, newest: &StoredRecord) -> Result<StoredRecord, SessionError> {
         match newest.record.context.start {
             Some(start) => self.load(start, &newest.record.session),
@@ -101,7 +101,7 @@ impl<'a> SessionReader<'a> {
         checkpoint.map(|commit| self.load(commit, &newest.record.session)).transpose()
     }
 
-    /// The records of the session of `newest`, that one first.
+    /// The records of the session of `newest`, starting with that one.
     pub fn walk(&self, newest: &StoredRecord) -> Result<RecordWalk<'a>, SessionError> {
         let count = newest.record.sequence.saturating_add(1);
         let revisions = ["--first-parent".into(), format!("-n{count}"), newest.commit.to_string()];
@@ -109,7 +109,7 @@ impl<'a> SessionReader<'a> {
         Ok(RecordWalk { repository: self.repository, session: newest.record.session.clone(), stream })
     }
 
-    /// The record of one turn. It is the only one that is read of those on the way.
+    /// The record of one turn. Skips others by their subjects; only one is parsed.
     pub fn turn(&self, newest: &StoredRecord, number: u32) -> Result<StoredRecord, SessionError> {
         let session = &newest.record.session;
         let missing =
@@ -130,10 +130,10 @@ impl<'a> SessionReader<'a> {
         Err(missing())
     }
 
-    /// Where a commit of this repository, or of another one of its workspace, comes from: by its own words, proven by the
-    /// record. `None` if it names no session.
+    /// Where a commit of this repository, or of another one of its workspace, comes from: according to its message,
+    /// with proof from the records. `None` if it names no session.
     pub fn origin(&self, place: &Repository, commit: Oid) -> Result<Option<CommitOrigin>, SessionError> {
-        let Some((session, message)) = words_of(place, commit)? else {
+        let Some((session, message)) = message_of(place, commit)? else {
             return Ok(None);
         };
         let named = number_in(&message);
@@ -153,20 +153,20 @@ impl<'a> SessionReader<'a> {
         Ok(Some(CommitOrigin { session, node, number, proof, is_known: newest.is_some() }))
     }
 
-    /// Whether a commit that the record of a turn names says so itself. Records are only somebody's word.
+    /// Whether a commit that the record of a turn names agrees with it. Records alone are no proof.
     pub fn is_proven(
         place: &Repository,
         commit: Oid,
         (session, turn): (&SessionId, &Turn),
     ) -> Result<bool, SessionError> {
-        let words = words_of(place, commit)?;
+        let words = message_of(place, commit)?;
         Ok(words.is_some_and(|(named, message)| {
             let is_turn = number_in(&message).is_none_or(|number| number == turn.number);
             named == *session && is_turn && turn.made(commit)
         }))
     }
 
-    /// The turn that a commit is recorded as. What an agent that tells of no turns did is committed with its step.
+    /// The turn whose record names this commit. The work of an agent that reports no turns is committed with its step.
     fn turn_of(&self, newest: &StoredRecord, commit: Oid) -> Result<Option<Turn>, SessionError> {
         for stored in self.walk(newest)? {
             match stored?.record.kind {
@@ -186,8 +186,8 @@ impl<'a> SessionReader<'a> {
     }
 }
 
-/// The session that a commit names, and all that it says.
-pub(super) fn words_of(
+/// The session that a commit names, and its message.
+pub(super) fn message_of(
     place: &Repository,
     commit: Oid,
 ) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
@@ -204,7 +204,7 @@ fn number_in(message: &Message) -> Option<u32> {
 }
 
 impl SessionList {
-    /// The session that is called so, or the only one whose name begins so.
+    /// The session with this id, or the only one with this prefix.
     pub fn require(&self, prefix: &str) -> Result<&StoredRecord, SessionError> {
         let begins = |stored: &&StoredRecord| stored.record.session.as_str().starts_with(prefix);
         let found: Vec<&StoredRecord> = self.sessions.iter().filter(begins).collect();
@@ -221,7 +221,7 @@ impl SessionList {
     }
 }
 
-/// Records as they are read, newest first.
+/// Iterates over records, newest first.
 #[derive(Debug)]
 pub struct RecordWalk<'a> {
     repository: &'a Repository,
@@ -230,8 +230,8 @@ pub struct RecordWalk<'a> {
 }
 
 impl RecordWalk<'_> {
-    /// The number and the task of the turn that a record is about, by its subject.
-    pub(super) fn told_turn(&self, commit: &RawCommit) -> Option<(u32, TaskId)> {
+    /// The number and the task of the turn that a record is about, from its subject.
+    pub(super) fn turn_in_subject(&self, commit: &RawCommit) -> Option<(u32, TaskId)> {
         let subject = commit.message().split(|byte| *byte == b'\n').next()?;
         let said = std::str::from_utf8(subject).ok()?.strip_prefix("session ")?;
         let said = said.strip_prefix(self.session.as_str())?.strip_prefix(": turn ")?;

@@ -1,4 +1,4 @@
-//! What a session that goes on knows of the turns before: in which conversation an agent was, and what it had done.
+//! Context for a resumed session from earlier turns: the conversation that an agent was in, and what it had done.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,12 +11,15 @@ use crate::{
     name::{SessionId, TaskId},
 };
 
-/// How many records are looked at, how many turns of a task are told, and how much of each.
+/// How many records are searched.
 const MOST_RECORDS: usize = 2000;
+/// How many turns of a task are described.
 const MOST_TURNS: usize = 30;
+/// The length of the line about a turn, in characters.
 const LONGEST_LINE: usize = 160;
-/// How many transcripts are looked at, and how much is told of what was said in one.
+/// How many transcripts are read.
 const MOST_TRANSCRIPTS: usize = 20;
+/// How much is quoted from one transcript, in characters.
 const LONGEST_WORDS: usize = 600;
 
 /// The earlier turns of one task.
@@ -24,17 +27,17 @@ const LONGEST_WORDS: usize = 600;
 pub struct ResumeContext {
     /// The task.
     pub node: TaskId,
-    /// Who was called last.
+    /// The runner that was called last.
     pub runner: String,
     /// The agent's own session, if it may be continued.
     pub agent_session: Option<String>,
-    /// What was done and said, a paragraph for each turn, the first one first.
+    /// What was done and said, one paragraph for each turn, oldest first.
     pub so_far: Vec<String>,
 }
 
 impl SessionReader<'_> {
-    /// What is known of the tasks `left` when the session of `newest` is resumed, or begins as a replay; nothing otherwise.
-    /// A replay does not continue the conversations of the session that it was forked from.
+    /// The context of the tasks `left` if the session of `newest` was just resumed or starts as a replay; otherwise
+    /// empty. A replay does not continue conversations of the session that it was forked from.
     pub fn resume_contexts(
         &self,
         newest: &StoredRecord,
@@ -60,7 +63,7 @@ impl SessionReader<'_> {
         }
     }
 
-    /// The turns of these tasks up to the one with this number. Only their records are read of those on the way.
+    /// The turns of these tasks up to this number. Skips other records by their subjects.
     fn recall(
         &self,
         newest: &StoredRecord,
@@ -75,7 +78,7 @@ impl SessionReader<'_> {
                 break;
             };
             let is_asked_for = |(number, node): (u32, TaskId)| number <= last && left.contains(&node);
-            if !walk.told_turn(&commit).is_some_and(is_asked_for) {
+            if !walk.turn_in_subject(&commit).is_some_and(is_asked_for) {
                 continue;
             }
             let record = walk.read(commit)?.record;
@@ -104,7 +107,7 @@ impl SessionReader<'_> {
 }
 
 impl SessionReader<'_> {
-    /// What was said in the newest turns of which a transcript is here, by their numbers.
+    /// Quotes from the newest transcripts in this repository, by the numbers of their turns.
     fn newest_words(&self, session: &SessionId) -> Result<HashMap<u32, String>, SessionError> {
         let name = transcript_ref_of(session);
         let Some(tip) = self.find_transcript(session)? else {
@@ -120,7 +123,7 @@ impl SessionReader<'_> {
     }
 }
 
-/// What an agent said and which tools it used, each on a line below that of its turn.
+/// What an agent said and which tools it used, each on its own line.
 fn words_of(transcript: &Transcript) -> String {
     let Ok(format) = transcript.events.parse::<EventFormat>() else {
         return String::new();

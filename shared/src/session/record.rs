@@ -1,17 +1,17 @@
-//! A record: one thing that happened in a session, with what the session came to so far.
+//! A record: one event of a session, with the totals so far.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Checkpoint, Driver, Fork, Resumed, SessionEnd, SessionPause, SessionStart, TokenCount, Turn, moment,
+    Checkpoint, Driver, Fork, Resumed, SessionEnd, SessionPause, SessionStart, TokenCount, Turn, rfc3339,
 };
 use crate::{
     agent::Usage,
     name::{BranchName, Oid, SessionId},
 };
 
-/// Most of a record that is read, in bytes.
+/// The longest record that is parsed, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
 /// One thing that happened in a session.
@@ -23,7 +23,7 @@ pub struct Record {
     /// How many records stand before it.
     pub sequence: u64,
     /// When it was written, in RFC 3339.
-    #[serde(with = "moment")]
+    #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub time: i64,
     /// What the session came to, this record included.
@@ -74,7 +74,7 @@ impl From<Usage> for Spending {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
     /// When the session began, in RFC 3339.
-    #[serde(with = "moment")]
+    #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub started: i64,
     /// The branch that it works on.
@@ -131,7 +131,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// The word for it.
+    /// The name of the kind.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl RecordKind {
 }
 
 impl RecordKind {
-    /// What it tells to have spent itself.
+    /// What the record itself says was spent.
     fn spending(&self) -> Option<Spending> {
         let Self::Turn(Turn { tokens, cost, .. }) = self else {
             return None;
@@ -199,8 +199,8 @@ impl Record {
         Some(Self { session, sequence: 0, time, totals, context, beside_turns: None, kind })
     }
 
-    /// The record that follows this one, which stands at `commit`. It is about the code `head`, when the branch is at `tip`;
-    /// `beside_turns` was spent on the way.
+    /// The record after this one, which is at `commit`. It is about the code `head` while the branch is at `tip`;
+    /// `beside_turns` was spent since.
     pub(super) fn next(
         &self,
         commit: Oid,

@@ -1,4 +1,4 @@
-//! What a session recorded of its calls, so that they can be played again from one of its turns.
+//! The calls that a session recorded, for a replay from one of its turns.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use crate::{
     name::{Attempt, Oid, SessionId, TaskId},
 };
 
-/// What was recorded after a turn of a session, call by call.
+/// The calls that were recorded after a turn of a session.
 #[derive(Debug)]
 pub struct Recording {
     /// The session.
     pub session: SessionId,
-    /// Its newest record, which leads to all of its code.
+    /// Its newest record, from which all of its code is reachable.
     pub newest: Oid,
     /// The calls of each task, in order.
     pub calls: HashMap<TaskId, Vec<RecordedCall>>,
@@ -23,30 +23,30 @@ pub struct Recording {
 /// One call of an agent.
 #[derive(Debug)]
 pub struct RecordedCall {
-    /// What it was called for.
+    /// The step that it was called for.
     pub step: Step,
     attempt: Attempt,
-    /// What it did, turn by turn.
+    /// Its turns.
     pub turns: Vec<RecordedTurn>,
-    /// What was written down when it was over; `None` if nothing was.
+    /// The event that ended it; `None` if it has no recorded end.
     pub end: Option<Event>,
-    /// The commit that recorded its first interruption, if it was interrupted and taken again: what it had done by then was
+    /// The commit that recorded its first interruption, if it was interrupted and continued: its work up to then was
     /// committed there, before its end.
     pub interrupted: Option<Oid>,
-    /// Where the branches of the session were in other repositories then.
+    /// The heads of the session's branches in other repositories at its end.
     pub beside: BTreeMap<String, Oid>,
 }
 
 /// One turn.
 #[derive(Debug)]
 pub struct RecordedTurn {
-    /// As it was recorded.
+    /// The recorded turn.
     pub turn: Turn,
-    /// Where what was said in it stands.
+    /// The commit of its transcript.
     pub transcript: Oid,
 }
 
-/// Where a recording begins, and what is before that.
+/// The point at which a recording starts, and the commits before it.
 struct Fork {
     turn: u32,
     before: HashSet<Oid>,
@@ -62,13 +62,13 @@ impl Fork {
     }
 }
 
-/// A turn on the way to its call.
+/// A turn that is being assigned to its call.
 struct Found {
     turn: Turn,
     is_before: bool,
 }
 
-/// A call on the way to a recording.
+/// A call under construction.
 struct Draft {
     step: Step,
     attempt: Attempt,
@@ -76,7 +76,7 @@ struct Draft {
     end: Option<Event>,
 }
 
-/// The calls of each task, and the heads in other repositories by the commits that steps ended with.
+/// The calls of each task, and the heads in other repositories by the commits that ended steps.
 #[derive(Default)]
 struct Drafts {
     calls: HashMap<TaskId, Vec<Draft>>,
@@ -84,7 +84,7 @@ struct Drafts {
 }
 
 impl SessionReader<'_> {
-    /// What was recorded after a turn. Every turn of it must have a transcript.
+    /// The calls after a turn. Every turn among them must have a transcript.
     pub fn recording(&self, newest: &StoredRecord, turn: u32) -> Result<Recording, SessionError> {
         let session = &newest.record.session;
         let fork = self.fork(newest, turn)?;
@@ -129,7 +129,7 @@ impl SessionReader<'_> {
         Ok(Fork { turn, before })
     }
 
-    /// The turns of each task by their calls. A step that has ended, and a session that goes on, begin another.
+    /// Groups the turns of each task into calls. The end of a step and a resume start another call.
     fn drafts(&self, newest: &StoredRecord, fork: &Fork) -> Result<Drafts, SessionError> {
         let mut records: Vec<StoredRecord> = self.walk(newest)?.collect::<Result<_, _>>()?;
         records.reverse();
@@ -173,14 +173,14 @@ impl SessionReader<'_> {
     }
 }
 
-/// A reviewer who was stopped has given no verdict: what was said until then is nobody's word.
+/// Drops a review that was interrupted: it has no verdict.
 fn drop_cut_review(drafts: Option<&mut Vec<Draft>>) {
     if let Some(drafts) = drafts {
         drafts.pop_if(|last| last.step == Step::Review);
     }
 }
 
-/// Each call ends with what was written down of its step. One that nothing else tells of had no turns.
+/// Assigns the events that ended steps to calls. An event without a matching call becomes a call without turns.
 fn end_all(drafts: &mut Vec<Draft>, events: Vec<Event>) {
     let (mut next, mut passed) = (0, None);
     for event in events {
@@ -203,7 +203,7 @@ fn end_all(drafts: &mut Vec<Draft>, events: Vec<Event>) {
     }
 }
 
-/// The step that was interrupted: all of them are recorded with the same status, and the last passed step tells.
+/// The step that was interrupted. All steps record interruptions with the same status, so the last passed step decides.
 fn interrupted_step(event: &Event, passed: Option<(Status, Option<Attempt>)>) -> Step {
     match passed.filter(|(_, attempt)| *attempt == event.attempt()) {
         Some((Status::TestPass, _)) => Step::Review,
@@ -213,7 +213,7 @@ fn interrupted_step(event: &Event, passed: Option<(Status, Option<Attempt>)>) ->
 }
 
 impl Draft {
-    /// What of it is after the fork, if anything is. A reviewer's word is one, so its call is whole.
+    /// The part of the call after the fork, if there is any. A review has one verdict, so it is kept as a whole.
     fn after(mut self, fork: &Fork) -> Option<Self> {
         if self.end.as_ref().is_some_and(|end| fork.has_event(end)) {
             return None;
@@ -229,7 +229,7 @@ impl Draft {
     }
 }
 
-/// A step that was stopped from outside was taken again in the same attempt: to whoever plays it, that is one call.
+/// Joins the parts of a step that was interrupted and continued in the same attempt: for a replay, that is one call.
 fn joined(calls: impl Iterator<Item = RecordedCall>) -> Vec<RecordedCall> {
     let mut joined: Vec<RecordedCall> = Vec::new();
     for call in calls {

@@ -1,4 +1,4 @@
-//! How a session begins: where, with what, and out of which other.
+//! The start of a session: where it works, its options, and the session that it was forked from.
 
 use std::collections::BTreeMap;
 

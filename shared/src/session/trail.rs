@@ -1,4 +1,4 @@
-//! What a session did in another repository of its workspace: its commits there, by their own words. Records of other
+//! The commits of a session in another repository of its workspace, found by their messages, because records of older
 //! versions do not name them.
 
 use super::{RepositoryStart, SessionError};
@@ -12,12 +12,12 @@ use crate::{
 /// The commits of a session on its branch in another repository, oldest first.
 #[derive(Debug)]
 pub struct Trail {
-    /// What they tell.
+    /// Their events.
     pub events: Vec<Event>,
 }
 
 impl Trail {
-    /// As it is there now; `None` if the session's branch is not there.
+    /// Reads the session's branch; `None` if it does not exist.
     pub fn find(repository: &Repository, start: &RepositoryStart) -> Result<Option<Self>, SessionError> {
         match repository.find_branch(&start.branch)? {
             Some(tip) => Self::scan(repository, &start.branch, (Some(start.base), tip)).map(Some),
@@ -25,7 +25,7 @@ impl Trail {
         }
     }
 
-    /// On a branch that stands at a tip, from a base if that is here.
+    /// Reads a branch up to a tip, from a base if that is in the repository.
     pub fn scan(
         repository: &Repository,
         branch: &BranchName,
@@ -43,13 +43,13 @@ impl Trail {
         Ok(Self { events })
     }
 
-    /// The commit of a turn there.
+    /// The commit of a turn.
     #[must_use]
     pub fn turn(&self, number: u32) -> Option<Oid> {
         self.events.iter().find(|event| turn_of(event) == Some(number)).map(|event| event.commit)
     }
 
-    /// The first of the commits of a task that stand in a row and end with this one; `None` if that is not one of them.
+    /// The first commit of the consecutive commits of a task that end with this one; `None` if this is not one of them.
     #[must_use]
     pub fn first_of(&self, task: &TaskId, commit: Oid) -> Option<Oid> {
         let end = self.events.iter().position(|event| event.commit == commit)?;
@@ -58,7 +58,7 @@ impl Trail {
     }
 }
 
-/// The number of the turn whose commit tells this.
+/// The number of the turn that a commit belongs to.
 #[must_use]
 pub fn turn_of(event: &Event) -> Option<u32> {
     let number = event.trailers.get(Key::Turn).filter(|_| event.status() == Status::Turn)?;

@@ -1,5 +1,5 @@
-//! What was said in a session, turn by turn: prompts, words of agents, what tools answered. It stays in this repository
-//! unless the user wants otherwise.
+//! Transcripts: what was said in a session, turn by turn: prompts, words of agents, answers of tools. They stay in this
+//! repository unless the user wants them pushed.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::{SessionError, SessionReader, chain, transcript_ref_of, turn_record::cut};
 use crate::name::{Attempt, Oid, SessionId, TaskId};
 
-/// Most of one line, in characters, and of all lines of a turn, in bytes.
+/// The longest line, in characters.
 const LONGEST_LINE: usize = 32 * 1024;
+/// The longest transcript of a turn, in bytes.
 const MOST: usize = 256 * 1024;
 
-/// What was said in one turn, or in a call whose turns are not told apart.
+/// The transcript of one turn, or of a call whose turns cannot be distinguished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     /// The turn.
@@ -23,22 +24,22 @@ pub struct Transcript {
     pub step: String,
     /// The attempt.
     pub attempt: Attempt,
-    /// Who was called.
+    /// The runner that was called.
     pub runner: String,
-    /// How it speaks, as runners are configured; empty where that was not written down.
+    /// The format of its event stream; empty if that was not recorded.
     #[serde(default)]
     pub events: String,
-    /// What was said, in order. It must have passed the redactor.
+    /// The lines, in order. They must have passed the redactor.
     pub lines: Vec<Utterance>,
 }
 
-/// One thing that was said.
+/// One line of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Utterance {
-    /// By whom.
+    /// Who said it.
     #[serde(rename = "voice")]
     pub speaker: Speaker,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
@@ -46,7 +47,7 @@ pub struct Utterance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
-    /// We: the prompt.
+    /// The prompt.
     Prompt,
     /// The agent.
     Agent,
@@ -54,7 +55,7 @@ pub enum Speaker {
     Call,
     /// A tool answers.
     Tool,
-    /// The program, in its own format: a line of its event stream, from which the others can be read again.
+    /// A raw line of the program's event stream, from which the others can be derived again.
     Stream,
 }
 
@@ -63,8 +64,8 @@ impl Transcript {
         format!("transcript of {session}: turn {} of {}", self.turn, self.node)
     }
 
-    /// Adds a line, as long as there is room. The program's own lines are kept whole or not at all, since a part of one
-    /// cannot be read.
+    /// Adds a line if there is room. Raw lines of the event stream are kept whole or not at all, because a part of one
+    /// cannot be parsed.
     pub fn say(&mut self, speaker: Speaker, text: &str) {
         let used: usize = self.lines.iter().map(|line| line.text.len()).sum();
         let is_whole = speaker == Speaker::Stream;
@@ -77,7 +78,7 @@ impl Transcript {
 }
 
 impl SessionReader<'_> {
-    /// Where what was said in each turn stands, by the number of the turn. The newest of a number counts.
+    /// The commits of transcripts by the numbers of their turns. For each number, the newest one counts.
     pub fn list_transcripts(&self, session: &SessionId) -> Result<HashMap<u32, Oid>, SessionError> {
         let Some(tip) = self.find_transcript(session)? else {
             return Ok(HashMap::new());
@@ -89,7 +90,8 @@ impl SessionReader<'_> {
             let number = std::str::from_utf8(commit.message())
                 .ok()
                 .and_then(|said| said.strip_prefix(&begin)?.split_once(' ')?.0.parse().ok());
-            // Newest first: of two with one number, the older belongs to a turn whose record a kill has cut off.
+            // Newest first: of two with the same number, the older one belongs to a turn whose record was lost in a
+            // kill.
             if let Some(number) = number {
                 found.entry(number).or_insert(commit.id);
             }
@@ -97,14 +99,14 @@ impl SessionReader<'_> {
         Ok(found)
     }
 
-    /// What was said in the turn whose transcript stands at `commit`.
+    /// Loads the transcript at `commit`.
     pub fn load_transcript(&self, session: &SessionId, commit: Oid) -> Result<Transcript, SessionError> {
         let name = transcript_ref_of(session);
         let loaded = self.repository.load_commits(&[commit])?.pop();
         chain::read(&name, &loaded.ok_or_else(|| SessionError::Unknown(session.to_string()))?)
     }
 
-    /// The newest commit of what was said in a session.
+    /// The newest commit of a session's transcripts.
     pub fn find_transcript(&self, session: &SessionId) -> Result<Option<Oid>, SessionError> {
         Ok(self.repository.find_ref(&transcript_ref_of(session))?)
     }

@@ -1,4 +1,4 @@
-//! A turn's commit and its record: they appear together, or not at all.
+//! Writes a turn's commit and its record in one transaction.
 
 use super::{DraftRecord, RecordKind, SessionError, SessionWriter, Transcript, Turn};
 use crate::{
@@ -9,12 +9,12 @@ use crate::{
     record::{IndexUpdate, Prepared, RecordError, RunRecorder, StagedCommit, TaskEvent},
 };
 
-/// Most characters of what stands in a trailer.
+/// The longest value of a trailer, in characters.
 const LONGEST_VALUE: usize = 200;
-/// What stands for what nobody tells.
+/// The value for something that is not known.
 pub const UNKNOWN: &str = "unknown";
 
-/// The commit of a turn, as it is known before the turn has a number.
+/// The commit of a turn, before the turn has a number.
 #[derive(Debug)]
 pub struct TurnCommit<'a> {
     /// The task.
@@ -23,18 +23,18 @@ pub struct TurnCommit<'a> {
     pub attempt: Attempt,
     /// The model, if it is known.
     pub model: Option<&'a str>,
-    /// Who serves it, if that is known.
+    /// The provider of the model, if it is known.
     pub provider: Option<&'a str>,
     /// The pipeline.
     pub pipeline: &'a str,
-    /// The first line, without what stands before the colon.
+    /// The text of the subject after the colon.
     pub subject: &'a str,
-    /// What stands below it.
+    /// The body of the message.
     pub body: Body,
 }
 
 impl TurnCommit<'_> {
-    /// The commit as an entry, whose author is the task and the model.
+    /// The commit as an event, whose author is the task and the model.
     #[must_use]
     pub fn entry(self) -> TaskEvent<'static> {
         let (model, provider) = (value_of(self.model), value_of(self.provider));
@@ -53,7 +53,7 @@ impl TurnCommit<'_> {
     }
 }
 
-/// Foreign text as the value of a trailer, and of a record: one line, never empty.
+/// Makes foreign text a value for trailers and records: one line, never empty.
 #[must_use]
 pub fn value_of(text: Option<&str>) -> String {
     let line = plain_text(text.unwrap_or_default()).replace('\n', " ");
@@ -64,20 +64,21 @@ pub fn value_of(text: Option<&str>) -> String {
     }
 }
 
-/// What is written down about a turn.
+/// What is recorded about a turn.
 #[derive(Debug)]
 pub struct TurnDraft<'a> {
-    /// What its commit says; the number is added to it. `None` if the turn wrote nothing.
+    /// Its commit, to which the number is added. `None` if the turn changed nothing.
     pub entry: Option<TaskEvent<'a>>,
-    /// What its record says; its commit is added to it.
+    /// Its record, to which the commit is added.
     pub turn: Turn,
-    /// What was said, if that is kept.
+    /// Its transcript, if transcripts are kept.
     pub transcript: Option<Transcript>,
 }
 
 impl SessionWriter {
-    /// Writes a turn down: what it changed on the recorder's branch, and its record. `draft` is told the turn's number, and
-    /// is asked again if another process took that. The commit and its index, if there is something to commit.
+    /// Records a turn: its changes on the recorder's branch, and its record. `draft` is called with the turn's number,
+    /// and again with another one if a concurrent process took it. Returns the commit and its index update, if there is
+    /// something to commit.
     pub fn deliver_turn<'e>(
         &self,
         recorder: &mut RunRecorder<'_>,
@@ -102,7 +103,7 @@ impl SessionWriter {
             };
             if let Some(prepared) = &prepared {
                 turn.commit = Some(prepared.commit);
-                // The mark first: a branch that has moved without it would leave the index behind for good.
+                // The mark first: if the branch moved without it, the index would stay outdated for good.
                 moves.extend(mark.as_ref().map(|mark| mark.begun()));
                 moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
             }

@@ -1,9 +1,9 @@
-//! One turn of an agent as a record tells it, bounded.
+//! The record of one turn of an agent, limited in size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{moment, record::is_false};
+use super::{record::is_false, rfc3339};
 use crate::{
     message::plain_text,
     name::{Attempt, Oid, TaskId},
@@ -69,11 +69,11 @@ pub struct Turn {
     #[serde(default)]
     pub agent_session: Option<String>,
     /// When it began, in RFC 3339.
-    #[serde(with = "moment")]
+    #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub started: i64,
     /// When it ended, in RFC 3339.
-    #[serde(with = "moment")]
+    #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub ended: i64,
 }
@@ -132,7 +132,7 @@ impl Turn {
         self.commit == Some(commit) || self.others.iter().any(|other| other.commit == commit)
     }
 
-    /// The same, no longer than a record may be.
+    /// The same, limited in size.
     #[must_use]
     pub(super) fn bounded(mut self) -> Self {
         self.files.truncate(MOST_FILES);
@@ -154,7 +154,7 @@ impl Turn {
     }
 }
 
-/// The first so many characters, plain.
+/// The first `most` characters as plain text.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let plain = plain_text(text);
     match plain.char_indices().nth(most) {

@@ -1,5 +1,6 @@
-//! Writes one session down. Several threads may share a writer, and other processes may write the same session: each
-//! record follows the newest by compare-and-swap, and is made anew where somebody else was faster.
+//! Writes the records of one session. Several threads may share a writer, and other processes may write to the same
+//! session: each record is put on top of the newest one by compare-and-swap, and written again if another process was
+//! faster.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +14,7 @@ use crate::{
     name::{ObjectKind, Oid, SessionId},
 };
 
-/// How often a record is made anew before we give up.
+/// How often a record is written again before we give up.
 const TRIES: usize = 64;
 
 /// The writer of one session.
@@ -21,19 +22,19 @@ const TRIES: usize = 64;
 pub struct SessionWriter {
     repository: Repository,
     session: SessionId,
-    /// What our commits hold.
-    nothing: Oid,
+    /// The empty tree, which all our commits have.
+    empty_tree: Oid,
     tips: Mutex<Tips>,
 }
 
-/// Where the chains end, as far as we know.
+/// The ends of both chains, as far as we know.
 #[derive(Debug)]
 struct Tips {
     newest: StoredRecord,
-    /// `None` if we have not looked.
+    /// `None` if not read yet.
     transcript: Option<Option<Oid>>,
-    /// What was spent and stands in no record yet.
-    owed: Option<Usage>,
+    /// What was spent and is in no record yet.
+    unreported: Option<Usage>,
 }
 
 /// A record to be written.
@@ -43,22 +44,22 @@ pub struct DraftRecord<'a> {
     pub kind: RecordKind,
     /// The code that it is about; `None` if that has not changed.
     pub about: Option<Oid>,
-    /// Where the session's own branch is; `None` if it has not moved.
+    /// The tip of the session's own branch; `None` if it has not moved.
     pub tip: Option<Oid>,
-    /// What was said, if that is kept.
+    /// The transcript, if transcripts are kept.
     pub transcript: Option<Transcript>,
-    /// Refs that move with it, or not at all: the branch of a turn's commit.
+    /// Refs that move in the same transaction: the branch of a turn's commit.
     pub moves: Vec<RefMove<'a>>,
 }
 
 impl DraftRecord<'_> {
-    /// A record about the newest commit of the session's own branch, alone.
+    /// A record about the tip of the session's own branch.
     #[must_use]
     pub fn at(tip: Oid, kind: RecordKind) -> Self {
         Self { about: Some(tip), tip: Some(tip), ..Self::of(kind) }
     }
 
-    /// A record about code that has not changed, alone.
+    /// A record about code that has not changed.
     #[must_use]
     pub fn of(kind: RecordKind) -> Self {
         Self { kind, about: None, tip: None, transcript: None, moves: Vec::new() }
@@ -67,12 +68,12 @@ impl DraftRecord<'_> {
 
 impl Tips {
     fn new(newest: StoredRecord) -> Self {
-        Self { newest, transcript: None, owed: None }
+        Self { newest, transcript: None, unreported: None }
     }
 }
 
 impl SessionWriter {
-    /// Begins a session at the commit that its first repository starts from.
+    /// Starts a session at the base of its first repository.
     pub fn begin(
         repository: &Repository,
         session: SessionId,
@@ -82,20 +83,21 @@ impl SessionWriter {
         Self::begin_with(repository, (session, start), time, &[])
     }
 
-    /// The same with refs that appear with it, or not at all: the session's own branch.
+    /// The same, with refs that are created in the same transaction: the session's own branch.
     pub fn begin_with(
         repository: &Repository,
         (session, start): (SessionId, SessionStart),
         time: i64,
         others: &[RefMove<'_>],
     ) -> Result<Self, SessionError> {
-        let strange = || GitError::Strange { command: "session".into(), what: "no repository".into() };
+        let strange =
+            || GitError::UnexpectedOutput { command: "session".into(), what: "no repository".into() };
         let base = start.repositories.first().ok_or_else(strange)?.base;
         let record = Record::first(session.clone(), start, base, time).ok_or_else(strange)?;
         let name = ref_of(&session);
         let tree = repository.empty_tree()?;
         let message = chain::message(&record.subject(), &record)?;
-        let commit = repository.write_joint(tree, &[base], &message, Signing::No)?;
+        let commit = repository.write_commit_with_parents(tree, &[base], &message, Signing::No)?;
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old: None }];
         moves.extend_from_slice(others);
         if let Err(error) = repository.move_refs_again(&moves) {
@@ -103,47 +105,47 @@ impl SessionWriter {
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }
         let tips = Mutex::new(Tips::new(StoredRecord { commit, record }));
-        Ok(Self { repository: repository.clone(), session, nothing: tree, tips })
+        Ok(Self { repository: repository.clone(), session, empty_tree: tree, tips })
     }
 
-    /// Goes on with a session, if there is one of this name.
+    /// Continues a session, if there is one of this name.
     pub fn find(repository: &Repository, session: &SessionId) -> Result<Option<Self>, SessionError> {
         let newest = SessionReader::new(repository).newest(session)?;
         Ok(newest.map(|newest| Self::after(repository, newest)))
     }
 
-    /// Goes on with a session whose newest record was just read.
+    /// Continues a session whose newest record was just read.
     #[must_use]
     pub fn after(repository: &Repository, newest: StoredRecord) -> Self {
         let (repository, session) = (repository.clone(), newest.record.session.clone());
         let tips = Mutex::new(Tips::new(newest));
-        // The record that was read holds the same: it need not be stored again.
-        let nothing = Oid::of(ObjectKind::Tree, b"", repository.format);
-        Self { repository, session, nothing, tips }
+        // The record that was read has the empty tree too, so it need not be written.
+        let empty_tree = Oid::of(ObjectKind::Tree, b"", repository.format);
+        Self { repository, session, empty_tree, tips }
     }
 
-    /// The session that it writes.
+    /// The id of the session.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// The newest record that it knows of.
+    /// The newest record that it knows.
     #[must_use]
     pub fn newest(&self) -> StoredRecord {
         self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.clone()
     }
 
-    /// Takes in what was spent and is told by no turn: it stands in the next record, whatever that is about.
-    pub fn owe(&self, usage: Usage) {
+    /// Adds costs that no turn reports. They are recorded with the next record, whatever that is about.
+    pub fn add_unreported(&self, usage: Usage) {
         let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
         if usage != Usage::default() {
-            tips.owed = Some(tips.owed.unwrap_or_default().plus(usage));
+            tips.unreported = Some(tips.unreported.unwrap_or_default().plus(usage));
         }
     }
 
-    /// Writes a record. `draft` is told the number that a turn would have now, which nobody else gets; it is asked again,
-    /// with another number, if another process was faster. Gives the commit of the record.
+    /// Writes a record. `draft` is called with the number that a turn would have, which no other record gets; it is
+    /// called again with another number if another process was faster. Returns the commit of the record.
     pub fn append<'a, E: From<SessionError>>(
         &self,
         time: i64,
@@ -154,13 +156,13 @@ impl SessionWriter {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
             match self.try_append(&mut tips, drafted, time).map_err(E::from)? {
                 Some(commit) => return Ok(commit),
-                None => *tips = Tips { owed: tips.owed, ..Tips::new(self.read_newest()?) },
+                None => *tips = Tips { unreported: tips.unreported, ..Tips::new(self.read_newest()?) },
             }
         }
         Err(SessionError::Busy(self.session.clone()).into())
     }
 
-    /// `None` if somebody else was faster.
+    /// Returns `None` if another process was faster.
     fn try_append(
         &self,
         tips: &mut Tips,
@@ -171,42 +173,43 @@ impl SessionWriter {
         let before = &tips.newest;
         let head = about.unwrap_or(before.record.context.head);
         let tip = tip.unwrap_or(before.record.context.tip);
-        let owed = tips.owed.map(Spending::from);
-        let record = before.record.next(before.commit, (kind, owed), (head, tip), time);
+        let unreported = tips.unreported.map(Spending::from);
+        let record = before.record.next(before.commit, (kind, unreported), (head, tip), time);
         let mut parents = vec![before.commit, head];
         parents.extend((tip != head).then_some(tip));
         let commit = self.write(&parents, &record.subject(), &record)?;
-        let (name, spoken) = (ref_of(&self.session), transcript_ref_of(&self.session));
-        let said = match &transcript {
-            Some(said) => {
+        let (name, transcript_ref) = (ref_of(&self.session), transcript_ref_of(&self.session));
+        let transcript_move = match &transcript {
+            Some(transcript) => {
                 let before = match tips.transcript {
                     Some(known) => known,
-                    None => self.repository.find_ref(&spoken)?,
+                    None => self.repository.find_ref(&transcript_ref)?,
                 };
                 let parents: Vec<Oid> = before.into_iter().collect();
-                let commit = self.write(&parents, &said.subject(&self.session), said)?;
-                Some(RefMove { name: &spoken, new: Some(commit), old: before })
+                let commit = self.write(&parents, &transcript.subject(&self.session), transcript)?;
+                Some(RefMove { name: &transcript_ref, new: Some(commit), old: before })
             }
             None => None,
         };
-        // In the order in which a kill may cut them off. What was said comes first: the number of a turn that has no record is
-        // given again, and then the newest transcript of that number counts. A record without its branch is finished
-        // by whoever comes next.
-        let mut moves: Vec<RefMove<'_>> = said.into_iter().collect();
+        // In the order in which a kill may cut them off. The transcript comes first: if a turn has no record, its
+        // number is given again, and then the newest transcript of that number counts. A record without its branch is
+        // repaired by the next run.
+        let mut moves: Vec<RefMove<'_>> = transcript_move.into_iter().collect();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(before.commit) });
         moves.extend(others);
         if let Err(error) = self.repository.move_refs_again(&moves) {
-            // Where the run owns its records, nobody else writes them: what is there now was forged, and is put aside.
-            if self.repository.restore_ref(&name)? | self.repository.restore_ref(&spoken)? {
+            // If the run owns its records, no other process writes them: what is there now was forged, and is saved and
+            // undone.
+            if self.repository.restore_ref(&name)? | self.repository.restore_ref(&transcript_ref)? {
                 return Ok(None);
             }
-            // Transcripts are written with records only, so whoever was faster has moved both.
+            // Transcripts are written only with records, so a faster process has moved both.
             let is_elsewhere = self.read_newest()?.commit != before.commit;
             return if is_elsewhere { Ok(None) } else { Err(error.into()) };
         }
         tips.newest = StoredRecord { commit, record };
-        tips.owed = None;
-        tips.transcript = said.map(|said| said.new).or(tips.transcript);
+        tips.unreported = None;
+        tips.transcript = transcript_move.map(|moved| moved.new).or(tips.transcript);
         Ok(Some(commit))
     }
 
@@ -217,7 +220,7 @@ impl SessionWriter {
         value: &impl serde::Serialize,
     ) -> Result<Oid, SessionError> {
         let message = chain::message(subject, value)?;
-        Ok(self.repository.write_joint(self.nothing, parents, &message, Signing::No)?)
+        Ok(self.repository.write_commit_with_parents(self.empty_tree, parents, &message, Signing::No)?)
     }
 
     fn read_newest(&self) -> Result<StoredRecord, SessionError> {

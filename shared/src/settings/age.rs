@@ -1,4 +1,4 @@
-//! Ages as people write them: `0`, `12h`, `7d`, `2w`, `1d 12h`.
+//! Ages in the form that people write: `0`, `12h`, `7d`, `2w`, `1d 12h`.
 
 use std::{fmt, str::FromStr};
 
@@ -6,21 +6,21 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age(pub i64);
 
-/// A text that is no age.
+/// The error about a text that is no age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not an age")]
 pub struct AgeError(String);
 
-/// How an age is written, for hints.
+/// The syntax of an age, for hints.
 pub const AGES: &str = "0, or numbers with m, h, d, w or y behind them, such as 12h, 7d, 2w or 1d 12h";
 
 const DAY: i64 = 86_400;
 
-/// From when on months and years are counted, so that a year always has 365 days.
+/// The date from which months and years are counted, so that a year always has 365 days.
 const REFERENCE: jiff::civil::Date = jiff::civil::date(2001, 1, 1);
 
 impl Age {
-    /// So many days.
+    /// This many days.
     #[must_use]
     pub const fn days(count: i64) -> Self {
         Self(count * DAY)

@@ -1,8 +1,8 @@
-//! The keys that say what may be spent.
+//! The keys of budgets.
 
 use super::{Setting, ValueKind};
 
-/// What is counted.
+/// The unit of a limit.
 #[derive(Clone, Copy)]
 struct Unit {
     kind: ValueKind,

@@ -1,10 +1,10 @@
-//! The keys of cleaning up.
+//! The keys of `git arborist cleanup`.
 
 use super::{Setting, ValueKind};
 
 const AGE: &str = "an age such as 12h, 7d or 2w, in quotes";
 
-/// What `git arborist cleanup` is told, and when others speak of it.
+/// The keys of `git arborist cleanup`, and when other commands mention it.
 pub(super) const CLEANUP: &[Setting] = &[
     Setting {
         key: "cleanup.older-than",

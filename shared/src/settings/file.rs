@@ -1,4 +1,4 @@
-//! A TOML file as a list of dotted keys, each with its line.
+//! Flattens a TOML file into a list of dotted keys with their lines.
 
 use toml::{
     Spanned,
@@ -12,7 +12,7 @@ pub(super) struct SettingLine {
     pub(super) key: String,
     /// File and line.
     pub(super) place: String,
-    /// The value, if it is of a kind that a setting can have.
+    /// The value, if a setting can have such a value.
     pub(super) value: Option<Value>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
     Ok(lines)
 }
 
-/// A list of tables is the same as tables by the names that they give themselves, or by their numbers.
+/// A list of tables is treated as tables named by their `name`, or by their numbers.
 fn named_tables<'a>(key: &str, items: DeArray<'a>) -> Vec<(String, DeTable<'a>)> {
     let mut tables = Vec::new();
     for (n, item) in items.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::{Setting, ValueKind, table::SECONDS};
 
-/// What `git arborist merge` is told.
+/// The keys of `git arborist merge`.
 pub(super) const LANDING: &[Setting] = &[
     Setting {
         key: "merge.auto",

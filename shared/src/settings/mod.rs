@@ -1,6 +1,6 @@
-//! Configuration: one table of keys, and one order of places. Highest first: a flag (the commands' own affair),
-//! `ARBORIST_*` in the environment, `git config arborist.*`, the repository's `.arborist/config.toml`, the user's
-//! `git-arborist/config.toml`, built in.
+//! Configuration: one table of keys, and one order of sources. Highest precedence first: a flag (handled by the
+//! commands), `ARBORIST_*` in the environment, `git config arborist.*`, the repository's `.arborist/config.toml`, the
+//! user's `git-arborist/config.toml`, the built-in default.
 
 mod age;
 mod budget;
@@ -32,10 +32,10 @@ use crate::{
     safe_files::{self, InnerPath},
 };
 
-/// The file that a repository brings along, from its top.
+/// The configuration file of a repository, relative to its top.
 const FILE: &str = ".arborist/config.toml";
 
-/// A setting that cannot be used, and where it stands.
+/// A setting that cannot be used, and its location.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// git failed.
@@ -49,7 +49,7 @@ pub enum SettingsError {
         /// As written.
         key: String,
     },
-    /// The value is not of the kind that the key wants.
+    /// The value has the wrong kind for the key.
     #[error("{place}: '{key}' must be {expected}")]
     WrongValue {
         /// File and line.
@@ -59,7 +59,7 @@ pub enum SettingsError {
         /// What it must be.
         expected: &'static str,
     },
-    /// A name within the key is none that may stand there.
+    /// A name in the key is not allowed.
     #[error("{place}: {source}")]
     WrongName {
         /// File and line.
@@ -67,7 +67,7 @@ pub enum SettingsError {
         /// Why.
         source: NameError,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{place}: {what}")]
     Syntax {
         /// File and line.
@@ -75,7 +75,7 @@ pub enum SettingsError {
         /// What the parser says.
         what: String,
     },
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     #[error("could not read '{file}': {source}")]
     Unreadable {
         /// The file.
@@ -97,7 +97,7 @@ impl Explain for SettingsError {
             _ => return None,
         };
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
-        // What is given as a value may be a table.
+        // The value may be a table.
         let below: Vec<&str> = keys
             .iter()
             .map(String::as_str)
@@ -112,7 +112,7 @@ impl Explain for SettingsError {
         if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
             return Some(format!("did you mean '{meant}'?"));
         }
-        // Those beside it are few enough to be read.
+        // There are few enough keys beside it to list them.
         let section = key.rsplit_once('.').map_or("", |(section, _)| section);
         let is_beside =
             |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
@@ -122,7 +122,7 @@ impl Explain for SettingsError {
     }
 }
 
-/// A known key with the names that stand in the mistyped one where any may stand.
+/// A known key, in which each `*` is replaced by the name in the mistyped key.
 fn with_names_of(mistyped: &str, known: &str) -> String {
     let mut given = mistyped.split('.');
     let parts = known.split('.').map(|part| match given.next() {
@@ -132,12 +132,12 @@ fn with_names_of(mistyped: &str, known: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// Who a value comes from: what others can commit needs the user's consent before it is run.
+/// The source of a value: values that others can commit need the user's approval before they are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The user, or git's own configuration, which only the user writes.
     User,
-    /// A file that a repository brings along.
+    /// A file of the repository.
     Repository,
 }
 
@@ -146,18 +146,18 @@ struct Found {
     key: String,
     value: Value,
     origin: Origin,
-    /// File and line, or where git or the environment has it.
+    /// File and line, or the location in git's configuration or the environment.
     place: String,
 }
 
-/// The settings that hold, flags aside.
+/// The settings in effect, without flags.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     found: Vec<Found>,
 }
 
 impl Settings {
-    /// Reads all places. An unknown key in any of them is an error, whoever asks.
+    /// Reads all sources. An unknown key in any of them is an error.
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
@@ -171,7 +171,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads all places; what the repository brings along as it stands in a commit.
+    /// Reads all sources, with the repository's file as it is in a commit.
     pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
         let blob = repository.find_path(commit, FILE)?;
         let text = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
@@ -192,7 +192,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Where the plan is.
+    /// The path of the plan.
     #[must_use]
     pub fn tree(&self) -> Option<&str> {
         self.text("tree")
@@ -220,6 +220,16 @@ impl Settings {
     #[must_use]
     pub fn age(&self, key: &str) -> Option<Age> {
         self.text(key)?.parse().ok()
+    }
+
+    /// How long saved work or records are kept. A tracked file can only make it longer than `usual`: its author must not be
+    /// able to have the user's saved work deleted sooner.
+    #[must_use]
+    pub fn retention(&self, key: &str, usual: Age) -> Age {
+        match (self.age(key), self.origin(key)) {
+            (Some(age), Some(Origin::Repository)) => age.max(usual),
+            (age, _) => age.unwrap_or(usual),
+        }
     }
 
     /// A number that may have a fraction.
@@ -250,13 +260,13 @@ impl Settings {
         }
     }
 
-    /// Who said what holds for `key`.
+    /// The source of the value of `key`.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<Origin> {
         self.find(key).map(|found| found.origin)
     }
 
-    /// Where what holds for `key` stands: file and line.
+    /// The location of the value of `key`: file and line.
     #[must_use]
     pub fn place(&self, key: &str) -> Option<&str> {
         self.find(key).map(|found| found.place.as_str())
@@ -343,8 +353,8 @@ impl Settings {
     }
 }
 
-/// Folders outside of the repository that a file of the repository names by these keys, as they are shown to whoever has to
-/// approve them: we write there.
+/// Folders outside of the repository that a file of the repository names by these keys, as they are shown for approval,
+/// because we write there.
 pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> impl Iterator<Item = String> {
     keys.iter().filter_map(|key| {
         let folder = settings.text(key)?;
@@ -354,9 +364,8 @@ pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> im
     })
 }
 
-/// The configuration that a repository brings along, and where it was read: the file as the user has it, else the one
-/// of the commit that is checked out. A sparse checkout or a bare repository does not have the file, but its gates hold
-/// all the same.
+/// The repository's configuration file, and where it was read: the file in the worktree, or else in the commit that is
+/// checked out. A sparse checkout or a bare repository does not have the file, but its gates must hold nevertheless.
 pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
     if let Some(top) = &repository.worktree {
         let label = top.join(FILE).display().to_string();
@@ -383,7 +392,7 @@ fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError
         .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), key: key.to_owned() })
 }
 
-/// git's word for where a setting stands, for people. It knows no lines.
+/// The location of a setting for people, from git's description. It contains no lines.
 fn place_of(origin: &str) -> String {
     match origin.split_once(':') {
         Some(("file", path)) => path.to_owned(),
@@ -392,7 +401,7 @@ fn place_of(origin: &str) -> String {
     }
 }
 
-/// The user's own file, where the base directory specification puts it.
+/// The user's own file, according to the XDG base directory specification.
 fn user_file() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;

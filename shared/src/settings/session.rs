@@ -2,7 +2,7 @@
 
 use super::{Setting, ValueKind};
 
-/// In the order in which the manual shows them.
+/// In the order of the manual.
 pub(super) const SESSION: &[Setting] = &[
     Setting {
         key: "session.branch",

@@ -1,13 +1,13 @@
-//! What a key of the configuration is.
+//! The definition of a configuration key.
 
-/// What a value must be.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// Any text.
     Text,
     /// A whole number.
     Count,
-    /// A whole number from 1.
+    /// A whole number of at least 1.
     Positive,
     /// A number that may have a fraction.
     Amount,
@@ -19,22 +19,22 @@ pub enum ValueKind {
     Size,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A time, as people write it.
+    /// An age.
     Age,
 }
 
-/// One key of the configuration.
+/// A configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// As in the files; `git config` puts `arborist.` before it. `*` stands for one name.
+    /// The key in files; `git config` puts `arborist.` before it. `*` stands for one name.
     pub key: &'static str,
-    /// The variable of the environment; none for keys with a `*`.
+    /// The environment variable; `None` for keys with a `*`.
     pub variable: Option<&'static str>,
-    /// What a value must be.
+    /// The kind of its value.
     pub kind: ValueKind,
     /// The same in words.
     pub expected: &'static str,
-    /// What holds without it.
+    /// The default, in words.
     pub default: &'static str,
     /// What it does.
     pub about: &'static str,

@@ -1,4 +1,4 @@
-//! Every key there is. The manual is made from this table.
+//! All keys. The manual is generated from this table.
 
 use super::{
     Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, session::SESSION,

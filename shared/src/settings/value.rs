@@ -1,4 +1,4 @@
-//! A value of a setting, and which kinds it suits.
+//! Values of settings, and the kinds that they fit.
 
 use super::{Age, ValueKind};
 
@@ -13,7 +13,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The value as one of this kind, if it is one. A number that may also be a word may stand in quotes.
+    /// The value as one of this kind, if it fits. A number for a key that also accepts a word may be in quotes.
     pub(super) fn fit(self, kind: ValueKind) -> Option<Self> {
         match self {
             Self::Text(text) if kind == ValueKind::Size => Self::parse(&text, kind),
@@ -36,7 +36,7 @@ impl Value {
         ) || matches!((self, kind), (Self::Text(text), ValueKind::Age) if text.parse::<Age>().is_ok())
     }
 
-    /// From places that know only text. A list is one word for each line.
+    /// Parses a value from a source that knows only text. A list has one word per line.
     pub(super) fn parse(text: &str, kind: ValueKind) -> Option<Self> {
         match kind {
             ValueKind::Text => Some(Self::Text(text.to_owned())),
@@ -57,7 +57,7 @@ impl Value {
     }
 }
 
-/// A number that is none below nothing.
+/// A number that is not negative.
 pub(super) fn amount(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }

@@ -7,14 +7,14 @@ use super::{
     table::{PATH, SECONDS},
 };
 
-/// What stands before the name of a repository.
+/// The prefix before the name of a repository.
 pub(super) const REPOS: &str = "workspace.repos.";
-/// Seconds that a remote may say nothing unless something else is configured.
+/// The default number of seconds that a remote may be silent.
 const SILENCE: u64 = 60;
 /// When a repository may be pushed.
 const POLICIES: &[&str] = &["never", "on_completion", "on_checkpoint"];
 
-/// What is said of each repository, and how long remotes are waited for.
+/// The keys of each repository, and how long to wait for remotes.
 pub(super) const WORKSPACE: &[Setting] = &[
     Setting {
         key: "workspace.repos.*.path",
@@ -83,7 +83,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
 ];
 
 impl Settings {
-    /// How long a remote may say nothing.
+    /// How long a remote may be silent.
     #[must_use]
     pub fn network_silence(&self) -> Duration {
         Duration::from_secs(self.count("timeouts.network").unwrap_or(SILENCE).max(1))

@@ -1,4 +1,4 @@
-//! Branches of sessions: what they are called, and which of them a run goes on with.
+//! Names of session branches, and which session a run continues.
 
 use super::{RepoSection, WorkspaceError};
 use crate::{
@@ -8,19 +8,19 @@ use crate::{
     session::{Driver, Record, RecordKind, SessionReader, StoredRecord},
 };
 
-/// Which sessions are meant.
+/// Selects sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionFilter<'a> {
     /// All of them.
     Any,
-    /// Those of the plan at this path.
+    /// Sessions of the plan at this path.
     Plan(&'a str),
-    /// Those without a plan.
+    /// Sessions without a plan.
     Unplanned,
 }
 
 impl SessionFilter<'_> {
-    fn is(self, record: &Record) -> bool {
+    fn matches(self, record: &Record) -> bool {
         let plan = record.context.plan.as_deref().and_then(PlanRef::parse);
         match self {
             Self::Any => true,
@@ -31,7 +31,7 @@ impl SessionFilter<'_> {
 }
 
 impl RepoSection {
-    /// What the branch of a session is called in this repository.
+    /// The name of a session's branch in this repository.
     pub fn session_branch(
         &self,
         pipeline: &PipelineName,
@@ -41,7 +41,7 @@ impl RepoSection {
         named.map_err(|source| WorkspaceError::NoSessionBranch { name: self.name.clone(), source })
     }
 
-    /// A session branch is one by its whole form: the prefix, a pipeline, and the session.
+    /// Whether the branch has the form of this session's branch: prefix, pipeline, session.
     #[must_use]
     pub fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
         let rest = branch.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.rsplit_once('/'));
@@ -49,7 +49,7 @@ impl RepoSection {
         !is_task && rest.is_some_and(|(_, last)| last == session.as_str())
     }
 
-    /// The branch of a session in this repository, and where it is.
+    /// Finds the branch of a session in this repository, and its commit.
     pub fn find_session_branch(
         &self,
         repository: &Repository,
@@ -62,18 +62,19 @@ impl RepoSection {
             self.is_session_branch(&branch, session).then_some((branch, found.target))
         });
         let mut branches: Vec<(BranchName, Oid)> = branches.collect();
-        // One that this process owns is the right one, and is where it was left, whatever a child has made of it by now.
-        let left = |(branch, _): &(BranchName, Oid)| {
-            let left = repository.find_owned(&branch.to_ref()).flatten()?;
+        // A branch that this process owns is the right one. Its commit is the one that this process wrote, whatever a
+        // child process has made of the ref since.
+        let owned = |(branch, _): &(BranchName, Oid)| {
+            let left = repository.find_owned_ref(&branch.to_ref()).flatten()?;
             Some((branch.clone(), left))
         };
-        if let Some(owned) = branches.iter().find_map(left) {
+        if let Some(owned) = branches.iter().find_map(owned) {
             return Ok(Some(owned));
         }
         Ok(branches.pop())
     }
 
-    /// The recorded session whose own branch this is.
+    /// Finds the recorded session that has this branch.
     pub fn find_session_of(
         &self,
         repository: &Repository,
@@ -87,22 +88,22 @@ impl RepoSection {
         Ok(newest.filter(|newest| newest.record.context.branch == *branch).map(|_| session))
     }
 
-    /// The session that this user began last, of those that are meant, on a branch of its own that is still there. A replay
-    /// is beside the point: it goes on only by its own name.
+    /// Finds the last session that this user started, among those that match `filter`, if its branch still exists.
+    /// Replays are left out: they are continued only if the user names them.
     pub fn find_last_session(
         &self,
         repository: &Repository,
-        meant: SessionFilter<'_>,
+        filter: SessionFilter<'_>,
     ) -> Result<Option<StoredRecord>, WorkspaceError> {
-        let is_meant = |record: &Record| {
+        let is_candidate = |record: &Record| {
             let context = &record.context;
             context.driver == Driver::Run
                 && context.forked_from.is_none()
-                && meant.is(record)
+                && filter.matches(record)
                 && self.is_session_branch(&context.branch, &record.session)
         };
         let mut found = SessionReader::new(repository).list()?.sessions;
-        found.retain(|stored| is_meant(&stored.record));
+        found.retain(|stored| is_candidate(&stored.record));
         found.sort_by_key(|stored| (stored.record.context.started, stored.record.time));
         while let Some(last) = found.pop() {
             let is_there = repository.find_branch(&last.record.context.branch)?.is_some();
@@ -112,15 +113,13 @@ impl RepoSection {
         }
         Ok(None)
     }
-}
 
-impl RepoSection {
-    /// Another session of those that are meant that was at work when this one began. Whoever began it may have been an agent
-    /// of the other.
-    pub fn find_session_beside(
+    /// Finds another matching session that was at work when this one started. If there is one, its agent may have
+    /// started this session.
+    pub fn find_concurrent_session(
         &self,
         repository: &Repository,
-        meant: SessionFilter<'_>,
+        filter: SessionFilter<'_>,
         session: &StoredRecord,
     ) -> Result<Option<SessionId>, WorkspaceError> {
         let began = session.record.context.started;
@@ -129,7 +128,7 @@ impl RepoSection {
             let Record { session: id, context, time, .. } = &other.record;
             let is_other = *id != session.record.session
                 && context.driver == Driver::Run
-                && meant.is(&other.record)
+                && filter.matches(&other.record)
                 && context.started <= began
                 && *time > began;
             if is_other && was_at_work(&reader, &other, began)? {
@@ -140,7 +139,7 @@ impl RepoSection {
     }
 }
 
-/// Whether a session had begun and not ended at a moment. Its records are asked, the newest first.
+/// Whether a session had started and not ended at `moment`. Walks its records, newest first.
 fn was_at_work(
     reader: &SessionReader<'_>,
     newest: &StoredRecord,
@@ -157,7 +156,7 @@ fn was_at_work(
     Ok(false)
 }
 
-/// Whether this user began a session: those of others may have been fetched.
+/// Whether this user started the session. Sessions of other users may have been fetched.
 fn is_own(repository: &Repository, session: &StoredRecord) -> Result<bool, WorkspaceError> {
     let first = SessionReader::new(repository).start_of(session)?.commit;
     let commits = repository.load_commits(&[first])?;

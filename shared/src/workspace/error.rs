@@ -1,4 +1,4 @@
-//! What keeps a workspace from being used.
+//! Errors of workspaces.
 
 use std::{io, path::PathBuf};
 
@@ -52,7 +52,7 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// That a repository is not there, and what can be done about it.
+    /// The error for a missing repository: whether it could be cloned or not.
     #[must_use]
     pub fn absent(section: &RepoSection) -> Self {
         let (name, path) = (section.name.clone(), section.path.clone());

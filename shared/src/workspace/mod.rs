@@ -1,31 +1,31 @@
-//! A workspace: the repositories that one plan is about, where they are, and when they are pushed. A single repository is
-//! a workspace of its own and needs no configuration.
+//! A workspace is the set of repositories that one plan works in. This module knows where they are, clones and fetches
+//! them, and pushes them.
+//!
+//! A single repository is a workspace with one member and needs no configuration.
 
-mod abreast;
 mod branch;
-mod draft;
 mod error;
+mod fetch;
 mod naming;
-mod plans;
+mod parallel;
+mod plan_hints;
 mod push;
 mod pusher;
 mod section;
-mod standing;
-mod supply;
+mod status;
 mod toolbox;
 mod tracking;
 
-pub use abreast::abreast;
 pub use branch::SessionFilter;
-pub use draft::DraftClone;
 pub use error::WorkspaceError;
-pub use naming::Misplaced;
-pub use plans::{find_plans, leave_word};
-pub use push::{PushResult, PushSet, Remainder, Transcripts};
-pub use pusher::{Close, Notice, Pusher};
+pub use fetch::{DraftClone, FetchReply, FetchScope, RepoRequest, SyncOutcome};
+pub use naming::NamingMistake;
+pub use parallel::map_parallel;
+pub use plan_hints::{list_plan_repositories, remember_plan_repository};
+pub use push::{PushResult, PushSet, Transcripts, UnpushedCheckout};
+pub use pusher::{PushReport, Pusher, RunEnd};
 pub use section::{PushPolicy, RepoSection, Tool};
-pub use standing::{Present, RepoStatus};
-pub use supply::{FetchReply, FetchScope, RepoRequest, Supply};
+pub use status::{Present, RepoStatus};
 pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{
@@ -40,21 +40,21 @@ use crate::{
     settings::Settings,
 };
 
-/// The repositories of a plan.
+/// The repositories that a plan works in.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// The one that has the plan is the first.
+    /// The settings of each repository. The one that has the plan comes first.
     pub sections: Vec<RepoSection>,
-    /// Whether anything was configured.
+    /// Whether `workspace.repos` has any entry.
     pub is_configured: bool,
-    /// How remotes are waited for.
+    /// How long to wait for remotes.
     pub network: Network,
 }
 
 impl Workspace {
-    /// From the settings that hold in the repository that has the plan.
+    /// Reads the settings of the plan's repository.
     pub fn load(main: &Repository, settings: &Settings, cancel: &Cancel) -> Result<Self, WorkspaceError> {
-        let top = top_of_main(main)?;
+        let top = top_of_main_worktree(main)?;
         let names: BTreeSet<RepoName> = settings
             .keys_below("workspace.repos.")
             .filter_map(|key| key.split('.').next()?.parse().ok())
@@ -66,9 +66,9 @@ impl Workspace {
         let is_configured = !sections.is_empty();
         match sections.iter().position(|section| section.is_main) {
             Some(at) => sections[..=at].rotate_right(1),
-            None => sections.insert(0, RepoSection::unnamed(&top, free_name(main, &sections))),
+            None => sections.insert(0, RepoSection::unconfigured(&top, free_name(main, &sections))),
         }
-        refuse_twins(&sections)?;
+        refuse_duplicates(&sections)?;
         let network = Network { silence: settings.network_silence(), cancel: cancel.clone() };
         Ok(Self { sections, is_configured, network })
     }
@@ -79,27 +79,27 @@ impl Workspace {
         &self.sections[0]
     }
 
-    /// Whether runs have a branch of their own: as it is configured, and where there is a workspace unless it is said
-    /// otherwise.
+    /// Whether runs have their own branch: the setting `session.branch`, which is on by default if a workspace is
+    /// configured.
     #[must_use]
     pub fn wants_session_branches(&self, settings: &Settings) -> bool {
         settings.switch("session.branch").unwrap_or(self.is_configured)
     }
 
-    /// The repository of this name.
+    /// Finds a repository by its name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&RepoSection> {
         self.sections.iter().find(|section| section.name.as_str() == name)
     }
 
-    /// What files of the repository want to be done with other places: the user must have seen it.
+    /// What files of the repository ask for outside of it, as lines for the user to approve.
     #[must_use]
-    pub fn foreign_wishes(&self) -> BTreeSet<String> {
-        self.sections.iter().filter_map(RepoSection::foreign_wish).collect()
+    pub fn required_approvals(&self) -> BTreeSet<String> {
+        self.sections.iter().filter_map(RepoSection::required_approval).collect()
     }
 }
 
-/// The name of the folder, unless another repository is called so.
+/// A name for the plan's repository: that of its directory, unless another repository has it.
 fn free_name(main: &Repository, sections: &[RepoSection]) -> RepoName {
     let name = main.name();
     let is_taken = |name: &RepoName| sections.iter().any(|section| section.name == *name);
@@ -107,11 +107,11 @@ fn free_name(main: &Repository, sections: &[RepoSection]) -> RepoName {
     std::iter::once(name.clone()).chain(others).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-fn refuse_twins(sections: &[RepoSection]) -> Result<(), WorkspaceError> {
+fn refuse_duplicates(sections: &[RepoSection]) -> Result<(), WorkspaceError> {
     for (n, section) in sections.iter().enumerate() {
-        if let Some(twin) = sections[..n].iter().find(|other| other.path == section.path) {
+        if let Some(other) = sections[..n].iter().find(|before| before.path == section.path) {
             return Err(WorkspaceError::SamePath {
-                names: [twin.name.clone(), section.name.clone()],
+                names: [other.name.clone(), section.name.clone()],
                 path: section.path.clone(),
             });
         }
@@ -119,16 +119,16 @@ fn refuse_twins(sections: &[RepoSection]) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
-/// The top of the main checkout, also from a linked worktree.
-fn top_of_main(repository: &Repository) -> Result<PathBuf, GitError> {
+/// The top of the main checkout, even if `repository` was opened in a linked worktree.
+fn top_of_main_worktree(repository: &Repository) -> Result<PathBuf, GitError> {
     if repository.git_dir == repository.common_dir {
-        return Ok(plain(repository.top()));
+        return Ok(canonical(repository.top()));
     }
     let main = repository.list_worktrees()?.into_iter().next();
-    Ok(plain(&main.map_or_else(|| repository.top().to_owned(), |main| main.path)))
+    Ok(canonical(&main.map_or_else(|| repository.top().to_owned(), |main| main.path)))
 }
 
-/// The path as the system knows it, as far as it exists.
-fn plain(path: &Path) -> PathBuf {
+/// The canonical path, or the path itself if it does not exist.
+fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Names of repositories in plans and on the command line: what is wrong with one that there is not, and what was meant.
+//! Detects mistakes in the names of repositories and tools, in plans and on the command line, and suggests corrections.
 
 use super::{Workspace, WorkspaceError};
 use crate::{
@@ -7,24 +7,25 @@ use crate::{
     plan::Task,
 };
 
-/// What tags are called that name repositories, and what people write instead.
+/// The key of tags that name repositories, as in `[repo:api]`.
 const TAG: &str = "repo";
+/// Keys that people write instead of [`TAG`].
 const MISTAKEN: [&str; 2] = ["repository", "repositories"];
 
-/// A task that would work in the wrong repository.
+/// A wrong name of a repository or a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misplaced {
+pub struct NamingMistake {
     /// What is wrong.
     pub what: String,
-    /// What would mend it.
+    /// How to correct it.
     pub fix: String,
 }
 
 impl Workspace {
-    /// Why a task would work in the wrong repository, if it would: it names one that there is not, or a tag of it is
-    /// mistyped.
+    /// Finds out whether a task would work in the wrong repository: because it names an unknown one, or because a tag
+    /// is mistyped. Also finds test commands that name an unknown tool.
     #[must_use]
-    pub fn find_misplaced(&self, task: &Task) -> Option<Misplaced> {
+    pub fn find_naming_mistake(&self, task: &Task) -> Option<NamingMistake> {
         if let Some(unknown) = task.repos.iter().find(|name| self.find(name).is_none()) {
             let what = format!(
                 "{} names the repository '{unknown}', and the workspace has none of that name",
@@ -37,18 +38,19 @@ impl Workspace {
                     self.names()
                 ),
             };
-            return Some(Misplaced { what, fix });
+            return Some(NamingMistake { what, fix });
         }
         let mistyped = task.tags.iter().find_map(|tag| {
             let (key, names) = tag.split_once(':')?;
-            // Tags are free: one is mistyped only if it is all but the right one, and speaks of repositories that there are.
+            // Tags are free text. One counts as mistyped only if its key is close to `repo` and it names a known
+            // repository.
             names.split(',').find_map(|name| self.find(name.trim()))?;
             let key = key.trim().to_lowercase();
             if !is_mistyped(&key, TAG) && !MISTAKEN.contains(&key.as_str()) {
                 return None;
             }
             let what = format!("{} has the tag '[{tag}]', which names no repository", task.id);
-            Some(Misplaced { what, fix: format!("did you mean '[{TAG}:{}]'?", names.trim()) })
+            Some(NamingMistake { what, fix: format!("did you mean '[{TAG}:{}]'?", names.trim()) })
         });
         mistyped.or_else(|| {
             task.test_commands
@@ -57,13 +59,13 @@ impl Workspace {
         })
     }
 
-    /// Why the command of a test or a gate would not be found, if it names a tool, as `NAME:TOOL`, that this repository
-    /// has not.
+    /// Finds out whether the command of a test or gate has the form `NAME:TOOL` but names a tool that the repository
+    /// does not have.
     #[must_use]
-    pub fn find_missing_tool(&self, whose: &str, command: &str) -> Option<Misplaced> {
+    pub fn find_missing_tool(&self, whose: &str, command: &str) -> Option<NamingMistake> {
         let (name, tool) = command.split_once(':')?;
         let section = self.find(name)?;
-        // Whatever is no name of a tool is a command for a shell.
+        // Anything that is not a valid tool name is an ordinary shell command.
         if section.tools.contains_key(tool) || tool.parse::<ToolName>().is_err() {
             return None;
         }
@@ -78,10 +80,10 @@ impl Workspace {
                 )
             }
         };
-        Some(Misplaced { what, fix })
+        Some(NamingMistake { what, fix })
     }
 
-    /// That there is no repository of this name, and which there are.
+    /// The error for an unknown repository name, with a suggestion or the known names.
     #[must_use]
     pub fn unknown(&self, name: &str) -> WorkspaceError {
         let hint = match self.meant_by(name) {

@@ -1,4 +1,4 @@
-//! Pushing: exactly the branches and records of sessions, by fast-forward only.
+//! Selects and pushes the refs of sessions: exactly their branches and records, and only by fast-forward.
 
 use super::{RepoSection, Workspace, WorkspaceError, tracking};
 use crate::{
@@ -10,48 +10,48 @@ use crate::{
 const SESSIONS: &str = "refs/arborist/sessions/";
 const TRANSCRIPTS: &str = "refs/arborist/transcripts/";
 
-/// What of a repository is to be pushed.
+/// Selects what is pushed from a repository.
 #[derive(Debug, Clone)]
 pub struct PushSet {
-    /// The sessions.
+    /// The sessions whose branches and records are pushed.
     pub sessions: Vec<SessionId>,
-    /// Whether the agents' words go with them.
+    /// Whether their transcripts are pushed as well.
     pub transcripts: Transcripts,
 }
 
-/// Whether the words of agents leave this machine.
+/// Whether transcripts of agents may leave this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transcripts {
-    /// They do.
+    /// They are pushed together with the session's records.
     Pushed,
-    /// They do not.
+    /// They stay in the local repository.
     Kept,
 }
 
-/// What a push came to.
+/// The result of a push that reached the remote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PushResult {
-    /// The remote.
+    /// The name of the remote, or its URL.
     pub remote: String,
-    /// What the remote has now and had not before.
+    /// The refs that the remote accepted.
     pub pushed: Vec<Push>,
-    /// What it refused, and why.
+    /// The refs that it refused, with its reasons.
     pub refused: Vec<Pushed>,
 }
 
-/// What pushing never takes along: the work on the branch that is checked out, if it is no session's.
+/// Work that is never pushed: commits of the checked out branch, if it is not a session branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remainder {
-    /// The branch.
+pub struct UnpushedCheckout {
+    /// The branch; `None` if HEAD is detached.
     pub branch: Option<BranchName>,
-    /// How many of its commits the remote has not, as far as we have heard.
+    /// How many of its commits are not at the remote, according to our tracking refs.
     pub commits: u64,
-    /// Whether there are branches of sessions that pushing does take along.
+    /// Whether there are session branches, which are pushed.
     pub has_session: bool,
 }
 
-impl Remainder {
-    /// `19 commits of 'main' are not at origin`, if there are any.
+impl UnpushedCheckout {
+    /// Describes the commits, as in `19 commits of 'main' are not at origin`. `None` if there are none.
     #[must_use]
     pub fn words(&self, remote: &str) -> Option<String> {
         let name = self.branch.as_ref().map_or_else(|| "HEAD".to_owned(), ToString::to_string);
@@ -64,7 +64,7 @@ impl Remainder {
 }
 
 impl Transcripts {
-    /// As they are configured.
+    /// Reads `session.transcripts`.
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
         if settings.text("session.transcripts") == Some("push") { Self::Pushed } else { Self::Kept }
@@ -72,7 +72,7 @@ impl Transcripts {
 }
 
 impl PushSet {
-    /// The refs of a repository that belong to it: session branches, task branches of their runs, and records.
+    /// Lists the refs to push: session branches, task branches of their runs, and records.
     pub fn refs(&self, repository: &Repository, section: &RepoSection) -> Result<Vec<Push>, WorkspaceError> {
         let found = repository.list_refs(&["refs/heads", SESSIONS, TRANSCRIPTS])?;
         let mut heads: Vec<BranchName> = found
@@ -80,19 +80,21 @@ impl PushSet {
             .filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse().ok())
             .filter(|branch| self.sessions.iter().any(|session| section.is_session_branch(branch, session)))
             .collect();
-        // Where a run is at work, the branches that it owns are all that it has. Others were made by something else.
-        let is_owned = |branch: &BranchName| repository.find_owned(&branch.to_ref()).is_some();
-        if heads.iter().any(is_owned) {
-            heads.retain(is_owned);
+        // If this process runs a session here, it knows that session's branches. Other branches of the same form were
+        // created by something else, for example by an agent.
+        let is_of_run = |branch: &BranchName| repository.find_recorded_ref(&branch.to_ref()).is_some();
+        if heads.iter().any(is_of_run) {
+            heads.retain(is_of_run);
         }
         let is_ours = |name: &str| {
             heads.iter().any(|branch| name == branch.to_ref() || name.starts_with(&branch.task_refs()))
                 || self.is_record(name)
         };
         let ours = found.into_iter().filter(|found| is_ours(&found.name));
-        // What a child process made of a ref that the run owns is not pushed, also before it is put back.
+        // A child process may have moved a ref that the run owns. Push the value that the run gave it, even before the
+        // ref is restored or folded.
         let known = |found: Ref| {
-            let target = repository.find_owned(&found.name).unwrap_or(Some(found.target))?;
+            let target = repository.find_recorded_ref(&found.name).unwrap_or(Some(found.target))?;
             Some(Push { name: found.name, target })
         };
         Ok(ours.filter_map(known).collect())
@@ -107,9 +109,9 @@ impl PushSet {
     }
 }
 
-/// Whether a task was begun anew on a branch that the remote has as it was: nothing is pushed over that. What the task
-/// does is in the session's records, and in its branch once it has landed.
-fn is_anew(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<bool, GitError> {
+/// Whether a task branch was restarted, so that the remote has an old version that is not an ancestor. Nothing is
+/// pushed over that: the task's work is in the session's records, and in its branch once it has landed.
+fn is_restarted_task(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<bool, GitError> {
     match old {
         Some(old) if push.name.starts_with(TASK_REFS) => Ok(!repository.is_ancestor(old, push.target)?),
         _ => Ok(false),
@@ -117,7 +119,7 @@ fn is_anew(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<boo
 }
 
 impl Workspace {
-    /// The sessions that the repository with the plan has records of, the newest first.
+    /// Lists the sessions with records in the plan's repository, newest first.
     pub fn sessions(&self, main: &Repository) -> Result<Vec<SessionId>, WorkspaceError> {
         let command =
             main.git("for-each-ref").args(["--sort=-committerdate", "--format=%(refname)", SESSIONS]);
@@ -126,35 +128,36 @@ impl Workspace {
         Ok(text.lines().filter_map(|name| name.strip_prefix(SESSIONS)?.parse().ok()).collect())
     }
 
-    /// What of `cargo` the remote has not, as far as we have heard, and how many commits that is on branches. Nobody is
-    /// asked.
+    /// Lists the refs of `wanted` that are not at the remote, and counts the commits of the branches among them. Uses
+    /// our tracking refs; the remote is not contacted.
     pub fn unpushed(
         &self,
         repository: &Repository,
         section: &RepoSection,
-        cargo: &PushSet,
+        wanted: &PushSet,
     ) -> Result<(Vec<Push>, u64), WorkspaceError> {
-        let there = tracking::list(repository, section)?;
+        let tracked = tracking::list(repository, section)?;
         let mut missing = Vec::new();
-        for push in cargo.refs(repository, section)? {
-            let old = there.iter().find(|found| found.name == push.name).map(|found| found.target);
-            if old != Some(push.target) && !is_anew(repository, &push, old)? {
+        for push in wanted.refs(repository, section)? {
+            let old = tracked.iter().find(|found| found.name == push.name).map(|found| found.target);
+            if old != Some(push.target) && !is_restarted_task(repository, &push, old)? {
                 missing.push(push);
             }
         }
         let tips = missing.iter().filter(|push| push.name.starts_with("refs/heads/")).map(|push| push.target);
-        let count = tracking::count_unknown(repository, section, &tips.collect::<Vec<_>>())?;
+        let count = tracking::count_unpushed(repository, section, &tips.collect::<Vec<_>>())?;
         Ok((missing, count))
     }
 
-    /// What of the checked out branch the remote has not and a push of `cargo` does not bring there. Nobody is asked.
-    pub fn remainder(
+    /// Counts the commits of the checked out branch that are not at the remote and that a push of `wanted` would not
+    /// bring there. Uses our tracking refs; the remote is not contacted.
+    pub fn unpushed_checkout(
         &self,
         repository: &Repository,
         section: &RepoSection,
-        cargo: &PushSet,
-    ) -> Result<Remainder, WorkspaceError> {
-        let refs = cargo.refs(repository, section)?;
+        wanted: &PushSet,
+    ) -> Result<UnpushedCheckout, WorkspaceError> {
+        let refs = wanted.refs(repository, section)?;
         let branch = repository.head.branch.clone();
         let name = branch.as_ref().map(BranchName::to_ref);
         let is_ours = refs.iter().any(|push| Some(&push.name) == name.as_ref());
@@ -164,27 +167,27 @@ impl Workspace {
             Some(branch) => repository.find_branch(branch)?,
             None => repository.head.commit,
         };
-        let commits = tracking::count_unknown(repository, section, tip.as_slice())?;
+        let commits = tracking::count_unpushed(repository, section, tip.as_slice())?;
         let has_session = refs.iter().any(|push| push.name.starts_with("refs/heads/"));
-        Ok(Remainder { branch, commits, has_session })
+        Ok(UnpushedCheckout { branch, commits, has_session })
     }
 
-    /// Asks the remote whether it is there.
-    pub fn hail(&self, repository: &Repository, remote: &str) -> Result<(), WorkspaceError> {
+    /// Checks that the remote can be reached.
+    pub fn check_reachable(&self, repository: &Repository, remote: &str) -> Result<(), WorkspaceError> {
         repository.list_remote_refs((remote, &["HEAD"]), &self.network)?;
         Ok(())
     }
 
-    /// Pushes what of `cargo` the remote has not.
-    pub fn deliver(
+    /// Pushes the refs of `wanted` that are not at the remote.
+    pub fn push_missing(
         &self,
         repository: &Repository,
         section: &RepoSection,
-        cargo: &PushSet,
+        wanted: &PushSet,
     ) -> Result<PushResult, WorkspaceError> {
         let remote = self.remote_of(repository, section)?;
         let remote = remote.ok_or_else(|| WorkspaceError::NowhereToPush { name: section.name.clone() })?;
-        let (missing, _) = self.unpushed(repository, section, cargo)?;
+        let (missing, _) = self.unpushed(repository, section, wanted)?;
         if missing.is_empty() {
             return Ok(PushResult { remote, ..PushResult::default() });
         }

@@ -1,5 +1,7 @@
-//! Pushing while a run goes on: in a thread for each remote, many commits at once, again after a while where it failed. It
-//! keeps nobody waiting but at the end, and there not for ever; one that hangs keeps nobody from the others.
+//! Pushes while a run is at work. Each remote has its own thread, so a remote that hangs does not delay the others.
+//!
+//! One push covers all commits that were made since the previous one; a failed push is retried after a growing delay. A
+//! run waits for pushes only at its end, and only for a limited time.
 
 use std::{
     collections::BTreeSet,
@@ -13,117 +15,122 @@ use std::{
 
 use super::{PushPolicy, PushResult, PushSet, RepoSection, Workspace, WorkspaceError};
 use crate::{
-    git::{Network, Pushed, RemoteError, Repository, Trouble, shown_url},
+    git::{Network, Pushed, RemoteError, RemoteFailure, Repository, shown_url},
     name::RepoName,
     process::Cancel,
 };
 
-/// The first time between two tries, and the longest.
-const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// The delay before the first retry. It doubles with every failure.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
 
-/// How often a push is tried at the end of a run.
+/// The longest delay between two tries.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// How many times a push is tried at the end of a run.
 const TRIES: usize = 3;
 
-/// How often one who waits looks whether there is a wish to stop.
-const SLICE: Duration = Duration::from_millis(100);
+/// How often a waiting thread checks for cancellation.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How a run ended, as far as pushing is concerned.
+/// How a run ended. It decides whether repositories with [`PushPolicy::OnCompletion`] are pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Close {
-    /// Everything that was wanted is done.
+pub enum RunEnd {
+    /// The run did everything it was asked to do.
     Succeeded,
-    /// It is not.
+    /// The run failed, or was interrupted.
     Failed,
 }
 
-/// What became of a push.
+/// The result of one push, as reported to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct PushReport {
     /// The repository.
     pub repo: RepoName,
-    /// What the remote has now, or why it has it not.
+    /// What was pushed and what the remote refused, or the error message.
     pub result: Result<PushResult, String>,
-    /// What was told before: names of refs, and why they were refused.
+    /// Failures that were reported before: the name of the ref and the reason.
     pub known: BTreeSet<(String, String)>,
-    /// What to try.
+    /// A hint for the user.
     pub hint: Option<&'static str>,
 }
 
-/// Who pushes while a run goes on.
+/// Pushes the repositories of a run in background threads.
 #[derive(Debug)]
 pub struct Pusher {
-    workers: Vec<RemoteWorker>,
+    workers: Vec<WorkerHandle>,
     cancel: Cancel,
 }
 
-/// The way to whoever looks after one repository.
+/// The run's side of one [`PushWorker`].
 #[derive(Debug)]
-struct RemoteWorker {
+struct WorkerHandle {
     orders: Option<Sender<Order>>,
-    notices: Arc<Mutex<Vec<Notice>>>,
+    reports: Arc<Mutex<Vec<PushReport>>>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// A message to a [`PushWorker`].
 #[derive(Debug)]
 enum Order {
     /// A commit was made.
     Checkpoint,
-    /// The run is over; whoever waits hears nothing more of this once all is done.
-    Close(Close, Sender<()>),
+    /// The run is over. The sender is dropped when the worker is done, which wakes the waiting run.
+    Close(RunEnd, Sender<()>),
 }
 
 impl Pusher {
-    /// Begins to look after the repositories that are pushed at all. `None` if there is none.
+    /// Starts a thread for each repository that has a push policy other than "never". Returns `None` if there is none.
     #[must_use]
     pub fn start(
         workspace: &Workspace,
         repositories: Vec<(RepoSection, Repository)>,
-        cargo: &PushSet,
+        wanted: &PushSet,
     ) -> Option<Self> {
-        // Not that of the run: what was committed before Ctrl-C is to be pushed too.
+        // A separate token, not the run's: commits that were made before Ctrl-C are still pushed.
         let cancel = Cancel::new();
         let network = Network { cancel: cancel.clone(), ..workspace.network.clone() };
         let workspace = Workspace { network, ..workspace.clone() };
-        let workers: Vec<RemoteWorker> = repositories
+        let workers: Vec<WorkerHandle> = repositories
             .into_iter()
             .filter(|(section, _)| section.push != PushPolicy::Never)
-            .map(|place| RemoteWorker::start(place, &workspace, cargo))
+            .map(|repository| WorkerHandle::start(repository, &workspace, wanted))
             .collect();
         if workers.is_empty() { None } else { Some(Self { workers, cancel }) }
     }
 
-    /// Tells that a commit was made. Returns at once.
+    /// Reports that a commit was made. Does not block.
     pub fn checkpoint(&self) {
         for orders in self.workers.iter().filter_map(|worker| worker.orders.as_ref()) {
             let _ = orders.send(Order::Checkpoint);
         }
     }
 
-    /// What became of pushes since this was last asked.
+    /// Returns the reports since the last call.
     #[must_use]
-    pub fn notices(&self) -> Vec<Notice> {
-        let take = |worker: &RemoteWorker| std::mem::take(&mut *lock(&worker.notices));
+    pub fn take_reports(&self) -> Vec<PushReport> {
+        let take = |worker: &WorkerHandle| std::mem::take(&mut *lock(&worker.reports));
         self.workers.iter().flat_map(take).collect()
     }
 
-    /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work; once
-    /// there is a `wish` to stop, no longer than `hurry`. Gives what became of it.
+    /// Pushes what the end of the run asks for, and waits for it. Once `cancel` is cancelled, it waits at most `grace`
+    /// longer. Returns the remaining reports.
     #[must_use]
-    pub fn close(mut self, close: Close, (wish, hurry): (&Cancel, Duration)) -> Vec<Notice> {
+    pub fn close(mut self, end: RunEnd, (cancel, grace): (&Cancel, Duration)) -> Vec<PushReport> {
         let (done, wait) = channel();
         for orders in self.workers.iter_mut().filter_map(|worker| worker.orders.take()) {
-            let _ = orders.send(Order::Close(close, done.clone()));
+            let _ = orders.send(Order::Close(end, done.clone()));
         }
         drop(done);
-        let mut until = None;
-        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(SLICE) {
+        let mut deadline = None;
+        // The channel disconnects, which ends the loop, when the last worker has dropped its sender.
+        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(CANCEL_INTERVAL) {
             let now = Instant::now();
-            if wish.is_cancelled() && *until.get_or_insert(now + hurry) <= now {
+            if cancel.is_cancelled() && *deadline.get_or_insert(now + grace) <= now {
                 break;
             }
         }
         self.end();
-        self.notices()
+        self.take_reports()
     }
 
     fn end(&mut self) {
@@ -141,144 +148,144 @@ impl Drop for Pusher {
     }
 }
 
-impl RemoteWorker {
+impl WorkerHandle {
     fn start(
         (section, repository): (RepoSection, Repository),
         workspace: &Workspace,
-        cargo: &PushSet,
+        wanted: &PushSet,
     ) -> Self {
-        let (orders, heard) = channel();
-        let notices = Arc::new(Mutex::new(Vec::new()));
-        let route = Route {
+        let (orders, received) = channel();
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let worker = PushWorker {
             section,
             repository,
             workspace: workspace.clone(),
-            cargo: cargo.clone(),
-            notices: Arc::clone(&notices),
-            again: None,
-            complaints: BTreeSet::new(),
+            wanted: wanted.clone(),
+            reports: Arc::clone(&reports),
+            retry: None,
+            failures: BTreeSet::new(),
         };
-        Self { orders: Some(orders), notices, thread: Some(thread::spawn(move || route.run(&heard))) }
+        Self { orders: Some(orders), reports, thread: Some(thread::spawn(move || worker.run(&received))) }
     }
 }
 
-fn lock(notices: &Mutex<Vec<Notice>>) -> MutexGuard<'_, Vec<Notice>> {
-    notices.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(reports: &Mutex<Vec<PushReport>>) -> MutexGuard<'_, Vec<PushReport>> {
+    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A repository that is looked after.
-struct Route {
+/// The thread that pushes one repository.
+struct PushWorker {
     section: RepoSection,
     repository: Repository,
     workspace: Workspace,
-    cargo: PushSet,
-    notices: Arc<Mutex<Vec<Notice>>>,
-    /// When to try again, and how long was waited for that, after a failure.
-    again: Option<(Instant, Duration)>,
-    /// What failed at the last try, and why: said once, not at each try. What failed as a whole has no name.
-    complaints: BTreeSet<(String, String)>,
+    wanted: PushSet,
+    reports: Arc<Mutex<Vec<PushReport>>>,
+    /// After a failure: when to try again, and the delay that led to that time.
+    retry: Option<(Instant, Duration)>,
+    /// The failures of the last push, each reported once and not at every retry: the name of the ref, or an empty name
+    /// if the whole push failed, and the reason.
+    failures: BTreeSet<(String, String)>,
 }
 
-impl Route {
+impl PushWorker {
     fn run(mut self, orders: &Receiver<Order>) {
         loop {
-            let order = match self.again {
+            let order = match self.retry {
                 None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some((at, _)) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
             let is_due = match order {
-                Ok(Order::Close(close, _done)) => return self.close(close),
+                Ok(Order::Close(end, _done)) => return self.close(end),
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Order::Checkpoint) => self.again.is_none_or(|(at, _)| at <= Instant::now()),
+                Ok(Order::Checkpoint) => self.retry.is_none_or(|(at, _)| at <= Instant::now()),
                 Err(RecvTimeoutError::Timeout) => true,
             };
-            // All that was committed meanwhile is one reason to push.
+            // One push covers all commits that were made in the meantime.
             while let Ok(order) = orders.try_recv() {
-                if let Order::Close(close, _done) = order {
-                    return self.close(close);
+                if let Order::Close(end, _done) = order {
+                    return self.close(end);
                 }
             }
             if is_due && self.section.push == PushPolicy::OnCheckpoint {
-                let (_, notice) = self.push();
-                lock(&self.notices).extend(notice);
+                let (_, report) = self.push();
+                lock(&self.reports).extend(report);
             }
         }
     }
 
-    fn close(&mut self, close: Close) {
-        if self.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded {
-            let told = self.finish();
-            lock(&self.notices).extend(told);
+    fn close(&mut self, end: RunEnd) {
+        if self.section.push == PushPolicy::OnCheckpoint || end == RunEnd::Succeeded {
+            let reports = self.push_at_end();
+            lock(&self.reports).extend(reports);
         }
     }
 
-    /// The last tries.
-    fn finish(&mut self) -> Vec<Notice> {
-        let mut told = Vec::new();
-        let mut delay = DELAYS[0];
+    /// Tries the last push up to [`TRIES`] times.
+    fn push_at_end(&mut self) -> Vec<PushReport> {
+        let mut reports = Vec::new();
+        let mut delay = FIRST_DELAY;
         for n in 1..=TRIES {
-            let (fate, notice) = self.push();
-            told.extend(notice);
-            if fate == Fate::Settled || n == TRIES || self.workspace.network.cancel.wait(delay) {
+            let (retry, report) = self.push();
+            reports.extend(report);
+            if retry == Retry::Pointless || n == TRIES || self.workspace.network.cancel.wait(delay) {
                 break;
             }
             delay *= 2;
         }
-        told.extend(self.find_remainder());
-        told
+        reports.extend(self.find_work_outside());
+        reports
     }
 
-    /// Who wants pushes hears that work which is on no session branch is not pushed.
-    fn find_remainder(&self) -> Option<Notice> {
+    /// Warns that work outside of session branches is not pushed.
+    fn find_work_outside(&self) -> Option<PushReport> {
         let remote = self.section.remote.as_deref().map(shown_url).unwrap_or_default();
-        let left = self.workspace.remainder(&self.repository, &self.section, &self.cargo);
+        let left = self.workspace.unpushed_checkout(&self.repository, &self.section, &self.wanted);
         let words = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))?;
         let result = Err(format!("it has no session or task branches; {words}"));
-        Some(Notice { repo: self.section.name.clone(), result, known: BTreeSet::new(), hint: None })
+        Some(PushReport { repo: self.section.name.clone(), result, known: BTreeSet::new(), hint: None })
     }
 
-    /// Tells whether it is worth another try, and what is new for the user.
-    fn push(&mut self) -> (Fate, Option<Notice>) {
-        let result = self.workspace.deliver(&self.repository, &self.section, &self.cargo);
+    /// Pushes once. Returns whether a retry is worthwhile, and a report if there is something new for the user.
+    fn push(&mut self) -> (Retry, Option<PushReport>) {
+        let result = self.workspace.push_missing(&self.repository, &self.section, &self.wanted);
         let trouble = match &result {
             Err(WorkspaceError::Remote(RemoteError::Unreached { trouble, .. })) => Some(*trouble),
             _ => None,
         };
-        // Who hangs or wants to know who asks does the same in a moment.
-        let fate = if trouble == Some(Trouble::Other) { Fate::Passing } else { Fate::Settled };
-        // Nobody asked for that: who waits at the end of a run does not wait for ever.
+        // A remote that hung or that asked for credentials will do the same again.
+        let retry = if trouble == Some(RemoteFailure::Other) { Retry::Worthwhile } else { Retry::Pointless };
+        // A push that was cut off at the end of the run has no error of its own worth reporting.
         let is_late = self.workspace.network.cancel.is_cancelled();
         let late = || "the run is over, and its remote did not answer in time".to_owned();
         let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
-        let complaints: BTreeSet<(String, String)> = match &result {
-            Ok(delivery) => {
+        let failures: BTreeSet<(String, String)> = match &result {
+            Ok(pushed) => {
                 let why = |row: &Pushed| row.refused.clone().unwrap_or_default();
-                delivery.refused.iter().map(|row| (row.name.clone(), why(row))).collect()
+                pushed.refused.iter().map(|row| (row.name.clone(), why(row))).collect()
             }
             Err(why) => [(String::new(), why.clone())].into(),
         };
-        self.again = match (&result, self.again) {
+        self.retry = match (&result, self.retry) {
             (Ok(_), _) => None,
-            (Err(_), None) => Some((Instant::now() + DELAYS[0], DELAYS[0])),
+            (Err(_), None) => Some((Instant::now() + FIRST_DELAY, FIRST_DELAY)),
             (Err(_), Some((_, delay))) => {
-                let delay = (delay * 2).min(DELAYS[1]);
+                let delay = (delay * 2).min(LONGEST_DELAY);
                 Some((Instant::now() + delay, delay))
             }
         };
-        let is_told = complaints.is_subset(&self.complaints) || (is_late && !self.complaints.is_empty());
-        let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
-        let known = std::mem::replace(&mut self.complaints, complaints);
-        let hint = trouble.and_then(Trouble::hint);
-        let notice = Notice { repo: self.section.name.clone(), result, known, hint };
-        (fate, (has_pushed || !is_told).then_some(notice))
+        let is_known = failures.is_subset(&self.failures) || (is_late && !self.failures.is_empty());
+        let has_pushed = result.as_ref().is_ok_and(|pushed| !pushed.pushed.is_empty());
+        let known = std::mem::replace(&mut self.failures, failures);
+        let hint = trouble.and_then(RemoteFailure::hint);
+        let report = PushReport { repo: self.section.name.clone(), result, known, hint };
+        (retry, (has_pushed || !is_known).then_some(report))
     }
 }
 
-/// Whether another try may come to something else.
+/// Whether another try could end differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It may.
-    Passing,
-    /// It will not, or need not.
-    Settled,
+enum Retry {
+    Worthwhile,
+    /// The push succeeded, or it would fail in the same way.
+    Pointless,
 }

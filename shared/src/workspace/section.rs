@@ -1,33 +1,33 @@
-//! One repository of a workspace, as it is configured.
+//! The settings of one repository of a workspace (`workspace.repos.NAME`).
 
 use std::{
     collections::BTreeMap,
     path::{Component, Path, PathBuf},
 };
 
-use super::{WorkspaceError, plain};
+use super::{WorkspaceError, canonical};
 use crate::{
     git::{CloneDepth, shown_url},
     name::{BranchName, RepoName, digest},
     settings::{Origin, Settings},
 };
 
-/// What session branches begin with unless something else is configured.
+/// The default prefix of session branches.
 const PREFIX: &str = "arborist/";
 
 /// When a repository is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushPolicy {
-    /// Not by a run.
+    /// Runs do not push it.
     Never,
-    /// When the run has succeeded.
+    /// Pushed when the run has succeeded.
     OnCompletion,
     /// After each commit.
     OnCheckpoint,
 }
 
 impl PushPolicy {
-    /// As it is configured.
+    /// The value of the setting `push`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,43 +38,43 @@ impl PushPolicy {
     }
 }
 
-/// A named command.
+/// A named command of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// For a shell.
+    /// The command, for a shell.
     pub command: String,
-    /// Who says so.
+    /// Whether the user or a file of the repository defines it.
     pub origin: Origin,
 }
 
 /// One repository of a workspace.
 #[derive(Debug, Clone)]
 pub struct RepoSection {
-    /// Its name.
+    /// Its name, as used in `workspace.repos.NAME`.
     pub name: RepoName,
-    /// Where it is, from the root.
+    /// Its path; a relative path in the settings starts at the top of the plan's repository.
     pub path: PathBuf,
-    /// Whether it is the one that has the plan.
+    /// Whether it is the repository that has the plan.
     pub is_main: bool,
     /// A URL, or the name of a remote.
     pub remote: Option<String>,
-    /// What its session branches begin with.
+    /// The prefix of its session branches.
     pub prefix: String,
     /// When it is pushed.
     pub push: PushPolicy,
     /// How much of it is cloned.
     pub depth: CloneDepth,
-    /// Where work in it begins, if that was said.
+    /// The branch that work starts from, if it is configured.
     pub default_branch: Option<BranchName>,
     /// Its named commands.
     pub tools: BTreeMap<String, Tool>,
-    /// Whether a file of the repository says where it is or what its remote is.
+    /// [`Origin::Repository`] if any of the settings that need approval comes from a file of the repository.
     origin: Origin,
 }
 
 impl RepoSection {
-    /// The repository that has the plan, where nothing is said of it: it is not pushed by a run.
-    pub(super) fn unnamed(top: &Path, name: RepoName) -> Self {
+    /// The section of the plan's repository if nothing is configured. Runs do not push it.
+    pub(super) fn unconfigured(top: &Path, name: RepoName) -> Self {
         Self {
             name,
             path: top.to_owned(),
@@ -95,17 +95,17 @@ impl RepoSection {
         if written.is_empty() || written.contains(|c: char| c.is_control()) {
             return Err(keys.wrong("path", "must be a path"));
         }
-        let path = plain(&join(top, Path::new(written)));
+        let path = canonical(&join(top, Path::new(written)));
         let remote = keys.text("remote").map(|remote| keys.check_remote(remote, top)).transpose()?;
         let prefix = keys.text("branch-prefix").unwrap_or(PREFIX).to_owned();
-        // Every branch begins with nothing: the user's own would be taken for those of sessions.
+        // Every branch starts with an empty prefix, so the user's branches would be taken for session branches.
         if prefix.is_empty() || format!("{prefix}a/b").parse::<BranchName>().is_err() {
             return Err(keys.wrong("branch-prefix", "must be the beginning of a branch name"));
         }
         let default_branch = keys.text("default-branch").map(str::parse).transpose();
         let default_branch =
             default_branch.map_err(|_| keys.wrong("default-branch", "must be the name of a branch"))?;
-        let depth = match settings.count(&keys.of("clone-depth")) {
+        let depth = match settings.count(&keys.full("clone-depth")) {
             None => CloneDepth::Whole,
             Some(0) => return Err(keys.wrong("clone-depth", "must be a number of commits, from 1")),
             Some(count) => CloneDepth::Last(count),
@@ -115,7 +115,7 @@ impl RepoSection {
             (Some("on_checkpoint"), _) => PushPolicy::OnCheckpoint,
             (Some(_), _) | (None, Some(_)) => PushPolicy::OnCompletion,
         };
-        // Who asks for pushes and names no remote means the one that every clone has.
+        // A repository that is pushed and names no remote uses `origin`.
         let remote = remote.or_else(|| (push != PushPolicy::Never).then(|| "origin".to_owned()));
         let origin = keys.origin(&["path", "remote", "push", "branch-prefix", "default-branch"]);
         let is_main = path == top;
@@ -133,9 +133,9 @@ impl RepoSection {
         })
     }
 
-    /// What a file of the repository wants, if it wants anything outside.
+    /// Returns a line for the user to approve if a file of the repository asks for access to another path or a remote.
     #[must_use]
-    pub fn foreign_wish(&self) -> Option<String> {
+    pub fn required_approval(&self) -> Option<String> {
         if self.origin == Origin::User || (self.is_main && self.remote.is_none()) {
             return None;
         }
@@ -143,53 +143,53 @@ impl RepoSection {
             Some(remote) => format!(", remote {}, push {}", distinct_url(remote), self.push.as_str()),
             None => String::new(),
         };
-        let mut wish = format!("workspace.repos.{}: repository {}{remote}", self.name, self.path.display());
+        let mut line = format!("workspace.repos.{}: repository {}{remote}", self.name, self.path.display());
         if self.prefix != PREFIX {
-            wish += &format!(", branch-prefix {}", self.prefix);
+            line += &format!(", branch-prefix {}", self.prefix);
         }
         if let Some(branch) = &self.default_branch {
-            wish += &format!(", default-branch {branch}");
+            line += &format!(", default-branch {branch}");
         }
-        Some(wish)
+        Some(line)
     }
 }
 
-/// A URL without its secrets, and yet told from every other: an approval is of this one alone.
+/// Hides the credentials in a URL, and adds a hash of the whole URL so that an approval holds for this URL only.
 fn distinct_url(url: &str) -> String {
     let shown = shown_url(url);
     if shown == url { shown } else { format!("{shown} (sha256 {})", digest(url.as_bytes())) }
 }
 
-/// The keys of one repository.
+/// Reads the settings of one repository.
 struct Keys<'a> {
     prefix: String,
     settings: &'a Settings,
 }
 
 impl Keys<'_> {
-    fn of(&self, key: &str) -> String {
+    fn full(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
     fn text(&self, key: &str) -> Option<&str> {
-        self.settings.text(&self.of(key))
+        self.settings.text(&self.full(key))
     }
 
     fn wrong(&self, key: &str, what: &str) -> WorkspaceError {
-        let any = || self.settings.keys_below(&self.prefix).next().map(|key| self.of(key));
-        let place = self.settings.place(&self.of(key)).map(str::to_owned);
+        let any = || self.settings.keys_below(&self.prefix).next().map(|key| self.full(key));
+        let place = self.settings.place(&self.full(key)).map(str::to_owned);
         let place = place.or_else(|| self.settings.place(&any()?).map(str::to_owned)).unwrap_or_default();
-        WorkspaceError::Wrong { place, key: self.of(key), what: what.to_owned() }
+        WorkspaceError::Wrong { place, key: self.full(key), what: what.to_owned() }
     }
 
-    /// Whatever others can commit makes all of it theirs.
+    /// A single value from a file that others can commit to makes the whole section untrusted.
     fn origin(&self, keys: &[&str]) -> Origin {
-        let is_foreign = |key: &&str| self.settings.origin(&self.of(key)) == Some(Origin::Repository);
+        let is_foreign = |key: &&str| self.settings.origin(&self.full(key)) == Some(Origin::Repository);
         if keys.iter().any(is_foreign) { Origin::Repository } else { Origin::User }
     }
 
     fn tools(&self) -> BTreeMap<String, Tool> {
-        let prefix = self.of("tools.");
+        let prefix = self.full("tools.");
         let origin =
             |name: &str| self.settings.origin(&format!("{prefix}{name}")).unwrap_or(Origin::Repository);
         let tools = self.settings.below(&prefix).map(|(name, command)| {
@@ -198,7 +198,8 @@ impl Keys<'_> {
         tools.collect()
     }
 
-    /// A remote that starts no program. A path begins where the repository does.
+    /// Validates a remote and resolves a relative path. A remote helper such as `ext::` runs a program, so only the
+    /// user may name one.
     fn check_remote(&self, remote: &str, top: &Path) -> Result<String, WorkspaceError> {
         let wrong = |what: &str| Err(self.wrong("remote", what));
         if remote.is_empty() || remote.starts_with('-') || remote.contains(|c: char| c.is_control()) {
@@ -210,7 +211,7 @@ impl Keys<'_> {
         }
         let helper = remote.split_once("::").map(|(helper, _)| helper);
         let is_helper = helper.is_some_and(|helper| !helper.contains(['/', '[']));
-        let is_foreign = self.settings.origin(&self.of("remote")) == Some(Origin::Repository);
+        let is_foreign = self.settings.origin(&self.full("remote")) == Some(Origin::Repository);
         if is_helper && is_foreign {
             return wrong("names a program that would be run; only the user may set such a remote");
         }
@@ -221,7 +222,7 @@ impl Keys<'_> {
     }
 }
 
-/// `path` seen from `top`, without the steps back that need no look at the disk.
+/// Joins `path` to `top` and resolves `.` and `..` without looking at the disk.
 fn join(top: &Path, path: &Path) -> PathBuf {
     let mut joined = top.to_owned();
     for part in path.components() {

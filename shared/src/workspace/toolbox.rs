@@ -1,4 +1,4 @@
-//! The tools that the agents of a run may be given: how their server is started for a task.
+//! Builds the command line of the MCP server that gives agents of a run their tools.
 
 use std::{
     collections::BTreeSet,
@@ -13,35 +13,35 @@ use crate::{
     settings::Origin,
 };
 
-/// What the server is started with. All of it is told by arguments, so that no file that agents edit decides.
+/// How the server is started. Everything is passed as arguments, so that no file that agents can edit has an influence.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     program: PathBuf,
     sections: Vec<RepoSection>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// A worktree of a task that it has tools for.
+/// A worktree of a task that the tools may access.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRoot<'a> {
-    /// Its repository.
+    /// The repository of the worktree.
     pub name: &'a RepoName,
-    /// Where it is.
+    /// The path of the worktree.
     pub path: &'a Path,
-    /// The branch of the run there.
+    /// The run's branch in that repository.
     pub run: &'a BranchName,
 }
 
 impl Tool {
-    /// The command as it has to be approved, if a repository brought it along.
+    /// The line for the user to approve, if a file of the repository defines the command.
     #[must_use]
-    pub fn foreign_line(&self) -> Option<String> {
+    pub fn approval_line(&self) -> Option<String> {
         (self.origin == Origin::Repository).then(|| format!("tool: {}", self.command))
     }
 }
 
 impl RepoSection {
-    /// The tool of this repository that a test command names, as `NAME:TOOL`.
+    /// Finds the tool of this repository that a test command of the form `NAME:TOOL` names.
     #[must_use]
     pub fn find_tool(&self, command: &str) -> Option<&Tool> {
         let (name, tool) = command.split_once(':')?;
@@ -50,22 +50,22 @@ impl RepoSection {
 }
 
 impl Workspace {
-    /// The commands that agents could run as tools and that a repository brought along, one a line.
+    /// The tool commands that come from files of repositories, as lines for the user to approve.
     #[must_use]
     pub fn foreign_tools(&self) -> BTreeSet<String> {
         self.sections
             .iter()
             .flat_map(|section| section.tools.values())
-            .filter_map(Tool::foreign_line)
+            .filter_map(Tool::approval_line)
             .collect()
     }
 }
 
 impl Toolbox {
-    /// The tools of a workspace. Each command may take so long.
+    /// The tools of a workspace. Each tool command may run for `timeout`.
     #[must_use]
-    pub fn new(program: PathBuf, workspace: &Workspace, patience: Duration) -> Self {
-        Self { program, sections: workspace.sections.clone(), patience }
+    pub fn new(program: PathBuf, workspace: &Workspace, timeout: Duration) -> Self {
+        Self { program, sections: workspace.sections.clone(), timeout }
     }
 
     /// The repository that has the plan.
@@ -74,14 +74,15 @@ impl Toolbox {
         &self.sections[0].name
     }
 
-    /// The server for a task that has these worktrees.
+    /// The server for a task with these worktrees.
     #[must_use]
     pub fn server(&self, roots: &[ToolRoot<'_>], env: &[(String, String)]) -> ToolServer {
         let mut args = Vec::new();
-        let usual = env.iter().rev().find(|(name, _)| name == "ARBORIST_BRANCH").map(|(_, run)| run.as_str());
+        let default_branch =
+            env.iter().rev().find(|(name, _)| name == "ARBORIST_BRANCH").map(|(_, run)| run.as_str());
         for ToolRoot { name, path, run } in roots {
             args.extend(["--root".to_owned(), format!("{name}={}", path.display())]);
-            if usual != Some(run.as_str()) {
+            if default_branch != Some(run.as_str()) {
                 args.extend(["--branch".to_owned(), format!("{name}={run}")]);
             }
             let section = self.sections.iter().find(|section| section.name == **name);
@@ -89,12 +90,12 @@ impl Toolbox {
                 args.extend(["--command".to_owned(), format!("{name}:{tool}={}", command.command)]);
             }
         }
-        args.extend(["--timeout".to_owned(), self.patience.as_secs().max(1).to_string()]);
+        args.extend(["--timeout".to_owned(), self.timeout.as_secs().max(1).to_string()]);
         ToolServer {
             program: self.program.to_string_lossy().into_owned(),
             args,
             env: env.to_vec(),
-            patience: self.patience.as_secs().max(1),
+            patience: self.timeout.as_secs().max(1),
             repositories: roots.len(),
             file: None,
             home: None,

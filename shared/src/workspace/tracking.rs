@@ -1,5 +1,5 @@
-//! Where a remote's refs were when we last heard of them: refs of our own below `refs/arborist/remote/`, because a remote
-//! may be a URL that git keeps no such refs for, and because git keeps none for records.
+//! Our own remote-tracking refs, below `refs/arborist/remote/`. Git's own would not do: a remote may be a plain URL,
+//! for which git has no tracking refs, and git tracks no session records.
 
 use super::{RepoSection, WorkspaceError};
 use crate::{
@@ -7,22 +7,22 @@ use crate::{
     name::{Oid, RepoName},
 };
 
-/// Where they stand, for one repository of the workspace.
+/// The prefix of the tracking refs of one repository of the workspace.
 pub(super) fn prefix(name: &RepoName) -> String {
     format!("refs/arborist/remote/{name}/")
 }
 
-/// The ref that tells where `name` is at the remote.
-pub(super) fn here(section: &RepoSection, name: &str) -> String {
+/// The tracking ref for the remote's ref `name`.
+pub(super) fn ref_name(section: &RepoSection, name: &str) -> String {
     format!("{}{}", prefix(&section.name), name.strip_prefix("refs/").unwrap_or(name))
 }
 
-/// How a ref, or a pattern of refs, is fetched to where we remember it.
+/// The refspec that fetches a ref, or a pattern of refs, into the tracking refs.
 pub(super) fn refspec(section: &RepoSection, name: &str) -> String {
-    format!("+{name}:{}", here(section, name))
+    format!("+{name}:{}", ref_name(section, name))
 }
 
-/// What the remote had when we last heard of it, by the remote's own names.
+/// The refs of the remote when we last fetched or pushed, by their names at the remote.
 pub(super) fn list(repository: &Repository, section: &RepoSection) -> Result<Vec<Ref>, GitError> {
     let prefix = prefix(&section.name);
     let refs = repository.list_refs(&[prefix.trim_end_matches('/')])?.into_iter();
@@ -31,13 +31,13 @@ pub(super) fn list(repository: &Repository, section: &RepoSection) -> Result<Vec
     Ok(refs.filter_map(there).collect())
 }
 
-/// Remembers what was pushed.
+/// Updates the tracking refs after a push.
 pub(super) fn remember(
     repository: &Repository,
     section: &RepoSection,
     pushed: &[Push],
 ) -> Result<(), GitError> {
-    let names: Vec<String> = pushed.iter().map(|push| here(section, &push.name)).collect();
+    let names: Vec<String> = pushed.iter().map(|push| ref_name(section, &push.name)).collect();
     let known = list(repository, section)?;
     let old = |push: &Push| known.iter().find(|found| found.name == push.name).map(|found| found.target);
     let moves: Vec<RefMove<'_>> = names
@@ -49,8 +49,8 @@ pub(super) fn remember(
     if moves.is_empty() { Ok(()) } else { repository.move_refs(&moves, "arborist: pushed") }
 }
 
-/// How many commits of `tips` the remote has not, as far as we have heard.
-pub(super) fn count_unknown(
+/// Counts the commits reachable from `tips` that the remote did not have when we last fetched or pushed.
+pub(super) fn count_unpushed(
     repository: &Repository,
     section: &RepoSection,
     tips: &[Oid],
@@ -63,10 +63,11 @@ pub(super) fn count_unknown(
         None => "origin".into(),
     };
     let command = repository.git("rev-list").arg("--count").args(tips.iter().map(ToString::to_string));
-    // Records have the commits of branches as parents: what only they hold is on no branch of the remote.
+    // Only tracked branches count, not records: records have commits of branches as parents, and would hide commits
+    // that are on no branch of the remote.
     let command = command.arg("--not").arg(format!("--glob={}heads/*", prefix(&section.name)));
     let printed = command.arg(format!("--glob=refs/remotes/{remotes}/*")).stdout()?;
     let text = String::from_utf8_lossy(&printed);
-    let strange = || GitError::Strange { command: "rev-list".into(), what: text.trim().to_owned() };
+    let strange = || GitError::UnexpectedOutput { command: "rev-list".into(), what: text.trim().to_owned() };
     text.trim().parse().map_err(|_| strange().into())
 }

@@ -1,9 +1,9 @@
-//! Where a task begins: at the run's branch, or at what its remote has beyond that.
+//! Where a task starts: at the run's branch, or at its upstream if that is ahead.
 
 use super::{Pool, WorktreeError};
 use crate::name::Oid;
 
-/// Where a task begins.
+/// Where a task starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchBase {
     /// The commit.
@@ -12,18 +12,18 @@ pub struct BranchBase {
     pub reason: BaseReason,
 }
 
-/// Why a task begins where it does.
+/// Why a task starts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseReason {
-    /// The run's branch follows no remote, or nobody was to be asked.
+    /// The run's branch has no upstream, or the remote was not to be asked.
     Local,
-    /// The remote has nothing that is not here.
+    /// The remote has nothing new.
     Current,
-    /// The remote has more.
+    /// The remote is ahead.
     Fetched {
         /// The remote's branch.
         from: String,
-        /// How many commits more.
+        /// The number of new commits.
         more: u64,
     },
     /// Both have commits that the other has not.
@@ -31,17 +31,17 @@ pub enum BaseReason {
         /// The remote's branch.
         from: String,
     },
-    /// The remote could not be asked.
+    /// The remote could not be reached.
     Offline {
         /// The remote.
         remote: String,
-        /// git's reason.
+        /// Git's error message.
         why: String,
     },
 }
 
 impl Pool {
-    /// Where a task begins now. The remote that the run's branch follows is asked.
+    /// Where a task starts now. Fetches the upstream of the run's branch.
     pub fn find_base(&self, tip: Oid) -> Result<BranchBase, WorktreeError> {
         let repository = &self.repository;
         let Some(upstream) = repository.find_upstream(&self.run)? else {

@@ -1,5 +1,5 @@
-//! Claiming a place for a task: the worktree that has it, else a free lane, else a new one. Nothing is made before it is
-//! certain that it may be.
+//! Claims a worktree for a task: the one that has it, or else a free lane, or else a new one. All checks come before
+//! anything is created.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,82 +17,85 @@ use crate::{
     safe_files::{self, FileKind},
 };
 
-/// One who only looks at a lock holds it for less than this.
-pub(super) const GLANCE: Duration = Duration::from_millis(200);
-/// So many worktrees of one name are looked for.
-const NAMES: usize = 100;
+/// A process that only looks at a lock holds it for less than this.
+pub(super) const LOOK_TIME: Duration = Duration::from_millis(200);
+/// How many paths for one name are tried.
+const MAX_NAMES: usize = 100;
 
-/// A task that wants a place.
+/// A request for a worktree.
 #[derive(Debug)]
 pub(super) struct PlaceRequest<'a> {
     pub(super) task: &'a TaskId,
     pub(super) branch: BranchName,
     pub(super) base: Oid,
     pub(super) place: WantedKind,
-    /// Lanes that turned out to be of no use.
+    /// Lanes that turned out to be unusable.
     pub(super) refused: Vec<PathBuf>,
 }
 
-/// What kind of place is wanted.
+/// The kind of worktree that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedKind {
     Lane,
     Named,
-    /// None but the one that the task has.
+    /// Only the one that the task already has.
     Own,
 }
 
-/// A place that nobody else can have now.
+/// A worktree whose locks we hold.
 #[derive(Debug)]
 pub(super) struct PlaceClaim {
     pub(super) lane: Repository,
     pub(super) path: PathBuf,
     pub(super) begun: LeaseStart,
     pub(super) origin: PlaceOrigin,
-    /// Set if the branch was made for this, at this commit.
+    /// Set if the branch was created for this claim, at this commit.
     pub(super) made_branch: Option<Oid>,
     pub(super) port: u16,
     pub(super) locks: [FileLock; 2],
 }
 
-/// Where a claimed place comes from.
+/// Where a claimed worktree comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlaceOrigin {
-    /// The task has it already.
+    /// The task had it already.
     Found,
     /// A lane that was free.
     Recycled,
-    /// It was made.
+    /// It was created.
     Made,
 }
 
-/// A place that could be had.
-enum Spot {
+/// A worktree that could be taken.
+enum PlaceCandidate {
     Free(Worktree),
     New(PathBuf),
 }
 
 impl Pool {
-    /// Claims a place. Others who make or remove worktrees wait meanwhile.
-    pub(super) fn claim(&self, wish: &PlaceRequest<'_>) -> Result<PlaceClaim, WorktreeError> {
+    /// Claims a worktree. Other processes that create or remove worktrees wait meanwhile.
+    pub(super) fn claim(&self, request: &PlaceRequest<'_>) -> Result<PlaceClaim, WorktreeError> {
         let _gate = self.gate()?;
-        let task_lock = self.lock_task(wish)?;
+        let task_lock = self.lock_task(request)?;
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
-        if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&wish.branch)) {
-            if worktrees[found].path.is_dir() || wish.place == WantedKind::Own {
-                return self.adopt(wish, (&worktrees[found], &worktrees), task_lock);
+        if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&request.branch))
+        {
+            if worktrees[found].path.is_dir() || request.place == WantedKind::Own {
+                return self.adopt(request, (&worktrees[found], &worktrees), task_lock);
             }
             self.forget(&worktrees.remove(found))?;
         }
-        if wish.place == WantedKind::Own {
-            return Err(WorktreeError::Absent(wish.task.to_string()));
+        if request.place == WantedKind::Own {
+            return Err(WorktreeError::Absent(request.task.to_string()));
         }
-        let (spot, lock) = self.find_spot(wish, &worktrees)?;
-        let (begun, made_branch) = self.prepare_branch(wish)?;
-        let (worktree, origin) = match spot {
-            Spot::Free(worktree) => (worktree, PlaceOrigin::Recycled),
-            Spot::New(path) => (self.make_at(&path, wish.base, super::REASON)?, PlaceOrigin::Made),
+        let (candidate, lock) = self.find_candidate(request, &worktrees)?;
+        let (begun, made_branch) = self.prepare_branch(request)?;
+        let (worktree, origin) = match candidate {
+            PlaceCandidate::Free(worktree) => (worktree, PlaceOrigin::Recycled),
+            PlaceCandidate::New(path) => {
+                (self.make_at(&path, request.base, super::REASON)?, PlaceOrigin::Made)
+            }
         };
         let lane = self.linked(&worktree)?;
         let port = environment::allot_port(&lane, &worktrees)?;
@@ -109,25 +112,25 @@ impl Pool {
 
     fn adopt(
         &self,
-        wish: &PlaceRequest<'_>,
+        request: &PlaceRequest<'_>,
         (found, all): (&Worktree, &[Worktree]),
         task_lock: FileLock,
     ) -> Result<PlaceClaim, WorktreeError> {
         if !is_ours(found) {
-            let (branch, path) = (wish.branch.clone(), found.path.clone());
+            let (branch, path) = (request.branch.clone(), found.path.clone());
             return Err(WorktreeError::Elsewhere { branch, path });
         }
         if !found.path.is_dir() {
-            return Err(WorktreeError::Missing(wish.task.to_string(), found.path.clone()));
+            return Err(WorktreeError::Missing(request.task.to_string(), found.path.clone()));
         }
-        let lock = self.lock_place(&found.path, wish.task)?;
+        let lock = self.lock_place(&found.path, request.task)?;
         let lane = self.linked(found)?;
-        if lane.find_head_branch()?.as_ref() != Some(&wish.branch) {
+        if lane.find_head_branch()?.as_ref() != Some(&request.branch) {
             let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
-            return Err(WorktreeError::Busy { task: wish.task.clone(), source });
+            return Err(WorktreeError::Busy { task: request.task.clone(), source });
         }
-        if wish.place == WantedKind::Lane {
-            self.follow(&lane, &wish.branch, wish.base)?;
+        if request.place == WantedKind::Lane {
+            self.follow(&lane, &request.branch, request.base)?;
         }
         let port = environment::allot_port(&lane, all)?;
         Ok(PlaceClaim {
@@ -141,55 +144,60 @@ impl Pool {
         })
     }
 
-    /// A free lane that nobody holds, the one that needs the least change first; else a path for a new worktree.
-    fn find_spot(
+    /// A free lane that no process holds, preferably one that is at the wanted commit; or else a path for a new
+    /// worktree.
+    fn find_candidate(
         &self,
-        wish: &PlaceRequest<'_>,
+        request: &PlaceRequest<'_>,
         worktrees: &[Worktree],
-    ) -> Result<(Spot, FileLock), WorktreeError> {
-        if wish.place == WantedKind::Lane {
-            let is_free = |found: &&Worktree| self.is_free_lane(found) && !wish.refused.contains(&found.path);
+    ) -> Result<(PlaceCandidate, FileLock), WorktreeError> {
+        if request.place == WantedKind::Lane {
+            let is_free =
+                |found: &&Worktree| self.is_free_lane(found) && !request.refused.contains(&found.path);
             let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
-            free.sort_by_key(|lane| lane.head != Some(wish.base));
+            free.sort_by_key(|lane| lane.head != Some(request.base));
             for lane in free {
                 if FileLock::find_holder(&self.repository.worktree_lock(&lane.path)).is_some() {
                     continue;
                 }
-                // Whoever had it when the list was made may have filled it since.
-                if let Ok(lock) = self.lock_place(&lane.path, wish.task)
+                // Another process may have filled it since the list was made.
+                if let Ok(lock) = self.lock_place(&lane.path, request.task)
                     && self.linked(lane)?.find_head_branch()?.is_none()
                 {
-                    return Ok((Spot::Free(lane.clone()), lock));
+                    return Ok((PlaceCandidate::Free(lane.clone()), lock));
                 }
             }
         }
         let places = self.places.prepared(&self.repository, worktrees)?;
-        if let Some(half_made) = self.find_half_made(wish, &places, worktrees) {
-            return Ok((Spot::Free(half_made.clone()), self.lock_place(&half_made.path, wish.task)?));
+        if let Some(half_made) = self.find_half_made(request, &places, worktrees) {
+            return Ok((
+                PlaceCandidate::Free(half_made.clone()),
+                self.lock_place(&half_made.path, request.task)?,
+            ));
         }
         self.require_room(worktrees)?;
         self.require_space(&places.base)?;
-        let path = self.find_path(wish, &places, worktrees)?;
-        let lock = self.lock_place(&path, wish.task)?;
-        Ok((Spot::New(path), lock))
+        let path = self.find_path(request, &places, worktrees)?;
+        let lock = self.lock_place(&path, request.task)?;
+        Ok((PlaceCandidate::New(path), lock))
     }
 
-    /// An agent can write a registration that names any folder: only what stands where lanes are made is taken for one. What
-    /// an agent did to the `.git` file in it is mended when the lane is filled.
+    /// Whether a worktree is a free lane. An agent can register any directory as a worktree, so only those in our
+    /// directory count. A `.git` file that an agent changed is repaired when the lane is filled.
     fn is_free_lane(&self, worktree: &Worktree) -> bool {
         let is_lane = lane_number(&survey::name_of(&worktree.path)).is_some();
         is_lane && is_ours(worktree) && worktree.branch.is_none() && self.places.is_inside(&worktree.path)
     }
 
-    /// A worktree of the task's own name that nobody came to put its branch into.
+    /// A worktree of the task's own name whose creator was killed before it checked out the branch.
     fn find_half_made<'a>(
         &self,
-        wish: &PlaceRequest<'_>,
+        request: &PlaceRequest<'_>,
         places: &Places,
         worktrees: &'a [Worktree],
     ) -> Option<&'a Worktree> {
-        let own = (0..NAMES).map(|number| places.named(wish.task, number));
-        let mut own = own.take_while(|path| path.exists()).filter(|_| wish.place == WantedKind::Named);
+        let own = (0..MAX_NAMES).map(|number| places.named(request.task, number));
+        let mut own = own.take_while(|path| path.exists()).filter(|_| request.place == WantedKind::Named);
         own.find_map(|path| {
             worktrees.iter().find(|found| found.path == path && is_ours(found) && found.branch.is_none())
         })
@@ -213,24 +221,24 @@ impl Pool {
         Err(WorktreeError::Space { path: base.to_owned(), free: in_mb(free), needed: in_mb(needed) })
     }
 
-    /// A path that is not taken. What stands at it and is not ours is left alone: another lane gets another number,
-    /// but a task's own place is its own.
+    /// A free path. Anything there that is not ours is left alone: a lane gets another number, but for a task's own
+    /// worktree it is an error.
     fn find_path(
         &self,
-        wish: &PlaceRequest<'_>,
+        request: &PlaceRequest<'_>,
         places: &Places,
         worktrees: &[Worktree],
     ) -> Result<PathBuf, WorktreeError> {
         let registered = |path: &Path| worktrees.iter().find(|worktree| worktree.path == path);
-        for number in 0..NAMES + worktrees.len() {
-            let path = match wish.place {
+        for number in 0..MAX_NAMES + worktrees.len() {
+            let path = match request.place {
                 WantedKind::Lane => places.lane(number + 1),
-                WantedKind::Named | WantedKind::Own => places.named(wish.task, number),
+                WantedKind::Named | WantedKind::Own => places.named(request.task, number),
             };
             let is_there = path.symlink_metadata().is_ok();
             match registered(&path) {
                 None if !is_there => return Ok(path),
-                None if wish.place == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
+                None if request.place == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
                 Some(worktree) if !is_there && is_ours(worktree) => {
                     self.forget(worktree)?;
                     return Ok(path);
@@ -241,25 +249,25 @@ impl Pool {
         Err(WorktreeError::Occupied(places.base.clone()))
     }
 
-    /// The branch comes first: whatever happens afterwards, the same command finds it again. One that has nothing of
-    /// its own follows the base.
-    fn prepare_branch(&self, wish: &PlaceRequest<'_>) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
-        let tip = self.repository.find_branch(&wish.branch)?;
+    /// Creates the branch, or moves one without commits of its own to the base. The branch comes first: whatever
+    /// happens afterwards, the same command finds it again.
+    fn prepare_branch(&self, request: &PlaceRequest<'_>) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
+        let tip = self.repository.find_branch(&request.branch)?;
         match tip {
-            Some(tip) if tip == wish.base => return Ok((LeaseStart::Fresh, None)),
-            Some(tip) if !self.repository.is_ancestor(tip, wish.base)? => {
+            Some(tip) if tip == request.base => return Ok((LeaseStart::Fresh, None)),
+            Some(tip) if !self.repository.is_ancestor(tip, request.base)? => {
                 return Ok((LeaseStart::Continued { tip }, None));
             }
             _ => {}
         }
-        let name = wish.branch.to_ref();
-        let moves = [RefMove { name: &name, new: Some(wish.base), old: tip }];
+        let name = request.branch.to_ref();
+        let moves = [RefMove { name: &name, new: Some(request.base), old: tip }];
         let write = || self.repository.move_refs(&moves, "arborist: begin");
         if write().is_err() {
             stale::clear(&self.repository.common_dir.join(format!("{name}.lock")));
             write()?;
         }
-        Ok((LeaseStart::Fresh, tip.is_none().then_some(wish.base)))
+        Ok((LeaseStart::Fresh, tip.is_none().then_some(request.base)))
     }
 
     /// Registers a worktree without files.
@@ -268,7 +276,7 @@ impl Pool {
         let made = self.repository.add_worktree(path, commit, reason);
         let found = self.repository.list_worktrees();
         if let Err(error) = made {
-            self.mend_unmade(path)?;
+            self.repair_failed(path)?;
             return Err(error.into());
         }
         self.note_made();
@@ -276,8 +284,8 @@ impl Pool {
         found.ok_or_else(|| WorktreeError::Missing(survey::name_of(path), path.to_owned()))
     }
 
-    /// Takes a worktree whose folder is gone out of git's register. Its branch stays. Whatever stands there instead is kept
-    /// beside it: git takes nothing out of the register as long as it is there.
+    /// Unregisters a worktree whose directory is gone. Its branch stays. Something else at its path is renamed, because
+    /// git does not unregister a worktree whose path exists.
     pub(super) fn forget(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let path = &worktree.path;
         if path.symlink_metadata().is_ok() {
@@ -290,7 +298,7 @@ impl Pool {
         Ok(self.repository.forget_worktree(path)?)
     }
 
-    /// Forgets worktrees of ours in whose places something else stands: a file, or a link. Nobody works there.
+    /// Unregisters worktrees of ours whose path is now a file or a link, and that no process holds.
     pub(super) fn forget_replaced(&self, worktrees: &mut Vec<Worktree>) -> Result<(), WorktreeError> {
         let is_replaced = |found: &Worktree| {
             let there = safe_files::kind_of(&found.path);
@@ -313,9 +321,9 @@ impl Pool {
         self.repository.linked(worktree).ok_or_else(missing)
     }
 
-    fn lock_task(&self, wish: &PlaceRequest<'_>) -> Result<FileLock, WorktreeError> {
-        let path = self.places.locks().join(clear::name_of_task_lock(&wish.branch, wish.task));
-        self.take_lock(&path, wish.task)
+    fn lock_task(&self, request: &PlaceRequest<'_>) -> Result<FileLock, WorktreeError> {
+        let path = self.places.locks().join(clear::name_of_task_lock(&request.branch, request.task));
+        self.take_lock(&path, request.task)
     }
 
     pub(super) fn lock_place(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
@@ -325,6 +333,6 @@ impl Pool {
     fn take_lock(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
         let what = format!("{task} of {}", self.run);
         let busy = |source: LockError| WorktreeError::Busy { task: task.clone(), source };
-        FileLock::take_within(path, &what, GLANCE, &Cancel::new()).map_err(busy)
+        FileLock::take_within(path, &what, LOOK_TIME, &Cancel::new()).map_err(busy)
     }
 }

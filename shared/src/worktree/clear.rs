@@ -1,5 +1,5 @@
-//! What cleaning up needs of worktrees: all of them and what is left of others, who is at work there, and a way to be
-//! rid of one that nobody waits for.
+//! What cleanup needs from worktrees: a list of all of them and of leftovers, whether a process is at work there, and a
+//! fast way to delete them.
 
 use std::{
     fs, io,
@@ -17,45 +17,45 @@ use crate::{
 /// A worktree, or what is left of one.
 #[derive(Debug, Clone)]
 pub struct WorktreeRemains {
-    /// What it is.
+    /// Its kind.
     pub kind: PlaceKind,
     /// Its top.
     pub path: PathBuf,
-    /// How git has it; `None` if git does not know it.
+    /// Its entry in git; `None` if git does not know it.
     pub worktree: Option<Worktree>,
-    /// Whether its folder is gone.
+    /// Whether its directory is gone.
     pub is_missing: bool,
-    /// When something was last done there, in seconds since 1970.
+    /// When it was last active, in seconds since 1970.
     pub active: Option<i64>,
 }
 
-/// What a place is.
+/// The kind of a worktree or leftover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceKind {
-    /// A lane, or a worktree that was made by hand.
+    /// A lane, or a worktree that was created by hand.
     Work,
-    /// Tests ran there, and what lies there is nobody's work.
+    /// A scratch worktree of a gate or review. Its files are of no value.
     Scratch,
-    /// Somebody else's that stands among ours, or that has a task's branch in it.
+    /// A worktree of the user in our directory, or with a task's branch.
     Foreign,
-    /// Ours, but elsewhere than worktrees are made now.
+    /// Ours, but not in the current directory for worktrees.
     Outside,
-    /// A folder whose `.git` leads to a worktree that git does not know any more.
+    /// A directory whose `.git` file leads to a worktree that git no longer knows.
     Orphan,
-    /// It was thrown away and is not deleted yet.
+    /// Renamed for deletion, and not deleted yet.
     Trash,
 }
 
-/// Scratch worktrees in which nobody works: their names, before a number.
-const TESTED: [&str; 3] = ["gate-", "phase-", "review-"];
-/// So many folders are deleted by one program.
+/// The prefixes of scratch worktrees in which no person works.
+const SCRATCH_PREFIXES: [&str; 3] = ["gate-", "phase-", "review-"];
+/// How many directories one process deletes.
 const AT_ONCE: usize = 500;
-/// Deletes each folder, also where somebody made parts of it read-only.
+/// Deletes each directory, even if parts of it are read-only.
 const DELETE: &str =
     r#"for d; do rm -rf -- "$d" 2>/dev/null || { chmod -R u+rwX -- "$d"; rm -rf -- "$d"; }; done"#;
 
 impl WorktreeRemains {
-    /// The name of its folder.
+    /// The name of its directory.
     #[must_use]
     pub fn name(&self) -> String {
         survey::name_of(&self.path)
@@ -69,13 +69,13 @@ impl WorktreeRemains {
 }
 
 impl Pool {
-    /// Where worktrees are made.
+    /// Where worktrees are created.
     #[must_use]
     pub fn base(&self) -> &Path {
         &self.places.base
     }
 
-    /// All worktrees of ours, those that have a task's branch checked out, and what is left of others in our folder.
+    /// Lists all worktrees of ours, those that have a task's branch, and leftovers in our directory.
     #[must_use]
     pub fn list_places(&self, worktrees: &[Worktree]) -> Vec<WorktreeRemains> {
         let known = worktrees.iter().skip(1).filter_map(|worktree| self.place_of(worktree));
@@ -92,7 +92,7 @@ impl Pool {
         found
     }
 
-    /// Our folder, and the one inside the checkout that stands in for it. A link is followed, as git does.
+    /// Our directory, and the fallback inside the checkout. Links are resolved, as git does.
     fn bases(&self) -> Vec<PathBuf> {
         let both = [self.places.base.clone(), self.places.inside()];
         both.iter().filter_map(|base| base.canonicalize().ok()).collect()
@@ -106,7 +106,7 @@ impl Pool {
             plain(parent) || parent.canonicalize().is_ok_and(|parent| bases.contains(&parent))
         });
         let is_scratch = worktree.lock.as_deref() == Some(scratch::REASON);
-        let is_tested = TESTED.iter().any(|kind| name.starts_with(kind));
+        let is_tested = SCRATCH_PREFIXES.iter().any(|kind| name.starts_with(kind));
         let kind = match (is_ours(worktree) || is_scratch || is_of_session(worktree), is_inside) {
             (true, true) if is_scratch && is_tested => PlaceKind::Scratch,
             (true, true) => PlaceKind::Work,
@@ -126,7 +126,7 @@ impl Pool {
         })
     }
 
-    /// A folder that git does not know is ours if it was thrown away, or was a worktree of this repository.
+    /// A directory that git does not know is ours if it was renamed for deletion or was a worktree of this repository.
     fn left_over(&self, path: PathBuf) -> Option<WorktreeRemains> {
         let kind = if survey::name_of(&path).starts_with(places::TRASH) {
             PlaceKind::Trash
@@ -143,7 +143,7 @@ impl Pool {
         Some(WorktreeRemains { kind, path, worktree: None, is_missing: false, active })
     }
 
-    /// Who is at work in a place, by its lock and by those that the programs share that were started there.
+    /// The process that works in a place, according to its lock and the orphan locks that its child processes inherit.
     pub fn find_occupant(&self, path: &Path) -> io::Result<Option<Holder>> {
         let lock = self.repository.worktree_lock(path);
         if let Some(holder) = FileLock::look(&lock)? {
@@ -162,28 +162,28 @@ impl Pool {
         Ok(None)
     }
 
-    /// Who works on a task.
+    /// The process that works on a task.
     pub fn find_worker(&self, branch: &BranchName, task: &TaskId) -> io::Result<Option<Holder>> {
         FileLock::look(&self.places.locks().join(name_of_task_lock(branch, task)))
     }
 
-    /// Keeps all others from making and removing worktrees for as long as this lives.
+    /// Keeps other processes from creating and removing worktrees while the lock exists.
     pub fn close(&self) -> Result<FileLock, WorktreeError> {
         self.gate()
     }
 
-    /// Keeps all others out of one place.
+    /// Keeps other processes out of one worktree.
     pub fn occupy(&self, path: &Path) -> Result<FileLock, LockError> {
         let what = "git arborist cleanup";
         FileLock::take_within(
             &self.repository.worktree_lock(path),
             what,
-            super::claim::GLANCE,
+            super::claim::LOOK_TIME,
             &Cancel::new(),
         )
     }
 
-    /// The repository as it is seen from a place whose folder may be gone.
+    /// The repository as seen from a worktree whose directory may be gone.
     #[must_use]
     pub fn look_into(&self, place: &WorktreeRemains) -> Option<Repository> {
         let mut view = self.repository.linked(place.worktree.as_ref()?)?;
@@ -194,8 +194,8 @@ impl Pool {
         Some(view)
     }
 
-    /// Renames a folder, which is quick, and takes it out of git's register. What it is called then is to be deleted.
-    /// Call this only behind [`Pool::close`].
+    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. The caller
+    /// must hold the lock of [`Pool::close`].
     pub fn throw_away(&self, place: &WorktreeRemains) -> Result<Option<PathBuf>, WorktreeError> {
         let trash = match place.is_missing {
             true => None,
@@ -207,7 +207,7 @@ impl Pool {
         Ok(trash)
     }
 
-    /// Renames something in a worktree into the trash of our folder.
+    /// Renames something in a worktree into the trash of our directory.
     pub fn rename_to_trash(&self, path: &Path) -> Result<PathBuf, WorktreeError> {
         let name = survey::name_of(path);
         let inside = self.bases().into_iter().find(|base| path.starts_with(base));
@@ -219,19 +219,19 @@ impl Pool {
         Ok(trash)
     }
 
-    /// Waits for a lock file of a git that was killed, and removes it if nobody has it.
+    /// Waits for a lock file of a killed git, and removes it if no process has it.
     pub fn clear_stale_lock(&self, of: &str) {
         stale::clear(&self.repository.common_dir.join(format!("{of}.lock")));
     }
 }
 
-/// Deletes folders in the background, when nobody else wants the machine. What stays is found by the next one.
+/// Deletes directories in the background at low priority. Leftovers are found by the next cleanup.
 pub fn delete_in_background(folders: &[PathBuf]) {
     for part in folders.chunks(AT_ONCE) {
-        // An agent that lives may replace a folder by a link while it is emptied.
+        // A live agent might replace a directory by a link while it is being emptied, so confine the deletion.
         let beside = part.iter().filter_map(|folder| folder.parent()).map(Path::to_owned);
         let program = Program::new("nice").args(["-n", "19", "sh", "-c", DELETE, "sh"]).args(part);
-        // What it deletes is no worktree any more.
+        // What it deletes is no longer a worktree, so it need not be guarded.
         let _ = program.harmless().confined(Confinement::new(beside)).release();
     }
 }

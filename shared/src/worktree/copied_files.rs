@@ -1,5 +1,5 @@
-//! The files of the main checkout that worktrees get too. Which they are is settled before the first child process runs,
-//! because from then on an agent can write to the checkout, and whatever is copied decides what tests and reviewers see.
+//! The untracked files of the main checkout that worktrees get. The list is made before the first child process runs:
+//! from then on an agent can write to the checkout, and copied files decide what tests and reviewers see.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,37 +19,38 @@ use crate::{
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
 
-/// Names the files of the main checkout that worktrees get too, a pattern a line.
+/// The file that lists the files that worktrees get, one pattern per line.
 const INCLUDE: &str = ".worktreeinclude";
-/// How often files that were written just now are looked at again, and after which time.
-const LOOKS: usize = 4;
+/// How often files that were written just now are examined again.
+const MAX_SCANS: usize = 4;
+/// The pause before that.
 const PAUSE: Duration = Duration::from_millis(25);
-/// So many files are named in a note.
-const NAMED: usize = 10;
+/// How many files are named in a note.
+const MAX_NAMED: usize = 10;
 
 type Lists = BTreeMap<(PathBuf, Vec<String>), Arc<CopiedFiles>>;
 
-/// One list for each checkout and set of patterns, for as long as this process lives.
+/// One list for each checkout and set of patterns, for the life of this process.
 static LISTS: Mutex<Lists> = Mutex::new(Lists::new());
 
-/// The files that are copied, as they were when they were first asked for.
+/// The files that are copied, as they were when the list was made.
 #[derive(Debug, Default)]
 pub(super) struct CopiedFiles {
     /// The top of the main checkout.
     main: PathBuf,
-    /// What the user asked for.
+    /// The patterns from the settings and the include file.
     pub(super) patterns: Vec<String>,
-    /// The file that names some of the patterns.
+    /// The state of the include file.
     include: Option<ChangeStamp>,
-    /// What git finds for the patterns; a folder stands for all that is in it.
+    /// What git finds for the patterns. A directory stands for everything in it.
     pub(super) matches: Vec<PathBuf>,
     files: FileList,
-    /// Where links lead to.
+    /// The targets of links.
     links: BTreeMap<PathBuf, PathBuf>,
     left_out: Mutex<LeftOut>,
 }
 
-/// Files that were not copied because they are no longer what they were.
+/// Files that were not copied because they have changed since.
 #[derive(Debug, Default)]
 struct LeftOut {
     known: BTreeSet<PathBuf>,
@@ -57,7 +58,7 @@ struct LeftOut {
 }
 
 impl CopiedFiles {
-    /// The list of a checkout: made now, or whenever this process first asked for it.
+    /// The list of a checkout: made now, unless this process has made it before.
     pub(super) fn settle(
         repository: &Repository,
         main: &Path,
@@ -93,7 +94,7 @@ impl CopiedFiles {
         Ok(Self { matches, files, links, ..list })
     }
 
-    /// Copies a file or a folder to the same place below `top`. Whatever is there already stays.
+    /// Copies a file or directory to the same path below `top`. Existing files stay.
     pub(super) fn copy(&self, path: &Path, top: &Path) -> Result<(), WorktreeError> {
         let path: PathBuf = path.components().collect();
         let parent = path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent));
@@ -106,7 +107,7 @@ impl CopiedFiles {
             let there = top.join(inner).symlink_metadata().ok();
             let is_folder = facts.kind == FileKind::Folder;
             if there.as_ref().is_some_and(|there| !(is_folder && there.is_dir())) {
-                // Something else is there: nothing is written through it.
+                // Something else is there, possibly a link: do not write through it.
                 passed = Some(inner);
             } else if there.is_none() {
                 let is_copied = self.copy_one(inner, facts, &top.join(inner));
@@ -119,7 +120,7 @@ impl CopiedFiles {
         Ok(())
     }
 
-    /// False if it is no longer what it was.
+    /// Returns false if the file has changed since the list was made.
     fn copy_one(&self, path: &Path, facts: &Facts, to: &Path) -> io::Result<bool> {
         let from = self.main.join(path);
         match facts.kind {
@@ -135,7 +136,7 @@ impl CopiedFiles {
         }
     }
 
-    /// Patterns that were written since are not read.
+    /// Reports changes to the include file, which are ignored.
     pub(super) fn check_include(&self) {
         if stamp_of(&self.main.join(INCLUDE)) != self.include {
             self.leave_out(Path::new(INCLUDE));
@@ -155,15 +156,15 @@ impl CopiedFiles {
             std::mem::take(&mut left_out.unnamed)
         };
         let mut names: Vec<String> =
-            unnamed.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-        if unnamed.len() > NAMED {
-            names.push(format!("and {} more", unnamed.len() - NAMED));
+            unnamed.iter().take(MAX_NAMED).map(|path| path.display().to_string()).collect();
+        if unnamed.len() > MAX_NAMED {
+            names.push(format!("and {} more", unnamed.len() - MAX_NAMED));
         }
         (!names.is_empty()).then(|| WorktreeNote::Changed { paths: names.join(", ") })
     }
 }
 
-/// The files that were not copied since this was last asked. Each is named once.
+/// The files that were not copied since the last call. Each is named once.
 #[must_use]
 pub fn take_left_out() -> Vec<WorktreeNote> {
     let lists: Vec<Arc<CopiedFiles>> = lists().values().cloned().collect();
@@ -178,10 +179,11 @@ fn stamp_of(file: &Path) -> Option<ChangeStamp> {
     safe_files::look_at(file).map(|facts| facts.stamp)
 }
 
-/// What was written within a tick of the clock could be written again without a trace, so it is looked at again later.
+/// Lists files. One that was written within the last tick of the clock could be written again without a trace, so it is
+/// examined again later.
 fn scan(main: &Path, matches: &[PathBuf]) -> io::Result<FileList> {
     let mut files = FileList::scan(main, matches)?;
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_SCANS {
         if !files.is_fresh() {
             break;
         }

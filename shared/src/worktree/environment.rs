@@ -1,5 +1,5 @@
-//! What programs in a worktree find in their environment. Each worktree has ports of its own, so that two servers under
-//! test do not meet.
+//! Environment variables of programs in a worktree. Each worktree has its own ports, so that servers under test do not
+//! collide.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     safe_files,
 };
 
-/// The first port that is given away.
+/// The first port that is assigned.
 const FIRST: u16 = 20_000;
 /// How many ports a worktree has.
 const BLOCK: u16 = 10;
@@ -18,7 +18,8 @@ const BLOCK: u16 = 10;
 const BLOCKS: u16 = 1_000;
 const FILE: &str = "arborist/port";
 
-/// The first of a worktree's own ports: the same for as long as it lives, and nobody else's. Call this only at the gate.
+/// The first of a worktree's own ports. It stays the same and is unique. The caller must hold the lock of
+/// [`Pool::gate`].
 pub(super) fn allot_port(lane: &Repository, others: &[Worktree]) -> Result<u16, WorktreeError> {
     if let Some(port) = read(&lane.git_dir) {
         return Ok(port);
@@ -37,7 +38,7 @@ fn read(git_dir: &Path) -> Option<u16> {
     safe_files::read_text(&git_dir.join(FILE)).ok()?.trim().parse().ok()
 }
 
-/// What every program of a run finds in its environment: which repository it is in, for which run, and where.
+/// The variables of every program of a run: the repository, the run's branch, its session and the worktree.
 #[must_use]
 pub fn run_variables(
     repo: &RepoName,
@@ -55,7 +56,7 @@ pub fn run_variables(
 }
 
 impl Pool {
-    /// The variables of a place that belongs to no task.
+    /// The variables of a worktree that belongs to no task.
     pub(super) fn place_variables(&self, place: &Path) -> Vec<(String, String)> {
         let session = self.options.session.as_ref();
         let repo = self.options.repo.clone().unwrap_or_else(|| self.repository.name());
@@ -64,7 +65,7 @@ impl Pool {
         variables
     }
 
-    /// The variables of a place that a task has claimed.
+    /// The variables of a worktree that a task has claimed.
     pub(super) fn task_variables(&self, claim: &PlaceClaim, task: &TaskId) -> Vec<(String, String)> {
         let own = [
             ("ARBORIST_TASK", task.to_string()),

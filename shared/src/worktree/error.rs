@@ -1,4 +1,4 @@
-//! What keeps a worktree from being made, used or removed.
+//! Errors of worktrees.
 
 use std::{io, path::PathBuf};
 
@@ -9,7 +9,7 @@ use crate::{
     process::LockError,
 };
 
-/// Why a worktree could not be made, used or removed.
+/// Why a worktree could not be created, used or removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each sentence says what it is")]
 pub enum WorktreeError {

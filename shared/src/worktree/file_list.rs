@@ -1,4 +1,4 @@
-//! Files that git does not track, as they were at a moment at which no child process could have written them.
+//! A list of untracked files, as they were when no child process could have written them.
 
 use std::{
     collections::BTreeMap,
@@ -8,17 +8,17 @@ use std::{
 
 use crate::safe_files::{self, Facts, FileKind};
 
-/// Files, links and folders by their paths from the top of a worktree.
+/// Files, links and directories by their paths from the top of a worktree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileList(BTreeMap<PathBuf, Facts>);
 
 impl FileList {
-    /// Looks at these paths and at everything below them. No link is followed.
+    /// Lists these paths and everything below them. Links are not followed.
     pub(super) fn scan(top: &Path, paths: &[PathBuf]) -> io::Result<Self> {
         let mut found = BTreeMap::new();
         let mut open = Vec::new();
         for path in paths {
-            // git marks folders by a slash at the end.
+            // Git marks directories by a trailing slash.
             let path: PathBuf = path.components().collect();
             let Some(facts) = safe_files::look_at(&top.join(&path)) else { continue };
             if facts.kind == FileKind::Folder {
@@ -44,24 +44,24 @@ impl FileList {
         self.0.values().any(|facts| facts.kind != FileKind::Folder && facts.stamp.is_fresh())
     }
 
-    /// What is at a path and below it, folders before what they hold.
+    /// The entries at a path and below it, directories before their content.
     pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, &'a Facts)> {
         let rest = self.0.range(path.to_owned()..).take_while(move |(found, _)| found.starts_with(path));
         rest.map(|(path, facts)| (path.as_path(), facts))
     }
 
-    /// All of it, folders before what they hold.
+    /// All entries, directories before their content.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &Facts)> {
         self.0.iter().map(|(path, facts)| (path.as_path(), facts))
     }
 
-    /// Whether this is what was found at the path.
+    /// Whether the list has this path in this state.
     pub(super) fn has(&self, path: &Path, facts: &Facts) -> bool {
         self.0.get(path).is_some_and(|known| is_same(known, facts))
     }
 }
 
-/// Whether a file was not written to since. A folder is the same whatever is in it, because that is listed itself.
+/// Whether a file has not been written since. Directories are always the same, because their content is listed itself.
 pub(super) fn is_same(before: &Facts, now: &Facts) -> bool {
     before.kind == now.kind && (now.kind == FileKind::Folder || before.stamp == now.stamp)
 }

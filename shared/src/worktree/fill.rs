@@ -1,5 +1,5 @@
-//! Filling a worktree with a task's branch. In a recycled lane only the difference is written, and what is ignored, the
-//! caches of builds, stays.
+//! Fills a worktree with a task's branch. In a recycled lane only the differences are written, and ignored files, such
+//! as build caches, stay.
 
 use std::{
     ffi::OsString,
@@ -10,24 +10,24 @@ use std::{
 use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
-        Checkout, GoingOn, HiddenMarks, NewCommit, ReachabilityCheck, RefMove, Repository, Signing,
-        TreeChange, UncommittedPath, stale,
+        Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
+        Signing, TreeChange, UncommittedPath, stale,
     },
     message::visible,
     name::{BranchName, Oid},
     safe_files,
 };
 
-/// What a git that was killed, or an agent, may have left half done in a worktree.
+/// State of interrupted operations that a killed git or an agent may have left in a worktree.
 const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
-/// So many paths are brought by themselves. git holds each of them against each file, so that more would cost as much as to
-/// check everything out.
+/// Up to this many paths are written individually. Git matches each of them against every file, so more would cost as
+/// much as a complete checkout.
 const FEW: usize = 50;
-/// Settings with which git looks at what is left out.
+/// Settings that make git use the sparse-checkout file.
 pub(super) const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
 impl Pool {
-    /// Checks out `branch` in a lane that is free. It stays free until the last step, which puts `HEAD` on the branch.
+    /// Checks out `branch` in a free lane. The lane stays free until the last step, which puts `HEAD` on the branch.
     pub(super) fn fill(
         &self,
         lane: &Repository,
@@ -35,20 +35,22 @@ impl Pool {
         origin: PlaceOrigin,
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
-        let _floating = lane.float_home();
+        let _floating = lane.exempt_git_dir();
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
         }
-        // Whoever worked there last could write the index as they liked.
+        // The last agent there could write the index.
         lane.settle_index(HiddenMarks::Cleared)?;
-        // What was never filled to its end has no index, and nothing of anybody's in it.
+        // A lane that was never filled completely has no index, and no work of anyone.
         let is_used = origin == PlaceOrigin::Recycled && lane.git_dir.join("index").exists();
         let head = lane.head.commit.filter(|_| origin == PlaceOrigin::Recycled);
         let loose = match head {
-            Some(head) if !self.freed.is_held(&self.repository, &lane.dir, head)? => Some(head),
+            Some(head) if !self.freed.is_reachable_from_refs(&self.repository, &lane.dir, head)? => {
+                Some(head)
+            }
             _ => None,
         };
-        let held = loose.map(|head| (head, self.repository.start_holding(head)));
+        let held = loose.map(|head| (head, self.repository.start_reachability_check(head)));
         let is_clean = !is_used || is_clean_at(lane, head)?;
         let changed_paths = if is_clean { Vec::new() } else { lane.changed_paths()? };
         refuse_dirty_submodules(lane, &changed_paths)?;
@@ -72,19 +74,19 @@ impl Pool {
         for name in HALF_DONE {
             let _ = safe_files::remove_all(&lane.git_dir.join(name));
         }
-        // Where nothing is left to do but to put `HEAD` on the branch, git does that itself, as its last step.
+        // If only `HEAD` is left to be moved to the branch, git does that itself as its last step.
         let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
         let checkout = if is_last { Checkout::Branch(branch) } else { Checkout::Commit(tip) };
-        // All files have been looked at just now: where few differ, a checkout would only look at all of them again. But it
-        // also ends a merge and the like, and writes each file by the attributes that it will have.
+        // All files have just been compared, and a checkout would compare them again. So if only a few differ, write
+        // them individually. A checkout is still needed to end a merge or the like, and if attributes change.
         let is_light = is_last
             && is_used
             && changes.len() <= FEW
             && changes.iter().all(|change| !change.concerns_gitlink() && !change.is_called(".gitattributes"))
-            && GoingOn::find_operation(&lane.git_dir).is_none()
+            && OperationInProgress::find_operation(&lane.git_dir).is_none()
             && !self.leaves_out(lane);
         let is_brought = is_light
-            && (is_clean && lane.bring_plainly(tip, &changes)?
+            && (is_clean && lane.update_without_git(tip, &changes)?
                 || lane.bring_paths(tip, &changes, self.smudging()).is_ok());
         if !is_brought {
             self.write_files(lane, checkout)?;
@@ -109,7 +111,7 @@ impl Pool {
         Ok(lane.check_out(wanted, settings, self.smudging())?)
     }
 
-    /// What filters are told that write files.
+    /// Environment variables for filters that write files.
     fn smudging(&self) -> &'static [(&'static str, &'static str)] {
         match self.options.large_files {
             LargeFiles::Fetched => &[],
@@ -117,7 +119,7 @@ impl Pool {
         }
     }
 
-    /// Writes down which tracked files are left out. Whether git has to look at that at all.
+    /// Writes the sparse-checkout file. Returns whether git has to use it.
     pub(super) fn leave_out(&self, lane: &Repository) -> Result<bool, WorktreeError> {
         if !self.leaves_out(lane) {
             return Ok(false);
@@ -133,7 +135,7 @@ impl Pool {
         !self.options.exclude.is_empty() || lane.git_dir.join("info/sparse-checkout").exists()
     }
 
-    /// Keeps what lies in a worktree under a ref that has `name`, before it is thrown away there.
+    /// Saves the files of a worktree under a ref that contains `name`, before they are discarded.
     pub(super) fn save(&self, lane: &Repository, name: &str) -> Result<Option<WorktreeNote>, WorktreeError> {
         let Some(head) = lane.find_commit("HEAD")? else {
             return Ok(None);
@@ -152,9 +154,9 @@ impl Pool {
         Ok(Some(WorktreeNote::Saved { name: name.to_owned(), under }))
     }
 
-    /// Keeps the commits that only `HEAD` of a worktree leads to, before it goes elsewhere.
+    /// Saves the commits that only `HEAD` of a worktree leads to, before it moves.
     pub(super) fn save_head(&self, name: &str, head: Oid) -> Result<Option<WorktreeNote>, WorktreeError> {
-        self.save_unheld(name, head, self.repository.start_holding(head))
+        self.save_unheld(name, head, self.repository.start_reachability_check(head))
     }
 
     fn save_unheld(
@@ -172,7 +174,7 @@ impl Pool {
         Ok(Some(WorktreeNote::SavedCommits { name: name.to_owned(), under }))
     }
 
-    /// Keeps a tree under a ref, with the commit that it follows.
+    /// Saves a tree under a ref, as a child of `parent`.
     pub(super) fn save_tree(
         &self,
         lane: &Repository,
@@ -190,8 +192,8 @@ impl Pool {
         Ok(under)
     }
 
-    /// The file that leads from a worktree to its repository is within an agent's reach.
-    pub(super) fn mend_link(&self, lane: &Repository) -> Result<(), WorktreeError> {
+    /// Repairs the `.git` file of a worktree, which an agent may have changed.
+    pub(super) fn repair_link(&self, lane: &Repository) -> Result<(), WorktreeError> {
         let file = lane.dir.join(".git");
         let mut wanted = OsString::from("gitdir: ");
         wanted.push(&lane.git_dir);
@@ -207,18 +209,18 @@ impl Pool {
     }
 }
 
-/// Whether a `.git` file leads to this git directory, from where it stands if it is written so.
+/// Whether a `.git` file leads to this git directory. A relative path starts at `top`.
 fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
     target_of(top, content).as_deref() == Some(git_dir)
 }
 
-/// The git directory that the content of a `.git` file leads to.
+/// The git directory that a `.git` file leads to.
 pub(super) fn target_of(top: &Path, content: &[u8]) -> Option<PathBuf> {
     let path = Path::new(std::ffi::OsStr::from_bytes(content.strip_prefix(b"gitdir: ")?.trim_ascii_end()));
     Some(crate::git::plain_path(&top.join(path)))
 }
 
-/// What is in a repository inside the repository is in no snapshot.
+/// Refuses nested repositories: their content is in no snapshot.
 fn refuse_embedded<'a>(
     lane: &Repository,
     changes: impl Iterator<Item = &'a TreeChange>,
@@ -230,13 +232,13 @@ fn refuse_embedded<'a>(
     Err(WorktreeError::Embedded { path: lane.dir.clone(), what: embedded.join(", ") })
 }
 
-/// Whether a lane that was used holds exactly `head`, ignored files aside, as far as can be told without git.
+/// Whether a used lane has exactly the files of `head`, except ignored ones, as far as can be told without git.
 fn is_clean_at(lane: &Repository, head: Option<Oid>) -> Result<bool, WorktreeError> {
     let Some(head) = head else { return Ok(false) };
-    Ok(lane.is_seen_clean(lane.tree_of(head)?))
+    Ok(lane.is_clean_by_scan(lane.tree_of(head)?))
 }
 
-/// What is not committed in a submodule is in no snapshot either.
+/// Refuses uncommitted changes in submodules, which are in no snapshot either.
 pub(super) fn refuse_dirty_submodules(
     lane: &Repository,
     changed_paths: &[UncommittedPath],
@@ -252,7 +254,7 @@ pub(super) fn refuse_dirty_submodules(
     Err(WorktreeError::Embedded { path: lane.dir.clone(), what: dirty.join(", ") })
 }
 
-/// A repository among files that git does not know is in no snapshot, and goes with them.
+/// Refuses nested repositories among untracked files, which would be deleted with them.
 pub(super) fn refuse_inner(
     lane: &Repository,
     changed_paths: &[UncommittedPath],

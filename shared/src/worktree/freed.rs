@@ -1,6 +1,6 @@
-//! Lanes that we left, and the branches that led to what was checked out there. Whoever fills such a lane again need not ask
-//! git for a ref that leads there: one is known, and only has to be looked at. To look through all refs takes longer the
-//! more tasks there were.
+//! Remembers lanes that this process freed, and the branch that led to the checked out commit. When such a lane is
+//! filled again, only that branch has to be checked to know that the commit is reachable; searching all refs takes
+//! longer with every task.
 
 use std::{
     collections::HashMap,
@@ -14,18 +14,18 @@ use crate::{
     name::{BranchName, Oid},
 };
 
-/// The commit and the branch that each lane was left with. Copies share it.
+/// The commit and the branch of each freed lane. Copies share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Freed(Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>);
 
 impl Freed {
-    /// A lane was left.
+    /// Remembers a freed lane.
     pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
     }
 
-    /// Whether the branch that a lane was left with is still at `head`, which is checked out there.
-    pub(super) fn is_held(
+    /// Whether the branch of a freed lane is still at `head`, which is checked out there.
+    pub(super) fn is_reachable_from_refs(
         &self,
         repository: &Repository,
         lane: &Path,

@@ -1,4 +1,4 @@
-//! A note of the worktree that is being made, so that one who comes after a crash knows that what is half made is ours.
+//! A note about the worktree that is being created. After a crash, it proves that a half created worktree is ours.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,7 +12,7 @@ use std::{
 use super::{Pool, WorktreeError};
 use crate::safe_files;
 
-/// git may outlive the process that started it by so much.
+/// How long git may outlive the process that started it.
 const SETTLE: Duration = Duration::from_millis(200);
 
 impl Pool {
@@ -20,25 +20,25 @@ impl Pool {
         self.places.locks().join("worktrees.making")
     }
 
-    /// Notes that a worktree is about to be made at `path`. Only one is made at a time.
+    /// Notes that a worktree is about to be created at `path`. Only one is created at a time.
     pub(super) fn note_making(&self, path: &Path) -> Result<(), WorktreeError> {
         let file = self.journal();
         safe_files::write(&file, path.as_os_str().as_bytes()).map_err(WorktreeError::file("write", file))
     }
 
-    /// It is made, or nothing of it is left.
+    /// Removes the note: the worktree is complete, or nothing of it is left.
     pub(super) fn note_made(&self) {
         let _ = safe_files::remove(&self.journal());
     }
 
-    /// Removes what one who was killed while making a worktree left. What is whole stays: it is a free lane. Whoever can
-    /// write the note can name any path, so only a place where worktrees of ours are made is believed.
-    pub(super) fn mend_half_made(&self) -> Result<(), WorktreeError> {
+    /// Removes what a process left that was killed while it created a worktree. A complete one stays: it is a free
+    /// lane. Any process can write the note, so it is trusted only for paths at which we create worktrees.
+    pub(super) fn repair_half_made(&self) -> Result<(), WorktreeError> {
         let Ok(bytes) = safe_files::read(&self.journal()) else {
             return Ok(());
         };
         let path = PathBuf::from(OsString::from_vec(bytes));
-        // The parent of "folder/.." is the folder too.
+        // The parent of "folder/.." is the folder too, so require a file name.
         if path.file_name().is_some() && self.places.is_place(&path) {
             self.mend(&path)?;
         }
@@ -46,8 +46,8 @@ impl Pool {
         Ok(())
     }
 
-    /// The same for a worktree that this process failed to make.
-    pub(super) fn mend_unmade(&self, path: &Path) -> Result<(), WorktreeError> {
+    /// The same for a worktree that this process failed to create.
+    pub(super) fn repair_failed(&self, path: &Path) -> Result<(), WorktreeError> {
         self.mend(path)?;
         self.note_made();
         Ok(())
@@ -70,11 +70,11 @@ impl Pool {
         })
     }
 
-    /// A worktree that was never filled has nothing in it but its `.git` file. Anything else is not removed.
+    /// Removes a worktree that was never filled: it has only its `.git` file. Anything else is not removed.
     fn remove_remains(&self, path: &Path) -> Result<(), WorktreeError> {
         let homes = self.half_made_homes(path);
         for git_dir in &homes {
-            let removed = self.repository.change_homes(|| safe_files::remove_all(git_dir));
+            let removed = self.repository.change_git_dirs(|| safe_files::remove_all(git_dir));
             removed.map_err(WorktreeError::file("remove", git_dir))?;
         }
         let link = path.join(".git");
@@ -85,7 +85,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether a `.git` file names a git directory of this repository's worktrees that is not there.
+    /// Whether a `.git` file names a missing git directory below this repository's `worktrees`.
     fn leads_nowhere(&self, link: &[u8]) -> bool {
         let Some(home) = link.strip_prefix(b"gitdir: ") else { return link.trim_ascii().is_empty() };
         let home = Path::new(OsStr::from_bytes(home.trim_ascii_end()));
@@ -93,8 +93,8 @@ impl Pool {
         is_here && home.symlink_metadata().is_err()
     }
 
-    /// The git directories that were being made for a worktree at `path`: those that name it, and those of its name
-    /// that do not name anything yet.
+    /// The git directories that were being created for a worktree at `path`: those that name it, and those of its name
+    /// that name nothing yet.
     fn half_made_homes(&self, path: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let entries = fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten();
@@ -111,14 +111,14 @@ impl Pool {
     }
 }
 
-/// Whether a git directory is one that git was making for us. Git locks it with our reason before it writes anything else,
-/// and gives it an index last.
+/// Whether git was creating this git directory for us. Git locks it with our reason before it writes anything else, and
+/// gives it an index last.
 fn is_half_made(home: &Path) -> bool {
     if home.join("index").symlink_metadata().is_ok() {
         return false;
     }
     match safe_files::read(&home.join("locked")) {
-        // All reasons of ours begin with the same word. A cut write leaves a part of one, or nothing.
+        // All our reasons start with the same word. An interrupted write leaves a part of it, or nothing.
         Ok(reason) => {
             let own = super::REASON.as_bytes();
             reason.starts_with(own) || own.starts_with(&reason)

@@ -1,5 +1,5 @@
-//! Ignored files that stay in the worktree of a gate from one gate to the next (`merge.keep`). Only what a gate left there
-//! stays: another agent can write to that worktree between two gates.
+//! Ignored files that stay in a gate's worktree for the next gate (`merge.keep`). Only files that a gate left stay,
+//! because an agent can write to that worktree between two gates.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +10,10 @@ use std::{
 use super::{Pool, WorktreeError, file_list::FileList, scratch::REASON, survey};
 use crate::{git::Repository, name::TaskId, safe_files};
 
-/// What may stay, by the top of the worktree.
+/// The files that may stay, by the top of the worktree.
 #[derive(Debug, Default)]
 struct KeptFiles {
-    /// The git directories whose worktrees have been looked at.
+    /// The git directories whose worktrees have been read.
     known: BTreeSet<PathBuf>,
     files: BTreeMap<PathBuf, FileList>,
 }
@@ -25,13 +25,13 @@ fn kept() -> MutexGuard<'static, KeptFiles> {
 }
 
 impl Pool {
-    /// What earlier processes left in worktrees of gates may stay, as it is when this process first looks.
+    /// Trusts the files that earlier processes left in worktrees of gates, as they are when this process first looks.
     pub(super) fn settle_kept(&self) -> Result<(), WorktreeError> {
         if self.options.merge_keep.is_empty() || !kept().known.insert(self.repository.common_dir.clone()) {
             return Ok(());
         }
         for place in self.scratch_worktrees()? {
-            // One that cannot be read may keep nothing.
+            // In a worktree that cannot be read, nothing may stay.
             if let Ok(files) = list(&place) {
                 kept().files.insert(place.dir.clone(), files);
             }
@@ -39,7 +39,8 @@ impl Pool {
         Ok(())
     }
 
-    /// A gate or a test has ended: what lies in its worktree now may stay. `patterns` says what is kept at all.
+    /// Called when a gate or test has ended: the files in its worktree now may stay. `patterns` are those of
+    /// `merge.keep`.
     pub fn remember_kept(&self, place: &Repository, patterns: &[String]) {
         if patterns.is_empty() {
             return;
@@ -48,7 +49,7 @@ impl Pool {
         kept().files.insert(place.dir.clone(), files);
     }
 
-    /// Removes every file that is not remembered, or that changed since.
+    /// Removes every untracked file that is not remembered, or that has changed since.
     pub(super) fn remove_unknown(&self, place: &Repository) -> Result<(), WorktreeError> {
         let known = kept().files.get(&place.dir).cloned().unwrap_or_default();
         let mut removed: Option<PathBuf> = None;
@@ -63,14 +64,14 @@ impl Pool {
         Ok(())
     }
 
-    /// At the end of a run: the next process takes what lies there for what gates left.
+    /// Called at the end of a run, because the next process trusts what is there.
     pub fn sweep_kept(&self) -> Result<(), WorktreeError> {
         if self.options.merge_keep.is_empty() {
             return Ok(());
         }
         for place in self.scratch_worktrees()? {
             let Ok(name) = survey::name_of(&place.dir).parse::<TaskId>() else { continue };
-            // One that another process uses is that one's to look after.
+            // If another process uses it, that process will check it.
             if let Ok(_lock) = self.lock_place(&place.dir, &name) {
                 self.remove_unknown(&place)?;
             }
@@ -89,7 +90,7 @@ impl Pool {
     }
 }
 
-/// Everything that git does not track in a worktree.
+/// Lists all untracked files of a worktree.
 fn list(place: &Repository) -> Result<FileList, WorktreeError> {
     let paths = place.list_untracked()?;
     FileList::scan(&place.dir, &paths).map_err(WorktreeError::file("read", &place.dir))

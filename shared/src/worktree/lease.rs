@@ -1,4 +1,4 @@
-//! A lease: a worktree that a task has for as long as somebody works on it.
+//! A lease: a worktree that a task has while a process works on it.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,25 @@ use crate::{
     process::FileLock,
 };
 
-/// How a lease began.
+/// How a lease started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStart {
-    /// The branch has nothing of its own yet.
+    /// The branch has no commits of its own yet.
     Fresh,
-    /// The branch was there, with commits of its own.
+    /// The branch existed, with commits of its own.
     Continued {
         /// The newest of them.
         tip: Oid,
     },
-    /// The worktree was there, with whatever lies in it.
+    /// The worktree existed, with whatever files are in it.
     Adopted,
 }
 
-/// A worktree with a task's branch checked out. Nobody else can have it or the task while this lives; dropping it
-/// leaves everything as it is.
+/// A worktree with a task's branch checked out. No other process can take it, or the task, while this exists. Dropping
+/// it leaves everything as it is.
 #[derive(Debug)]
 pub struct Lease {
-    /// The repository as it is seen from there.
+    /// The repository, opened there.
     pub repository: Repository,
     /// The task's branch.
     pub branch: BranchName,
@@ -40,13 +40,13 @@ pub struct Lease {
     pub task: TaskId,
     /// The top of the worktree.
     pub path: PathBuf,
-    /// What programs that run there find in their environment.
+    /// Environment variables for programs that run there.
     pub environment: Vec<(String, String)>,
-    /// How it began.
+    /// How it started.
     pub begun: LeaseStart,
-    /// Whether the worktree was made for it.
+    /// Whether the worktree was created for it.
     pub is_new: bool,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<WorktreeNote>,
     freed: Freed,
     #[allow(dead_code, reason = "held, not read")]
@@ -54,29 +54,29 @@ pub struct Lease {
 }
 
 impl Pool {
-    /// A place for a task: the worktree that still has it, with what lies there; else a free lane; else a new one. A
-    /// branch without commits of its own begins at `base`; one that has some is continued.
+    /// A worktree for a task: the one that still has it, with its files; or else a free lane; or else a new one. A
+    /// branch without commits of its own starts at `base`; one that has some is continued.
     pub fn lease(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
         self.take(task, base, WantedKind::Lane)
     }
 
-    /// The same with a new worktree that bears the task's name.
+    /// The same, with a new worktree that has the task's name.
     pub fn add(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
         self.take(task, base, WantedKind::Named)
     }
 
-    /// The worktree that a task has. None is made.
+    /// The worktree that a task has. None is created.
     pub fn hold(&self, task: &TaskId) -> Result<Lease, WorktreeError> {
         let absent = || WorktreeError::Absent(task.to_string());
         let base = self.repository.find_branch(&self.run.task_branch(task))?.ok_or_else(absent)?;
         self.take(task, base, WantedKind::Own)
     }
 
-    /// Frees the lanes of tasks that have landed, where whoever had to do it was killed. One that somebody is at work in
-    /// stays as it is.
+    /// Frees the lanes of tasks that have landed, if the process that had to do it was killed. Lanes in use stay as
+    /// they are.
     pub fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
         let _gate = self.gate()?;
-        for lane in self.survey()?.into_iter().filter(|standing| standing.kind == WorktreeKind::Lane) {
+        for lane in self.survey()?.into_iter().filter(|row| row.kind == WorktreeKind::Lane) {
             let own = lane.task.as_ref().filter(|task| lane.branch == Some(self.run.task_branch(task)));
             let (Some(task), Some(head)) = (own.filter(|task| has_landed(task)), lane.head) else {
                 continue;
@@ -91,43 +91,47 @@ impl Pool {
     }
 
     fn take(&self, task: &TaskId, base: Oid, place: WantedKind) -> Result<Lease, WorktreeError> {
-        let mut wish =
+        let mut request =
             PlaceRequest { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
         loop {
-            let claim = self.claim(&wish)?;
-            match self.ready(&claim, &wish) {
-                Ok(notes) => return Ok(self.lease_of(claim, wish, notes)),
+            let claim = self.claim(&request)?;
+            match self.ready(&claim, &request) {
+                Ok(notes) => return Ok(self.lease_of(claim, request, notes)),
                 Err(WorktreeError::Embedded { path, .. }) if claim.origin == PlaceOrigin::Recycled => {
-                    wish.refused.push(path);
+                    request.refused.push(path);
                 }
                 Err(error) => {
-                    self.undo(&claim, &wish);
+                    self.undo(&claim, &request);
                     return Err(error);
                 }
             }
         }
     }
 
-    fn ready(&self, claim: &PlaceClaim, wish: &PlaceRequest<'_>) -> Result<Vec<WorktreeNote>, WorktreeError> {
-        self.mend_link(&claim.lane)?;
+    fn ready(
+        &self,
+        claim: &PlaceClaim,
+        request: &PlaceRequest<'_>,
+    ) -> Result<Vec<WorktreeNote>, WorktreeError> {
+        self.repair_link(&claim.lane)?;
         stale::sweep_indexes(&claim.lane.git_dir);
         let mut notes = match claim.origin {
             PlaceOrigin::Found => Vec::new(),
-            _ => self.fill(&claim.lane, &wish.branch, claim.origin)?,
+            _ => self.fill(&claim.lane, &request.branch, claim.origin)?,
         };
-        let environment = self.task_variables(claim, wish.task);
+        let environment = self.task_variables(claim, request.task);
         notes.extend(self.set_up(&claim.lane, &environment)?);
         Ok(notes)
     }
 
-    fn lease_of(&self, claim: PlaceClaim, wish: PlaceRequest<'_>, notes: Vec<WorktreeNote>) -> Lease {
-        let environment = self.task_variables(&claim, wish.task);
+    fn lease_of(&self, claim: PlaceClaim, request: PlaceRequest<'_>, notes: Vec<WorktreeNote>) -> Lease {
+        let environment = self.task_variables(&claim, request.task);
         let PlaceClaim { mut lane, path, begun, origin, locks, .. } = claim;
-        lane.head.branch = Some(wish.branch.clone());
-        if let Ok(tip) = lane.find_branch(&wish.branch) {
+        lane.head.branch = Some(request.branch.clone());
+        if let Ok(tip) = lane.find_branch(&request.branch) {
             lane.head.commit = tip;
         }
-        let (branch, task) = (wish.branch, wish.task.clone());
+        let (branch, task) = (request.branch, request.task.clone());
         Lease {
             repository: lane,
             branch,
@@ -144,8 +148,7 @@ impl Pool {
 }
 
 impl Lease {
-    /// The task has landed: its lane is free for the next one, with its caches. A worktree that was made by hand stays
-    /// as it is.
+    /// Frees the lane of a task that has landed, with its caches. A worktree that was created by hand stays as it is.
     pub fn recycle(self) -> Result<(), WorktreeError> {
         if !places::is_lane(&survey::name_of(&self.path)) {
             return Ok(());
@@ -160,7 +163,7 @@ impl Lease {
         }
     }
 
-    /// Ends the lease and leaves everything there, to be looked at or continued.
+    /// Ends the lease and leaves everything as it is, to be inspected or continued.
     pub fn keep(self) {
         drop(self);
     }

@@ -1,15 +1,14 @@
-//! A worktree and a branch for each task, so that tasks do not see each other's files, and the user's checkout is left
-//! alone.
+//! Worktrees for tasks. Each task has its own worktree and branch, so that tasks do not see each other's files and the
+//! user's checkout is not touched.
 //!
-//! Whose a worktree is can be read from git alone: it is locked with our reason, and the branch that is checked out
-//! names the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is half made or half
-//! filled is free too. Locks tell who is at work; nothing else is remembered.
+//! Git alone tells which task has a worktree: it is locked with our reason, and the branch that is checked out names
+//! the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is only half created or half
+//! filled is free too. File locks tell whether a process is at work; no other state is stored.
 
 mod base;
 mod claim;
 mod clear;
 mod copied_files;
-mod crowd;
 mod environment;
 mod error;
 mod file_list;
@@ -32,6 +31,7 @@ mod set_up;
 mod submodules;
 mod survey;
 mod sync;
+mod warnings;
 
 pub use base::{BaseReason, BranchBase};
 pub use clear::{PlaceKind, WorktreeRemains, delete_in_background};
@@ -62,10 +62,10 @@ use crate::{
     process::{Cancel, FileLock},
 };
 
-/// The reason that our worktrees are locked with.
+/// The lock reason of our worktrees.
 const REASON: &str = "arborist";
-/// How long another process may keep us from making or removing worktrees.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for another process that is creating or removing worktrees.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The worktrees of one repository, for the run of one branch.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Looks where the worktrees are or would be. Nothing is made. The first time that this process does so settles which
-    /// untracked files worktrees get and keep, so do it before a child process runs.
+    /// Finds out where the worktrees are or would be. Creates nothing. The first call in a process also determines
+    /// which untracked files worktrees get and keep, so call it before a child process runs.
     pub fn open(
         repository: &Repository,
         run: &BranchName,
@@ -100,24 +100,24 @@ impl Pool {
         &self.run
     }
 
-    /// How many worktrees there may be.
+    /// The maximal number of worktrees.
     #[must_use]
     pub fn max(&self) -> usize {
         self.options.max()
     }
 
-    /// Keeps all others from making and removing worktrees, and mends what one who was killed left half made.
+    /// Takes the lock for creating and removing worktrees, and repairs what a killed process left half created.
     fn gate(&self) -> Result<FileLock, WorktreeError> {
         let path = self.places.locks().join("worktrees");
-        let gate = FileLock::take_within(&path, "git arborist worktree", PATIENCE, &Cancel::new());
+        let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
         self.repository.recover_locks()?;
-        self.mend_half_made()?;
+        self.repair_half_made()?;
         Ok(gate)
     }
 }
 
-/// The top of the main worktree. A bare repository has none, but worktrees may be linked to it.
+/// The top of the main worktree. A bare repository has none, but may have linked worktrees.
 fn find_main(repository: &Repository) -> Result<PathBuf, WorktreeError> {
     if let Some(top) = repository.worktree.as_ref().filter(|_| repository.git_dir == repository.common_dir) {
         return Ok(top.clone());
@@ -130,7 +130,7 @@ fn find_main(repository: &Repository) -> Result<PathBuf, WorktreeError> {
     }
 }
 
-/// Whether we made this worktree.
+/// Whether this worktree is one of our lanes or task worktrees.
 fn is_ours(worktree: &Worktree) -> bool {
     worktree.lock.as_deref() == Some(REASON)
 }

@@ -1,22 +1,22 @@
-//! What a user should know of what was done with a worktree, in words.
+//! Notes for the user about what was done with a worktree.
 
 use std::fmt;
 
-/// Something that a user should know.
+/// A note for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorktreeNote {
-    /// What lay in a worktree was kept.
+    /// The files of a worktree were saved.
     Saved {
         /// The lane, or the task that had it.
         name: String,
-        /// The ref that holds it.
+        /// The ref that has them.
         under: String,
     },
-    /// The commits of a worktree on no branch were kept.
+    /// The commits of a worktree without a branch were saved.
     SavedCommits {
         /// The worktree.
         name: String,
-        /// The ref that holds them.
+        /// The ref that has them.
         under: String,
     },
     /// Some submodules are not checked out.
@@ -24,12 +24,12 @@ pub enum WorktreeNote {
         /// Which, and why.
         which: String,
     },
-    /// Files were asked for that have changed since it was settled what worktrees get, so they were not copied.
+    /// Files were not copied because they have changed since the list was made.
     Changed {
         /// Which.
         paths: String,
     },
-    /// Files were asked for that git would commit, so they were not copied.
+    /// Files were not copied because git would commit them.
     NotCopied {
         /// Which.
         paths: String,

@@ -1,4 +1,4 @@
-//! What was meant for worktrees, from the configuration.
+//! The options of worktrees, from the settings.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,74 +9,74 @@ use crate::{
     settings::{Origin, Settings, foreign_folders},
 };
 
-/// How many worktrees there may be unless something else is configured, or a run has more jobs.
+/// The default maximal number of worktrees, unless a run has more jobs.
 const MAX: usize = 16;
-/// Megabytes that must stay free.
+/// How many megabytes must stay free.
 const FREE: u64 = 500;
-/// So many worktrees are worth a word.
+/// From this number of worktrees on, a run warns.
 const CROWD: usize = 12;
-/// Megabytes that are worth a word when no more are free.
+/// Below this number of free megabytes, a run warns.
 const SCARCE: u64 = 1000;
-/// Seconds between two savings of unfinished work.
+/// Seconds between two saves of unfinished work.
 const SAVE: u64 = 30;
-/// Seconds that one command of the set-up may take.
+/// Seconds that one set-up command may take.
 const SET_UP: u64 = 600;
 
-/// How worktrees are made, filled and recycled.
+/// How worktrees are created, filled and recycled.
 #[derive(Debug, Clone)]
 pub struct WorktreeOptions {
-    /// Where they stand, if that was said.
+    /// The directory of worktrees, if it is configured.
     pub(super) base: Option<String>,
-    /// How many there may be, if that is configured.
+    /// The configured maximal number.
     configured_max: Option<usize>,
     /// How many lanes a run wants.
     wanted_lanes: usize,
-    /// How many bytes must be free before one is made.
+    /// How many bytes must be free before a worktree is created.
     pub(super) min_free: u64,
-    /// From how many on a run warns of them, if that is configured.
+    /// The configured number from which on a run warns.
     configured_warning: Option<usize>,
-    /// Below how many free bytes they do.
+    /// The number of free bytes below which a run warns.
     pub(super) warn_free: u64,
-    /// Commands that make a new worktree fit for work.
+    /// Commands that set up a new worktree.
     pub(super) setup: Vec<String>,
-    /// How long each of them may take.
+    /// The time limit of each of them.
     pub(super) setup_time: Duration,
-    /// Patterns of ignored files that a new worktree gets from the main checkout.
+    /// Patterns of ignored files that are copied from the main checkout to a new worktree.
     pub(super) copy: Vec<String>,
-    /// Patterns of tracked files that are left out.
+    /// Patterns of tracked files that are left out (sparse checkout).
     pub(super) exclude: Vec<String>,
     /// Patterns of ignored files that stay when a lane is recycled.
     pub(super) keep: Vec<String>,
-    /// Patterns of ignored files that stay from one gate to the next.
+    /// Patterns of ignored files that stay in a gate's worktree for the next gate.
     pub(super) merge_keep: Vec<String>,
-    /// Whether large files are fetched.
+    /// Whether files of git LFS are fetched.
     pub(super) large_files: LargeFiles,
     /// How often unfinished work is saved.
     pub save_every: Duration,
-    /// What the repository is called, if it was named.
+    /// The name of the repository, if it has one.
     pub repo: Option<RepoName>,
-    /// The session of the run that they are for, if there is one.
+    /// The session of the run, if there is one.
     pub session: Option<SessionId>,
-    /// The wish to stop.
+    /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
-    /// Watches what set-up commands must leave alone, together with all that is at work in the repository.
+    /// Watches what set-up commands must not change, together with all other child processes.
     pub config_guard: ConfigGuard,
     setup_origin: Origin,
-    /// Where worktrees are made, if a file of the repository says that and it is outside of the repository.
+    /// A line for approval, if a file of the repository puts worktrees outside of the repository.
     foreign_base: Option<String>,
 }
 
-/// What becomes of files that git LFS keeps elsewhere.
+/// What happens to files of git LFS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LargeFiles {
     /// They are fetched, as in any checkout.
     Fetched,
-    /// Their pointers stand in for them.
+    /// Their pointer files are checked out instead.
     Pointers,
 }
 
 impl WorktreeOptions {
-    /// From the settings that hold.
+    /// Reads the settings.
     #[must_use]
     pub fn new(settings: &Settings, cancel: &Cancel) -> Self {
         let words = |key: &str| settings.words(key).unwrap_or_default().to_vec();
@@ -109,22 +109,22 @@ impl WorktreeOptions {
         }
     }
 
-    /// For a run that wants so many lanes.
+    /// Sets the number of lanes that a run wants.
     pub fn want_lanes(&mut self, count: usize) {
         self.wanted_lanes = count;
     }
 
-    /// How many worktrees there may be. Without a configured limit, a run may have a lane for each of its jobs.
+    /// The maximal number of worktrees. If none is configured, a run may have a lane for each of its jobs.
     pub(super) fn max(&self) -> usize {
         self.configured_max.unwrap_or(MAX.max(self.wanted_lanes))
     }
 
-    /// From how many worktrees on a run warns of them; 0 for never. The lanes of the run itself are no reason.
+    /// The number of worktrees from which on a run warns; 0 for never. The run's own lanes do not cause a warning.
     pub(super) fn warn_worktrees(&self) -> usize {
         self.configured_warning.unwrap_or(CROWD.max(self.wanted_lanes.saturating_add(1)))
     }
 
-    /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
+    /// The commands that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let is_foreign = self.setup_origin == Origin::Repository;

@@ -1,4 +1,4 @@
-//! Where worktrees stand and what they are called. Paths stay, so that caches stay warm.
+//! The paths and names of worktrees. Paths are reused, so that build caches stay valid.
 
 use std::{
     io,
@@ -12,13 +12,14 @@ use crate::{
     safe_files,
 };
 
-/// Beside the repository: tools look upwards, and a worktree inside the checkout would find the user's own files.
-const USUAL: &str = "../{repository}.arborist";
-/// Inside the checkout, where nothing can be written beside it.
+/// The default: next to the repository. Tools search parent directories, so inside the checkout they would find the
+/// user's files.
+const DEFAULT_BASE: &str = "../{repository}.arborist";
+/// The fallback inside the checkout, if nothing can be written next to it.
 const INSIDE: &str = ".arborist/worktrees";
-/// What a lane is called, before its number.
-const LANE: &str = "lane-";
-/// What is being deleted is called so, before anything that makes it unique.
+/// The prefix of lane names.
+const LANE_PREFIX: &str = "lane-";
+/// The prefix of directories that are being deleted.
 pub(super) const TRASH: &str = ".removed-";
 
 /// The folder of a repository's worktrees.
@@ -26,15 +27,15 @@ pub(super) const TRASH: &str = ".removed-";
 pub(super) struct Places {
     /// The top of the main worktree.
     pub(super) main: PathBuf,
-    /// Where worktrees are made.
+    /// Where worktrees are created.
     pub(super) base: PathBuf,
     common_dir: PathBuf,
-    is_usual: bool,
+    is_default: bool,
 }
 
 impl Places {
     pub(super) fn new(repository: &Repository, main: &Path, options: &WorktreeOptions) -> Self {
-        let template = options.base.as_deref().unwrap_or(USUAL);
+        let template = options.base.as_deref().unwrap_or(DEFAULT_BASE);
         let name = main.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name);
         let path = expand_home(&template.replace("{repository}", name));
@@ -42,12 +43,12 @@ impl Places {
             main: main.to_owned(),
             base: plain_path(&main.join(path)),
             common_dir: repository.common_dir.clone(),
-            is_usual: options.base.is_none(),
+            is_default: options.base.is_none(),
         }
     }
 
-    /// The same with a folder that is there, and hidden where `git status` of a checkout would show it. Where nothing
-    /// can be written beside the repository, it is inside.
+    /// Creates the directory, and hides it if `git status` of a checkout would show it. If nothing can be written next
+    /// to the repository, it is inside.
     pub(super) fn prepared(
         &self,
         repository: &Repository,
@@ -55,7 +56,7 @@ impl Places {
     ) -> Result<Self, WorktreeError> {
         let mut base = self.base.clone();
         if let Err(error) = make_writable(&base) {
-            if !self.is_usual {
+            if !self.is_default {
                 return Err(WorktreeError::file("write to", base)(error));
             }
             base = self.main.join(INSIDE);
@@ -86,30 +87,30 @@ impl Places {
         Ok(repository.exclude(&format!("/{}/", inside.display()))?)
     }
 
-    /// Where worktrees are made if nothing can be written beside the repository.
+    /// The fallback directory inside the checkout.
     pub(super) fn inside(&self) -> PathBuf {
         self.main.join(INSIDE)
     }
 
-    /// Whether a worktree stands directly in a folder where we make them.
+    /// Whether a path is a directory directly in one of our directories for worktrees.
     pub(super) fn is_inside(&self, path: &Path) -> bool {
         path.symlink_metadata().is_ok_and(|found| found.is_dir()) && self.is_place(path)
     }
 
-    /// Whether worktrees are made at this path, whatever is there now.
+    /// Whether worktrees are created at this path, whatever is there now.
     pub(super) fn is_place(&self, path: &Path) -> bool {
         let real = |base: PathBuf| base.canonicalize().unwrap_or(base);
         let bases = [real(self.base.clone()), real(self.inside())];
         path.parent().is_some_and(|parent| bases.contains(&real(parent.to_owned())))
     }
 
-    /// Where a lane goes.
+    /// The path of a lane.
     pub(super) fn lane(&self, number: usize) -> PathBuf {
-        self.base.join(format!("{LANE}{number}"))
+        self.base.join(format!("{LANE_PREFIX}{number}"))
     }
 
-    /// Where the worktree of a task goes that somebody asked for by hand. Other runs may have a task of this name, so
-    /// there is more than one place.
+    /// The path of a worktree that the user asked for by the task's name. Other runs may have a task of this name, so
+    /// there are several candidates.
     pub(super) fn named(&self, task: &TaskId, try_number: usize) -> PathBuf {
         let name = if is_lane(task.as_str()) { format!("task-{task}") } else { task.to_string() };
         match try_number {
@@ -118,20 +119,20 @@ impl Places {
         }
     }
 
-    /// The folder of all locks.
+    /// The directory of all locks.
     pub(super) fn locks(&self) -> PathBuf {
         self.common_dir.join("arborist/locks")
     }
 }
 
-/// Whether a folder of this name is a lane.
+/// Whether this is the name of a lane.
 pub(super) fn is_lane(name: &str) -> bool {
     lane_number(name).is_some()
 }
 
 /// The number of a lane.
 pub(super) fn lane_number(name: &str) -> Option<usize> {
-    name.strip_prefix(LANE)?.parse().ok()
+    name.strip_prefix(LANE_PREFIX)?.parse().ok()
 }
 
 fn make_writable(folder: &Path) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Removing a worktree: nothing is lost, and nobody waits for a large folder to be deleted.
+//! Removes worktrees without losing work, and without waiting for large directories to be deleted.
 
 use std::{
     fs,
@@ -18,17 +18,17 @@ use crate::{
     safe_files,
 };
 
-/// What becomes of work that no commit holds.
+/// What to do with uncommitted work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UncommittedPolicy {
-    /// The worktree stays.
+    /// Keep the worktree.
     Refused,
-    /// It is saved under a ref first.
+    /// Save it under a ref first.
     Saved,
 }
 
-/// So many paths are named.
-const SHOWN: usize = 5;
+/// How many paths are named in a message.
+const MAX_SHOWN: usize = 5;
 
 impl Pool {
     /// Removes a worktree. Its branch stays.
@@ -38,18 +38,18 @@ impl Pool {
         unsaved: UncommittedPolicy,
     ) -> Result<(WorktreeStatusRow, Vec<WorktreeNote>), WorktreeError> {
         let _gate = self.gate()?;
-        let found = self.find(name)?.filter(|standing| standing.kind != WorktreeKind::Foreign);
-        let standing = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
-        let _lock = self.lock_place(&standing.path, name)?;
-        let _run = self.lock_run_of(&standing, name)?;
+        let found = self.find(name)?.filter(|row| row.kind != WorktreeKind::Foreign);
+        let row = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
+        let _lock = self.lock_place(&row.path, name)?;
+        let _run = self.lock_run_of(&row, name)?;
         let mut notes = Vec::new();
-        if standing.is_missing {
-            notes.extend(self.save_detached(&standing)?);
-            self.forget(&standing.worktree)?;
-            return Ok((standing, notes));
+        if row.is_missing {
+            notes.extend(self.save_detached(&row)?);
+            self.forget(&row.worktree)?;
+            return Ok((row, notes));
         }
-        let lane = self.linked(&standing.worktree)?;
-        self.mend_link(&lane)?;
+        let lane = self.linked(&row.worktree)?;
+        self.repair_link(&lane)?;
         let changed_paths = lane.changed_paths()?;
         if !changed_paths.is_empty() && unsaved == UncommittedPolicy::Refused {
             return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&changed_paths) });
@@ -58,22 +58,18 @@ impl Pool {
         fill::refuse_inner(&lane, &changed_paths)?;
         self.keep_submodules(&lane)?;
         if !changed_paths.is_empty() {
-            // A task finds its work again by its own name, whichever lane it had.
-            let owner = standing.task.as_ref().map_or_else(|| standing.name(), TaskId::to_string);
+            // Save it under the task's name, whichever lane it had, so that the task finds it again.
+            let owner = row.task.as_ref().map_or_else(|| row.name(), TaskId::to_string);
             notes.extend(self.save(&lane, &owner)?);
         }
-        notes.extend(self.save_detached(&standing)?);
-        self.discard(&standing.path)?;
-        Ok((standing, notes))
+        notes.extend(self.save_detached(&row)?);
+        self.discard(&row.path)?;
+        Ok((row, notes))
     }
 
-    /// Where a session works, its run is at work.
-    fn lock_run_of(
-        &self,
-        standing: &WorktreeStatusRow,
-        name: &TaskId,
-    ) -> Result<Option<FileLock>, WorktreeError> {
-        let Some(branch) = standing.branch.as_ref().filter(|_| standing.kind == WorktreeKind::Session) else {
+    /// Takes the run's lock if the worktree belongs to a session: its run must not be at work.
+    fn lock_run_of(&self, row: &WorktreeStatusRow, name: &TaskId) -> Result<Option<FileLock>, WorktreeError> {
+        let Some(branch) = row.branch.as_ref().filter(|_| row.kind == WorktreeKind::Session) else {
             return Ok(None);
         };
         let busy = |source| WorktreeError::Busy { task: name.clone(), source };
@@ -81,49 +77,45 @@ impl Pool {
         lock.map(Some).map_err(busy)
     }
 
-    /// Frees a lane for the next task, with its caches. What is not committed there is saved when it is taken.
+    /// Frees a lane for the next task, with its caches. Uncommitted work in it is saved when it is taken.
     pub fn recycle(&self, name: &TaskId) -> Result<WorktreeStatusRow, WorktreeError> {
         let _gate = self.gate()?;
-        let is_lane =
-            |standing: &WorktreeStatusRow| standing.kind == WorktreeKind::Lane && !standing.is_missing;
-        let standing =
-            self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
-        let _lock = self.lock_place(&standing.path, name)?;
-        if let Some(head) = standing.head {
-            self.linked(&standing.worktree)?.detach(head)?;
+        let is_lane = |row: &WorktreeStatusRow| row.kind == WorktreeKind::Lane && !row.is_missing;
+        let row = self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
+        let _lock = self.lock_place(&row.path, name)?;
+        if let Some(head) = row.head {
+            self.linked(&row.worktree)?.detach(head)?;
         }
-        Ok(standing)
+        Ok(row)
     }
 
-    /// With a worktree its `HEAD` goes. Where that is on no branch it may be all that leads to somebody's commits.
-    fn save_detached(&self, standing: &WorktreeStatusRow) -> Result<Option<WorktreeNote>, WorktreeError> {
-        match standing.head.filter(|_| standing.branch.is_none()) {
-            Some(head) => self.save_head(&standing.name(), head),
+    /// Saves a detached `HEAD`, which may be the only reference to commits of the user.
+    fn save_detached(&self, row: &WorktreeStatusRow) -> Result<Option<WorktreeNote>, WorktreeError> {
+        match row.head.filter(|_| row.branch.is_none()) {
+            Some(head) => self.save_head(&row.name(), head),
             None => Ok(None),
         }
     }
 
-    /// Takes away the register's entries of worktrees whose folders are gone, and what is left of others.
+    /// Unregisters worktrees whose directories are gone, and deletes leftovers.
     pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<WorktreeNote>), WorktreeError> {
         let _gate = self.gate()?;
-        let is_gone = |standing: &WorktreeStatusRow| {
-            standing.is_missing && self.find_moved(&standing.worktree).is_none()
-        };
+        let is_gone = |row: &WorktreeStatusRow| row.is_missing && self.find_moved(&row.worktree).is_none();
         let missing: Vec<WorktreeStatusRow> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
-        for standing in missing.iter().filter(|standing| standing.kind != WorktreeKind::Foreign) {
-            notes.extend(self.save_detached(standing)?);
-            self.forget(&standing.worktree)?;
+        for row in missing.iter().filter(|row| row.kind != WorktreeKind::Foreign) {
+            notes.extend(self.save_detached(row)?);
+            self.forget(&row.worktree)?;
         }
         self.sweep();
-        Ok((missing.into_iter().map(|standing| standing.path).collect(), notes))
+        Ok((missing.into_iter().map(|row| row.path).collect(), notes))
     }
 
-    /// Where the folder of a worktree was moved to, if it is not where git has it but beside it.
+    /// The new path of a worktree whose directory was moved but is still next to its old path.
     #[must_use]
     pub fn find_moved(&self, worktree: &Worktree) -> Option<PathBuf> {
         let home = worktree.git_dir.as_deref().filter(|_| !worktree.path.is_dir())?;
-        // What was thrown away by one who was killed before he could tell git is not moved.
+        // A directory in the trash was not moved by the user; its cleanup was killed.
         let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(places::TRASH);
         let leads_home = |path: &PathBuf| {
             let link = safe_files::read(&path.join(".git")).ok();
@@ -135,8 +127,8 @@ impl Pool {
         entries.flatten().map(|entry| entry.path()).find(|path| !is_trash(path) && leads_home(path))
     }
 
-    /// Undoes a claim that came to nothing. Of what was there before nothing is touched.
-    pub(super) fn undo(&self, claim: &PlaceClaim, wish: &PlaceRequest<'_>) {
+    /// Undoes a failed claim. What existed before is not touched.
+    pub(super) fn undo(&self, claim: &PlaceClaim, request: &PlaceRequest<'_>) {
         if claim.origin != PlaceOrigin::Made {
             return;
         }
@@ -145,13 +137,13 @@ impl Pool {
         };
         let _ = self.discard(&claim.path);
         if let Some(base) = claim.made_branch {
-            let name = wish.branch.to_ref();
+            let name = request.branch.to_ref();
             let moves = [RefMove { name: &name, new: None, old: Some(base) }];
             let _ = self.repository.move_refs(&moves, "arborist: undo");
         }
     }
 
-    /// The folder is renamed, which is quick, and deleted in the background.
+    /// Renames the directory, which is fast, and deletes it in the background.
     pub(super) fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
         let trash = self.rename_to_trash(path)?;
         self.repository.forget_worktree(path)?;
@@ -159,7 +151,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Deletes what was renamed by those who were killed before it was deleted.
+    /// Deletes directories that killed processes had renamed for deletion.
     fn sweep(&self) {
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
         let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(places::TRASH));
@@ -167,14 +159,14 @@ impl Pool {
     }
 }
 
-/// Whether both lead to the same folder, by whatever names.
+/// Whether both paths lead to the same directory.
 fn same(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn list(changed_paths: &[UncommittedPath]) -> String {
-    let shown: Vec<String> = changed_paths.iter().take(SHOWN).map(UncommittedPath::shown).collect();
-    match changed_paths.len().saturating_sub(SHOWN) {
+    let shown: Vec<String> = changed_paths.iter().take(MAX_SHOWN).map(UncommittedPath::shown).collect();
+    match changed_paths.len().saturating_sub(MAX_SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }

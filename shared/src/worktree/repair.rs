@@ -1,4 +1,4 @@
-//! Mending: worktrees that were moved, links that were broken, locks that killed processes left.
+//! Repairs worktrees that were moved, broken links, and lock files that killed processes left.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use super::{Pool, WorktreeError, is_ours};
 use crate::{git::stale, process::FileLock};
 
 impl Pool {
-    /// Mends what can be mended, and says what git did.
+    /// Repairs what can be repaired, and returns git's output.
     pub fn repair(&self) -> Result<String, WorktreeError> {
         let _gate = self.gate()?;
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
@@ -19,7 +19,7 @@ impl Pool {
                 continue;
             }
             let lane = self.linked(worktree)?;
-            self.mend_link(&lane)?;
+            self.repair_link(&lane)?;
             for name in ["index.lock", "HEAD.lock"] {
                 stale::clear(&lane.git_dir.join(name));
             }

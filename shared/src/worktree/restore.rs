@@ -1,4 +1,4 @@
-//! Bringing back unfinished work.
+//! Restores saved unfinished work.
 
 use super::{Pool, WorktreeError, WorktreeNote, saver};
 use crate::{
@@ -6,20 +6,20 @@ use crate::{
     name::{Oid, TaskId},
 };
 
-/// What was brought back.
+/// Restored work.
 #[derive(Debug)]
 pub struct RestoredWorktree {
-    /// The commit that held it.
+    /// The commit that had it.
     pub from: Oid,
-    /// The paths that are different now.
+    /// The paths that were changed.
     pub changes: Vec<TreeChange>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<WorktreeNote>,
 }
 
 impl Pool {
-    /// Makes the files of a task's worktree what was saved last. Branch and index stay, so that it is work that is not
-    /// committed yet, and what lies there now is saved first.
+    /// Restores the files of a task's worktree from the last save. Branch and index stay, so that they are uncommitted
+    /// changes. The current files are saved first.
     pub fn restore(&self, task: &TaskId) -> Result<RestoredWorktree, WorktreeError> {
         let name = saver::ref_of(&self.run, task);
         let nothing = || WorktreeError::NothingSaved(task.clone());

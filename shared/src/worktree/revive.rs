@@ -1,32 +1,32 @@
-//! Making a worktree of what was saved of one: its files, what was staged, and its branch.
+//! Creates a worktree from a saved one: its files, its staged changes and its branch.
 
 use std::path::{Path, PathBuf};
 
 use super::{Pool, WorktreeError, WorktreeRemains, set_up::forget_set_up};
 use crate::name::{BranchName, Oid};
 
-/// A worktree as it was saved.
+/// A saved worktree.
 #[derive(Debug, Clone)]
 pub struct Remembered {
-    /// What was checked out.
+    /// The commit that was checked out.
     pub head: Oid,
-    /// The branch that was checked out, if it is to be so again.
+    /// The branch to check out, if any.
     pub branch: Option<BranchName>,
-    /// What lay there.
+    /// The files.
     pub tree: Oid,
-    /// What was staged, if that was something else than what was checked out.
+    /// The staged tree, if it differed from the commit.
     pub staged: Option<Oid>,
 }
 
 impl Pool {
-    /// Where a worktree of this name would be made.
+    /// The path for a worktree of this name.
     #[must_use]
     pub fn path_for(&self, name: &str) -> PathBuf {
         let name = if super::places::is_lane(name) { format!("restored-{name}") } else { name.to_owned() };
         self.places.base.join(name)
     }
 
-    /// Makes a worktree at `path`, which must not exist, and puts what was saved into it: as work that is not committed.
+    /// Creates a worktree at `path`, which must not exist, with the saved files as uncommitted changes.
     pub fn revive(&self, path: &Path, saved: &Remembered) -> Result<PathBuf, WorktreeError> {
         let _gate = self.gate()?;
         let worktrees = self.repository.list_worktrees()?;
@@ -40,7 +40,7 @@ impl Pool {
         }
         self.note_making(&path)?;
         if let Err(error) = self.repository.add_worktree(&path, saved.head, super::REASON) {
-            self.mend_unmade(&path)?;
+            self.repair_failed(&path)?;
             return Err(error.into());
         }
         self.note_made();
@@ -58,7 +58,7 @@ impl Pool {
         Ok(path)
     }
 
-    /// What git ignores in a worktree and one of `patterns` matches, as paths.
+    /// The ignored files of a worktree that match one of `patterns`.
     pub fn find_ignored(
         &self,
         place: &WorktreeRemains,
@@ -71,7 +71,7 @@ impl Pool {
         Ok(ignored.iter().map(|path| place.path.join(path)).collect())
     }
 
-    /// Caches of a worktree are gone: it is made fit for work again before the next one works there.
+    /// Called when caches of a worktree were deleted, so that it is set up again before its next use.
     pub fn forget_caches(&self, place: &WorktreeRemains) {
         if let Some(lane) = self.look_into(place) {
             forget_set_up(&lane);

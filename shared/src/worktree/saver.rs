@@ -1,4 +1,4 @@
-//! Unfinished work is never lost: what lies in a worktree is written to a ref while somebody works there.
+//! Saves unfinished work to a ref while an agent works in a worktree.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::{
     process::{Cancel, within},
 };
 
-/// A look at a worktree takes seconds. One that takes longer waits for something that an agent has put there.
+/// Reading a worktree takes seconds. If it takes longer, it hangs on something that an agent has put there.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Saves one worktree, again and again. Its index is its own, and it remembers what it saw: where nothing changed,
-/// nothing is read again and nothing is written.
+/// Saves one worktree repeatedly. It has its own index and remembers what it saw: if nothing changed, nothing is read
+/// or written again.
 #[derive(Debug)]
 pub struct Saver<'a> {
     repository: &'a Repository,
@@ -41,11 +41,11 @@ impl<'a> Saver<'a> {
         Ok(Self { repository, index, name, task: task.clone(), saved, seen: None })
     }
 
-    /// Saves tracked and untracked files if they have changed; `None` if they have not. It gives up when `cancel` asks for
-    /// it: nobody waits for this.
+    /// Saves tracked and untracked files if they have changed; `None` if they have not. It gives up when `cancel` is
+    /// cancelled.
     pub fn save(&mut self, cancel: &Cancel) -> Result<Option<Oid>, GitError> {
-        // Only this is cut off: a git that moves refs would leave its locks.
-        let tree = within(LIMIT, cancel, || self.index.take_in_again(&mut self.seen))?;
+        // Only this part is interrupted: a git that is moving refs would leave its lock files.
+        let tree = within(LIMIT, cancel, || self.index.add_again(&mut self.seen))?;
         if self.saved.is_some_and(|saved| saved.tree == tree) {
             return Ok(None);
         }
@@ -64,7 +64,7 @@ impl<'a> Saver<'a> {
         Ok(Some(commit))
     }
 
-    /// The work is written down: what was saved of it is not needed any more.
+    /// Deletes the saved work once it has been recorded.
     pub fn clear(&mut self) -> Result<(), GitError> {
         let Some(saved) = self.saved.take() else {
             return Ok(());
@@ -74,7 +74,7 @@ impl<'a> Saver<'a> {
     }
 }
 
-/// The ref that holds a task's unfinished work. Marks of attempts stand beside it and end in a number.
+/// The ref of a task's unfinished work. Marks of attempts are next to it and end in a number.
 pub(super) fn ref_of(run: &BranchName, task: &TaskId) -> String {
     format!("refs/arborist/wip/{}/{task}/tree", run.component())
 }

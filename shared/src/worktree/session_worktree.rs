@@ -1,4 +1,4 @@
-//! A worktree for a whole run: the run's own branch is checked out there, beside the user's checkout.
+//! The worktree of a session: the session's branch is checked out there, next to the user's checkout.
 
 use std::path::{Path, PathBuf};
 
@@ -10,38 +10,38 @@ use crate::{
     safe_files::{self, FileKind},
 };
 
-/// The reason that worktrees of sessions are locked with.
+/// The lock reason of session worktrees.
 pub const SESSION_REASON: &str = "arborist session";
-/// What became of a worktree that gave its branch back.
+/// What happened to a worktree that gave its branch back.
 #[derive(Debug)]
 pub enum GivenBack {
-    /// Nothing was in it that no commit holds, and it is gone.
+    /// It had no uncommitted work and was removed.
     Removed,
-    /// It is there without the branch, for this reason.
+    /// It was kept with a detached `HEAD`, for this reason.
     Detached(PathBuf, &'static str),
 }
 
-/// So many places of one name are looked for.
-const NAMES: usize = 100;
+/// How many paths for one name are tried.
+const MAX_NAMES: usize = 100;
 
 /// Where a run's branch is checked out.
 #[derive(Debug)]
 pub struct SessionWorktree {
-    /// The repository as it is seen from there.
+    /// The repository, opened there.
     pub repository: Repository,
     /// Its top.
     pub path: PathBuf,
-    /// Whether it was made for a session: it is no checkout of the user's.
+    /// Whether it was created for a session, and is not a checkout of the user.
     pub is_made: bool,
-    /// Whether it was made just now.
+    /// Whether it was created just now.
     pub is_new: bool,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<WorktreeNote>,
 }
 
 impl Pool {
-    /// Where the branch of the run is checked out, if it is.
-    pub fn find_house(&self) -> Result<Option<SessionWorktree>, WorktreeError> {
+    /// Where the run's branch is checked out, if it is.
+    pub fn find_session_worktree(&self) -> Result<Option<SessionWorktree>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
         match worktrees.iter().find(|found| self.has_run(found) && is_folder(&found.path)) {
             Some(found) => Ok(Some(self.session_worktree_in(found, Vec::new())?)),
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// The same; where the branch, which must be there, is not checked out, a worktree is made for the session.
+    /// The same. If the branch, which must exist, is not checked out, a worktree is created for the session.
     pub fn session_worktree(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
         let _gate = self.gate()?;
         let mut worktrees = self.repository.list_worktrees()?;
@@ -61,7 +61,7 @@ impl Pool {
         }
         let tip = self.repository.require_commit(&self.run.to_ref())?;
         let places = self.places.prepared(&self.repository, &worktrees)?;
-        for number in 1..=NAMES {
+        for number in 1..=MAX_NAMES {
             let name = if number == 1 {
                 format!("session-{session}")
             } else {
@@ -71,7 +71,7 @@ impl Pool {
             let registered = worktrees.iter().find(|found| found.path == path);
             let make = || self.make_at(&path, tip, SESSION_REASON);
             let (worktree, origin) = match registered {
-                // Somebody was killed before its branch came there, or it gave the branch back with something in it.
+                // A killed process did not check out its branch, or it gave the branch back and was kept.
                 Some(found) if is_of_session(found) && found.branch.is_none() && path.is_dir() => {
                     (found.clone(), PlaceOrigin::Recycled)
                 }
@@ -83,7 +83,7 @@ impl Pool {
                 _ => continue,
             };
             let lane = self.linked(&worktree)?;
-            self.mend_link(&lane)?;
+            self.repair_link(&lane)?;
             let mut notes = self.fill(&lane, &self.run, origin)?;
             notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
             let session_worktree =
@@ -93,8 +93,8 @@ impl Pool {
         Err(WorktreeError::Occupied(places.base))
     }
 
-    /// A branch that was not made for its session is wanted elsewhere, so the worktree that the session worked in gives it
-    /// back. Nothing is done while a run is at work there, or where the branch is checked out by the user.
+    /// Releases a branch that is wanted elsewhere because it was not created for its session. Does nothing while a run
+    /// is at work there, or if the user has checked the branch out.
     pub fn give_back(&self) -> Result<Option<GivenBack>, WorktreeError> {
         let _gate = self.gate()?;
         let worktrees = self.repository.list_worktrees()?;
@@ -117,7 +117,7 @@ impl Pool {
         Ok(Some(GivenBack::Detached(found.path.clone(), why)))
     }
 
-    /// Why a worktree cannot simply go.
+    /// Why a worktree cannot simply be deleted.
     fn find_needed(&self, lane: &Repository) -> Result<Option<&'static str>, WorktreeError> {
         let changed_paths = lane.changed_paths()?;
         let is_safe = || {
@@ -148,12 +148,12 @@ impl Pool {
     }
 }
 
-/// A link in the place of a worktree is none, wherever it leads.
+/// Whether a path is a directory. A link in the place of a worktree does not count, wherever it leads.
 fn is_folder(path: &Path) -> bool {
     safe_files::kind_of(path) == Some(FileKind::Folder)
 }
 
-/// Whether this worktree was made for a session.
+/// Whether this worktree was created for a session.
 pub(super) fn is_of_session(worktree: &Worktree) -> bool {
     worktree.lock.as_deref() == Some(SESSION_REASON)
 }

@@ -1,4 +1,4 @@
-//! Making a new worktree fit for work: files that git does not keep, then the user's own commands.
+//! Sets up new worktrees: copies untracked files, then runs the user's set-up commands.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::{
     safe_files,
 };
 
-/// Says that a worktree has been set up, and how.
+/// The file that says that a worktree has been set up, and how.
 const MARK: &str = "arborist/set-up";
-/// So much of what a failed command said is shown.
-const SAID: usize = 1000;
+/// How much output of a failed command is shown.
+const MAX_OUTPUT: usize = 1000;
 
-/// What was set up is gone, or may be: the next set-up does all of it again.
+/// Removes the mark, so that the next set-up does everything again.
 pub(super) fn forget_set_up(lane: &Repository) {
     let _ = safe_files::remove(&lane.git_dir.join(MARK));
 }
 
 impl Pool {
-    /// Sets a worktree up, unless that has been done to its end in the way that is wanted now.
+    /// Sets a worktree up, unless that was completed before with the same options.
     pub(super) fn set_up(
         &self,
         lane: &Repository,
@@ -49,7 +49,7 @@ impl Pool {
         let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
         let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
-        let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(SAID);
+        let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(MAX_OUTPUT);
         let (outcome, trespass) = self.options.config_guard.guard(lane, || supervised.run(|_| {}));
         if outcome.ending.is_success() && trespass.is_none() {
             return Ok(());
@@ -59,14 +59,14 @@ impl Pool {
         Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
     }
 
-    /// Whether commands of the user's set worktrees up.
+    /// Whether set-up commands are configured.
     #[must_use]
     pub fn has_set_up(&self) -> bool {
         !self.options.setup.is_empty()
     }
 
-    /// Copies what the main checkout has, git ignores, and somebody asked for. What git would not ignore is not copied:
-    /// it would be committed with the first change.
+    /// Copies the configured files that the main checkout has and git ignores. Files that git would not ignore are not
+    /// copied: they would be committed with the first change.
     pub(super) fn copy_files(&self, lane: &Repository) -> Result<Option<WorktreeNote>, WorktreeError> {
         self.copied.check_include();
         if self.copied.matches.is_empty() {
@@ -85,12 +85,12 @@ impl Pool {
     }
 }
 
-/// git marks folders by a slash at the end. Such a folder only holds files that are listed themselves.
+/// Git marks directories by a trailing slash. Such a directory only has files that are listed themselves.
 fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Whether a folder on the way to `path` is something else here: nothing is written through a link.
+/// Whether a parent directory of `path` is something else here. Nothing is written through a link.
 fn is_beyond_link(top: &Path, path: &Path) -> bool {
     let parents = path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     parents

@@ -1,5 +1,5 @@
-//! Submodules of a worktree: checked out where the main checkout has them, on a branch of their own, and kept when the
-//! worktree goes.
+//! Submodules of a worktree. They are checked out if the main checkout has them, on their own branch, and their work is
+//! kept when the worktree is removed.
 
 use super::{Pool, WorktreeError, WorktreeNote};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Pool {
-    /// Checks out the submodules of `tip` that the main checkout has, and says which are not there.
+    /// Checks out the submodules of `tip` that the main checkout has, and reports the others.
     pub(super) fn fill_submodules(
         &self,
         lane: &Repository,
@@ -21,7 +21,7 @@ impl Pool {
                 without.push(format!("'{}' is not initialised in the main checkout", submodule.path));
                 continue;
             };
-            lane.mend_submodule(&submodule)?;
+            lane.repair_submodule(&submodule)?;
             self.keep_old(lane, &submodule)?;
             match lane.update_submodule(&submodule, &module)? {
                 Ok(()) => lane.branch_submodule(&submodule, branch)?,
@@ -31,14 +31,14 @@ impl Pool {
         Ok((!without.is_empty()).then(|| WorktreeNote::WithoutSubmodules { which: without.join("; ") }))
     }
 
-    /// Keeps what only the submodules of a worktree have, before they go with it.
+    /// Saves what only the submodules of a worktree have, before they are removed with it.
     pub(super) fn keep_submodules(&self, lane: &Repository) -> Result<(), WorktreeError> {
-        let _floating = lane.float_home();
+        let _floating = lane.exempt_git_dir();
         let Some(tip) = lane.find_commit("HEAD")? else {
             return Ok(());
         };
         for submodule in lane.list_submodules(tip)? {
-            lane.mend_submodule(&submodule)?;
+            lane.repair_submodule(&submodule)?;
             self.keep_old(lane, &submodule)?;
         }
         Ok(())
@@ -47,7 +47,7 @@ impl Pool {
     fn keep_old(&self, lane: &Repository, submodule: &Submodule) -> Result<(), WorktreeError> {
         let is_there = lane.dir.join(&submodule.path).join(".git").exists();
         match lane.find_module(submodule).filter(|_| is_there) {
-            Some(module) => Ok(lane.keep_submodule(submodule, &module)?),
+            Some(module) => Ok(lane.push_submodule_branches(submodule, &module)?),
             None => Ok(()),
         }
     }

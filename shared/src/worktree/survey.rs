@@ -1,4 +1,4 @@
-//! All worktrees of ours as they stand, and who is at work in them.
+//! Lists our worktrees, with their state and the processes that work in them.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,23 +12,23 @@ use crate::{
     process::{FileLock, Holder},
 };
 
-/// What a worktree is for.
+/// The purpose of a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeKind {
-    /// One of a run's lanes, which are given to one task after another.
+    /// A lane of a run, which is given to one task after another.
     Lane,
-    /// Made by hand for one task.
+    /// Created by hand for one task.
     Named,
-    /// Made for a whole run: the branch of a session is checked out there.
+    /// Created for a session, whose branch is checked out there.
     Session,
-    /// Somebody else's, with a task's branch in it.
+    /// A worktree of the user with a task's branch.
     Foreign,
 }
 
-/// One worktree as it stands.
+/// The state of one worktree.
 #[derive(Debug, Clone)]
 pub struct WorktreeStatusRow {
-    /// What it is for.
+    /// Its purpose.
     pub kind: WorktreeKind,
     /// Its top.
     pub path: PathBuf,
@@ -38,17 +38,17 @@ pub struct WorktreeStatusRow {
     pub task: Option<TaskId>,
     /// The commit that is checked out.
     pub head: Option<Oid>,
-    /// Whether its folder is gone.
+    /// Whether its directory is gone.
     pub is_missing: bool,
-    /// Who is at work in it.
+    /// The process that works in it.
     pub holder: Option<Holder>,
-    /// When something was last done in it, in seconds since 1970.
+    /// When it was last active, in seconds since 1970.
     pub active: Option<i64>,
     pub(super) worktree: Worktree,
 }
 
 impl WorktreeStatusRow {
-    /// The name of its folder.
+    /// The name of its directory.
     #[must_use]
     pub fn name(&self) -> String {
         name_of(&self.path)
@@ -62,27 +62,27 @@ impl WorktreeStatusRow {
 }
 
 impl Pool {
-    /// All worktrees of ours, of whatever run, and those that have a task's branch checked out.
+    /// Lists all worktrees of ours, of any run, and those that have a task's branch.
     pub fn survey(&self) -> Result<Vec<WorktreeStatusRow>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
-        Ok(worktrees.into_iter().filter_map(|worktree| self.standing(worktree)).collect())
+        Ok(worktrees.into_iter().filter_map(|worktree| self.row(worktree)).collect())
     }
 
-    /// The worktree of a task of this run, or the one whose folder has this name.
+    /// Finds the worktree of a task of this run, or the one with this directory name.
     pub fn find(&self, name: &TaskId) -> Result<Option<WorktreeStatusRow>, WorktreeError> {
         let branch = self.run.task_branch(name);
         let mut all = self.survey()?;
-        let by_branch = all.iter().position(|standing| standing.branch.as_ref() == Some(&branch));
-        let by_name = || all.iter().position(|standing| standing.name() == name.as_str());
+        let by_branch = all.iter().position(|row| row.branch.as_ref() == Some(&branch));
+        let by_name = || all.iter().position(|row| row.name() == name.as_str());
         Ok(by_branch.or_else(by_name).map(|at| all.swap_remove(at)))
     }
 
-    /// The repository as it is seen from a worktree.
-    pub fn view(&self, standing: &WorktreeStatusRow) -> Result<Repository, WorktreeError> {
-        self.linked(&standing.worktree)
+    /// The repository as seen from a worktree.
+    pub fn view(&self, row: &WorktreeStatusRow) -> Result<Repository, WorktreeError> {
+        self.linked(&row.worktree)
     }
 
-    fn standing(&self, worktree: Worktree) -> Option<WorktreeStatusRow> {
+    fn row(&self, worktree: Worktree) -> Option<WorktreeStatusRow> {
         let task = worktree.branch.as_ref().and_then(task_of);
         let kind = match (is_ours(&worktree), &task) {
             (true, _) if places::is_lane(&name_of(&worktree.path)) => WorktreeKind::Lane,
@@ -113,7 +113,7 @@ pub(super) fn task_of(branch: &BranchName) -> Option<TaskId> {
     branch.as_str().strip_prefix(TASK_BRANCHES)?.split_once('/')?.1.parse().ok()
 }
 
-/// When git last wrote down something about this worktree.
+/// When git last wrote something about this worktree.
 pub(super) fn last_activity(git_dir: &Path) -> Option<i64> {
     ["index", "HEAD", "logs/HEAD"].into_iter().filter_map(|name| changed(&git_dir.join(name))).max()
 }

@@ -1,5 +1,5 @@
-//! Bringing the run's branch into a task's branch, by a merge. What is not committed in the task's worktree stays exactly
-//! as it is, and where anything stands in the way nothing is changed.
+//! Merges the run's branch into a task's branch. Uncommitted work in the task's worktree is not touched; if anything is
+//! in the way, nothing is changed.
 
 use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -9,16 +9,16 @@ use crate::{
     name::{BranchName, Oid, TaskId},
 };
 
-/// What came of it.
+/// The result of a sync.
 #[derive(Debug)]
 pub enum Synced {
-    /// The task's branch had everything.
+    /// The task's branch was up to date.
     Current,
-    /// It has everything now, at this commit.
+    /// It was merged, into this commit.
     Merged(Oid),
-    /// Both changed the same; nothing was done.
+    /// The merge conflicts; nothing was changed.
     Conflicted(Vec<MergeConflict>),
-    /// These paths are not committed and would be changed; nothing was done.
+    /// These uncommitted paths would be changed; nothing was done.
     InTheWay(Vec<String>),
 }
 
@@ -52,7 +52,7 @@ impl Pool {
         Ok(Synced::Merged(commit))
     }
 
-    /// The commit that joins both, or what keeps them apart. A branch without commits of its own just follows.
+    /// The commit that joins both, or the conflicts. A branch without commits of its own is fast-forwarded.
     fn join(
         &self,
         branch: &BranchName,
@@ -68,11 +68,11 @@ impl Pool {
         };
         let message = format!("Merge branch '{}' into {branch}\n", self.run);
         let signing = self.repository.signing()?;
-        Ok(Ok(self.repository.write_joint(tree, &[tip, from], &message, signing)?))
+        Ok(Ok(self.repository.write_commit_with_parents(tree, &[tip, from], &message, signing)?))
     }
 
-    /// Lets a branch without commits of its own follow `base`, as one does that has no worktree yet. Where files that are not
-    /// committed stand in the way, everything stays as it is.
+    /// Fast-forwards a branch without commits of its own to `base`. If uncommitted files are in the way, everything
+    /// stays as it is.
     pub(super) fn follow(
         &self,
         lane: &Repository,
@@ -83,7 +83,7 @@ impl Pool {
         if tip == base || !self.repository.is_ancestor(tip, base)? {
             return Ok(());
         }
-        let _floating = lane.float_home();
+        let _floating = lane.exempt_git_dir();
         if !self.bring(lane, tip, base)?.is_empty() {
             return Ok(());
         }
@@ -91,18 +91,18 @@ impl Pool {
         Ok(self.repository.move_refs(&moves, "arborist: begin")?)
     }
 
-    /// Brings a worktree from one commit to another, and gives the paths that stand in the way, if any do. Files come
-    /// first and the branch last: one who was killed in between finds the files as they shall be, and goes on.
+    /// Updates a worktree from one commit to another, and returns the paths that are in the way. Files come first and
+    /// the branch last: after a kill in between, the next call finds the files in their final state and continues.
     fn bring(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
         stale::clear(&lane.git_dir.join("index.lock"));
         let (old, new) = (lane.tree_of(tip)?, lane.tree_of(commit)?);
         let changes = lane.changes(old, new)?;
-        let lying = lane.snapshot()?;
-        let undone: HashSet<Vec<u8>> = paths(lane.changes(lying, new)?);
-        let mut own = paths(lane.changes(old, lying)?);
-        own.extend(lane.staged_beside(old)?);
-        // What is ignored and lies where a file would be made could be work too.
-        own.extend(lane.added(old, new)?.into_iter().filter(|path| lies_there(lane, path)));
+        let current = lane.snapshot()?;
+        let undone: HashSet<Vec<u8>> = paths(lane.changes(current, new)?);
+        let mut own = paths(lane.changes(old, current)?);
+        own.extend(lane.staged_since_tree(old)?);
+        // An ignored file at the path of a new file could be work too.
+        own.extend(lane.added(old, new)?.into_iter().filter(|path| exists_at(lane, path)));
         let own = changes.into_iter().filter(|change| own.contains(&change.path));
         let (done, in_the_way): (Vec<TreeChange>, Vec<TreeChange>) =
             own.partition(|change| !undone.contains(&change.path));
@@ -122,6 +122,6 @@ fn paths(changes: Vec<TreeChange>) -> HashSet<Vec<u8>> {
     changes.into_iter().map(|change| change.path).collect()
 }
 
-fn lies_there(lane: &Repository, path: &[u8]) -> bool {
+fn exists_at(lane: &Repository, path: &[u8]) -> bool {
     lane.dir.join(OsStr::from_bytes(path)).symlink_metadata().is_ok()
 }

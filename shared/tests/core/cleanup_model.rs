@@ -72,7 +72,7 @@ prop_compose! {
         unknown in prop::collection::vec(Just("something".to_owned()), 0..2),
         commits in commits(),
         content in content(),
-        stands_in in prop::option::of(0..count),
+        worktree_index in prop::option::of(0..count),
         age in prop::option::weighted(0.9, -10i64..20_000_000),
     ) -> Candidate {
         let is_branch = matches!(what, What::Branch | What::SessionBranch);
@@ -81,7 +81,7 @@ prop_compose! {
             unknown,
             commits,
             content,
-            stands_in: stands_in.filter(|_| is_branch),
+            worktree_index: worktree_index.filter(|_| is_branch),
             time: age.map(|age| NOW - age),
             ..Candidate::new(what, spot(what, is_scratch), "x".into())
         }
@@ -147,8 +147,8 @@ proptest! {
         prop_assert_eq!(verdicts.len(), candidates.len());
         for (candidate, verdict) in candidates.iter().zip(&verdicts) {
             may_go(candidate, verdict, &rules);
-            if let (CleanupVerdict::Remove(..), Some(place)) = (verdict, candidate.stands_in) {
-                let place_goes = matches!(verdicts[place], CleanupVerdict::Remove(..)) || candidates[place].stands_in.is_some();
+            if let (CleanupVerdict::Remove(..), Some(place)) = (verdict, candidate.worktree_index) {
+                let place_goes = matches!(verdicts[place], CleanupVerdict::Remove(..)) || candidates[place].worktree_index.is_some();
                 prop_assert!(place_goes, "a branch goes only with its worktree");
             }
             if let CleanupVerdict::Keep(reason) = verdict {

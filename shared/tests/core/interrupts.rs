@@ -85,7 +85,7 @@ fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
     let mut driver = Driver::start(dir.path(), &format!("echo; {script}"));
     driver.send_twice("-INT");
     driver.await_line("asked");
-    thread::sleep(interrupt::ECHO * 2);
+    thread::sleep(interrupt::REPEAT_WINDOW * 2);
     assert!(driver.child.try_wait().unwrap().is_none(), "the echo is not a second wish");
     driver.send("-INT");
     assert_eq!(driver.code(), Some(130));

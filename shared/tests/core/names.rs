@@ -55,9 +55,9 @@ fn a_file_that_git_does_not_have_is_not_committed() {
     let repository = repository(&repo);
     let head = repository.tree_of(repository.head.commit.unwrap()).unwrap();
     let empty = repository.empty_tree().unwrap();
-    repository.require_proven(empty, head).unwrap();
+    repository.require_verified(empty, head).unwrap();
     let mut changes = repository.changes(empty, head).unwrap();
     changes[0].after = Some((0o100_644, "1".repeat(40).parse().unwrap()));
     let tree = repository.tree_with(head, &changes).unwrap();
-    assert!(repository.require_proven(empty, tree).is_err());
+    assert!(repository.require_verified(empty, tree).is_err());
 }

@@ -61,7 +61,7 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
             assert_eq!(commit.to_string(), by_commit_tree(&repo, commit, message, &[head]), "{message:?}");
         }
         for parents in [&[][..], &[head, before], &[head, before, head]] {
-            let commit = repository.write_joint(tree, parents, "joint\n", Signing::No).unwrap();
+            let commit = repository.write_commit_with_parents(tree, parents, "joint\n", Signing::No).unwrap();
             assert_eq!(commit.to_string(), by_commit_tree(&repo, commit, "joint\n", parents));
         }
         repo.git(["fsck", "--strict"]).succeeds();

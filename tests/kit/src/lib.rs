@@ -195,6 +195,14 @@ impl TestRepo {
         self.git_in(&self.repo, args)
     }
 
+    /// Writes a recovery note as a driver of this clone does: the ref, and the file that proves who wrote it.
+    pub fn write_note(&self, name: &str, target: &str) {
+        self.git(["update-ref", name, target]).succeeds();
+        let digest =
+            Run::of(self.command("git", &self.repo).args(["hash-object", "--stdin"]), name.as_bytes());
+        self.write(&format!(".git/arborist/written/{}", digest.answer()), format!("{name} {target}\n"));
+    }
+
     /// Runs git in another directory.
     pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> Run {
         Run::of(self.command("git", dir).args(args), b"")

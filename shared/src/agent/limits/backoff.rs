@@ -1,4 +1,4 @@
-//! How long to wait for a provider that cannot keep up.
+//! How long to wait for an overloaded provider.
 
 use std::time::Duration;
 
@@ -8,44 +8,44 @@ use serde::Serialize;
 
 use super::super::RetryWait;
 
-/// Waits that double from `first` to `longest`, `patience` in all.
+/// Waits that double from `first` to `longest`, up to `patience` in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The first wait.
     pub first: Duration,
-    /// No wait that we choose is longer.
+    /// The longest wait that we choose.
     pub longest: Duration,
-    /// A moment that lies further ahead than this is not believed.
+    /// A time that is further in the future than this is ignored.
     pub horizon: Duration,
-    /// How long we wait in all where nobody says for how long.
+    /// The total time to wait if the provider names no time.
     pub patience: Duration,
 }
 
 /// One wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackoffWait {
-    /// How long.
+    /// Its length.
     pub span: Duration,
-    /// Who chose it.
+    /// Where the length came from.
     pub chosen: Chosen,
 }
 
-/// Who chose how long we wait.
+/// Where the length of a wait came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Chosen {
     /// The provider named it.
     #[serde(rename = "provider")]
     ByProvider,
-    /// Nobody did, so we did.
+    /// The provider named none, so we chose it.
     #[serde(rename = "us")]
     ByUs,
 }
 
-/// Providers that name a time and refuse us again, this often, will do so for ever.
+/// A provider that names a time and refuses us again this often will not recover.
 const MOST_TRIES: u32 = 50;
 
 impl Default for Backoff {
-    /// From five seconds to ten minutes, half an hour in all; weekly limits are the longest that providers have.
+    /// From five seconds to ten minutes, half an hour in total; the longest limits of providers are weekly.
     fn default() -> Self {
         Self {
             first: Duration::from_secs(5),
@@ -57,16 +57,16 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long to wait when nobody said, after `tries` waits that did not help.
+    /// The wait if the provider names no time, after `tries` waits.
     #[must_use]
     pub fn delay(&self, tries: u32) -> Duration {
         let factor = 2_u32.checked_pow(tries).unwrap_or(u32::MAX);
         self.first.saturating_mul(factor).min(self.longest)
     }
 
-    /// How long to wait now, after `tries` waits of which our own came to `waited`; `None` when it is time to give up. A
-    /// moment that was given is kept; a span that was given is kept unless it has proved too short; what is past,
-    /// absurd or unknown is replaced by a delay of ours.
+    /// The next wait after `tries` waits, of which our own add up to `waited`; `None` when it is time to give up. A
+    /// time that was given is kept; a duration that was given is kept unless it has proved too short; what is past,
+    /// absurd or unknown is replaced by our own delay.
     #[must_use]
     pub fn next(
         &self,

@@ -1,4 +1,4 @@
-//! What a task and a run may spend. What was spent is counted from history, so a restart does not give it back.
+//! Budgets of tasks and runs. What was spent is counted from history, so a restart does not reset it.
 
 use std::{fmt, ops::Add, time::Duration};
 
@@ -9,29 +9,28 @@ use crate::{
     progress::RunTotals,
 };
 
-/// Most that may be spent; nothing where there is no limit.
+/// The largest amounts that may be spent; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
     /// US dollars.
     pub cost: Option<f64>,
     /// Tokens, read and written.
     pub tokens: Option<u64>,
-    /// Time at work.
+    /// Time that agents run.
     pub time: Option<Duration>,
 }
 
-/// What was spent, by the trailers.
+/// What was spent, according to the trailers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
     /// Tokens and money.
     pub totals: RunTotals,
-    /// Time that agents were at work.
+    /// Time that agents were running.
     pub time: Duration,
 }
 
 impl Spent {
-    /// What a run has spent beside what `task` has since its attempts are counted. What was taken back was spent all
-    /// the same.
+    /// What a run has spent, without the current attempts of `task`. Work that was reverted still counts.
     #[must_use]
     pub fn beside(run: &Run, task: &TaskId) -> Self {
         let of_others = run.tasks.iter().flat_map(|history| {
@@ -63,12 +62,12 @@ impl Add for Spent {
     }
 }
 
-/// Whose budget it is.
+/// The owner of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetLevel {
-    /// One task's.
+    /// One task.
     Task,
-    /// The whole run's.
+    /// The whole run.
     Run,
 }
 
@@ -81,7 +80,7 @@ impl fmt::Display for BudgetLevel {
     }
 }
 
-/// Cents, and as much below them as a small amount needs.
+/// Formats an amount with cents, and more digits if it is small.
 fn dollars(amount: f64) -> String {
     if amount >= 0.1 {
         return format!("{amount:.2}");
@@ -97,37 +96,37 @@ pub enum Overrun {
     /// Too much money.
     #[error("the {level} has cost ${} of ${}", dollars(*spent), dollars(*limit))]
     Cost {
-        /// Whose budget.
+        /// The owner of the budget.
         level: BudgetLevel,
-        /// US dollars.
+        /// What was spent, in US dollars.
         spent: f64,
-        /// US dollars.
+        /// The limit, in US dollars.
         limit: f64,
     },
     /// Too many tokens.
     #[error("the {level} has used {spent} of {limit} tokens")]
     Tokens {
-        /// Whose budget.
+        /// The owner of the budget.
         level: BudgetLevel,
-        /// Read and written.
+        /// Tokens that were read and written.
         spent: u64,
-        /// Read and written.
+        /// The limit.
         limit: u64,
     },
     /// Too much time.
     #[error("the {level} has taken {} of {} s", .spent.as_secs(), .limit.as_secs())]
     Time {
-        /// Whose budget.
+        /// The owner of the budget.
         level: BudgetLevel,
-        /// At work.
+        /// The time that agents ran.
         spent: Duration,
-        /// At work.
+        /// The limit.
         limit: Duration,
     },
 }
 
 impl Overrun {
-    /// Whose budget it is.
+    /// The owner of the budget.
     #[must_use]
     pub fn level(&self) -> BudgetLevel {
         match self {
@@ -135,7 +134,7 @@ impl Overrun {
         }
     }
 
-    /// A limit that lets as much be spent again as this one did.
+    /// A limit that allows the same amount to be spent again.
     #[must_use]
     pub fn raised(&self) -> String {
         match self {
@@ -165,7 +164,7 @@ impl Overrun {
 }
 
 impl Budget {
-    /// `Err` with what is used up. A budget of which nothing is left is used up.
+    /// `Err` if the budget is used up, which it also is if exactly nothing is left.
     pub fn check(&self, level: BudgetLevel, spent: &Spent) -> Result<(), Overrun> {
         let cost = spent.totals.cost.unwrap_or(0.0);
         let tokens = spent.totals.tokens_in.unwrap_or(0).saturating_add(spent.totals.tokens_out.unwrap_or(0));
@@ -181,7 +180,7 @@ impl Budget {
         }
     }
 
-    /// How much time is left, where time is limited. A call is ended when it has passed.
+    /// How much time is left, if time is limited. A call is ended after that.
     #[must_use]
     pub fn time_left(&self, spent: &Spent) -> Option<Duration> {
         self.time.map(|limit| limit.saturating_sub(spent.time))

@@ -1,10 +1,10 @@
-//! Whom to ask when somebody cannot work: a chain of runners and models, taken one after the other.
+//! Fallbacks: a chain of runners and models that are tried one after the other.
 
 use std::{fmt, str::FromStr};
 
 use super::super::FailureKind;
 
-/// A runner, and a model of it.
+/// A runner and a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The runner's name.
@@ -13,7 +13,7 @@ pub struct Choice {
     pub model: Option<String>,
 }
 
-/// A choice that could not be read.
+/// A choice that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a runner, nor a runner and a model with ':' between them")]
 pub struct ChoiceError(String);
@@ -21,7 +21,7 @@ pub struct ChoiceError(String);
 impl FromStr for Choice {
     type Err = ChoiceError;
 
-    /// Reads `runner` or `runner:model`. A model may hold `:` itself.
+    /// Parses `runner` or `runner:model`. A model may contain `:` itself.
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let (runner, model) = match text.split_once(':') {
             Some((runner, model)) => (runner, Some(model)),
@@ -43,25 +43,24 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Why somebody cannot work.
+/// Why a runner cannot work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunnerSetback {
-    /// The program is not there.
+    /// The program is not installed.
     NotInstalled,
-    /// It ran and failed so.
+    /// It ran and failed in this way.
     Failure(FailureKind),
 }
 
 impl RunnerSetback {
-    /// Whether somebody else may do better at once. An overload passes, and any other failure is an attempt that
-    /// was used.
+    /// Whether another runner may succeed at once. An overload passes, and any other failure uses up an attempt.
     #[must_use]
     pub fn justifies_another(self) -> bool {
         matches!(self, Self::NotInstalled | Self::Failure(FailureKind::Auth | FailureKind::Limit))
     }
 }
 
-/// Somebody and those who are asked instead, in order.
+/// A runner followed by its fallbacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain<T> {
     first: T,
@@ -69,7 +68,7 @@ pub struct Chain<T> {
 }
 
 impl<T: PartialEq> Chain<T> {
-    /// A chain. What stands in it twice counts once.
+    /// Creates a chain without duplicates.
     #[must_use]
     pub fn new(first: T, others: impl IntoIterator<Item = T>) -> Self {
         let mut chain = Self { first, others: Vec::new() };
@@ -86,13 +85,13 @@ impl<T: PartialEq> Chain<T> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The one that was wanted.
+    /// The first choice.
     #[must_use]
     pub fn first(&self) -> &T {
         &self.first
     }
 
-    /// Whom to ask after `current` had this setback; nobody if it justifies nobody, or the chain is at its end.
+    /// The runner after `current`, if this setback justifies another one and there is one.
     #[must_use]
     pub fn find_next(&self, current: &T, setback: RunnerSetback) -> Option<&T> {
         let place = self.iter().position(|choice| choice == current)?;

@@ -1,4 +1,4 @@
-//! What follows from limits: how long to wait, when enough is spent, and whom to ask instead. All of it pure.
+//! Consequences of limits: how long to wait, when a budget is spent, and which runner to use instead. Pure.
 
 mod backoff;
 mod budget;

@@ -1,4 +1,4 @@
-//! What is secret: values of the environment, and tokens of well-known shapes.
+//! What is secret: values of environment variables, and tokens of well-known formats.
 
 use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -8,12 +8,12 @@ use super::shape::{LOOKAHEAD, SHAPES, SecretShape};
 use crate::failure::Explain;
 
 /// Words in the name of a variable that make its value a secret.
-const TELLTALE: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"];
+const SECRET_WORDS: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"];
 
-/// Shorter values would take innocent words with them.
+/// Shorter values would also remove innocent words.
 const SHORTEST: usize = 8;
 
-/// Longer values are looked for in pieces of this length.
+/// Longer values are searched for in pieces of this length.
 const LONGEST: usize = 1024;
 
 /// Secrets that could not be prepared.
@@ -23,11 +23,11 @@ pub struct SecretsError(#[from] BuildError);
 
 impl Explain for SecretsError {}
 
-/// Everything that must not be shown, ready to be looked for.
+/// Everything that must not be shown, ready to be searched for.
 #[derive(Clone)]
 pub struct Secrets {
     finder: AhoCorasick,
-    /// How many patterns are values; the shapes follow them.
+    /// How many patterns are values; the token formats follow them.
     values: usize,
     longest: usize,
 }
@@ -39,15 +39,15 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// What was found at a place.
+/// A match.
 pub(super) enum SecretMatch {
     Value { length: usize },
     Opening(&'static SecretShape),
 }
 
 impl Secrets {
-    /// Knows these values and all shapes. Values are looked for line by line, and as JSON writes them; the frame
-    /// of a key block is left to its shape.
+    /// Searches for these values and all token formats. Values are searched for line by line, and as JSON escapes them;
+    /// the first and last line of a key block are left to its format.
     pub fn new<I: IntoIterator<Item = S>, S: AsRef<[u8]>>(values: I) -> Result<Self, SecretsError> {
         let mut known: BTreeSet<Vec<u8>> = BTreeSet::new();
         for value in values {
@@ -68,23 +68,23 @@ impl Secrets {
         Ok(Self { finder, values, longest })
     }
 
-    /// Knows the values of those variables whose names say that they are secret.
+    /// Searches for the values of variables whose names sound secret.
     pub fn of_environment<I, K, V>(variables: I) -> Result<Self, SecretsError>
     where
         I: IntoIterator<Item = (K, V)>,
         K: AsRef<OsStr>,
         V: AsRef<OsStr>,
     {
-        let secret = variables.into_iter().filter(|(name, _)| is_telltale(name.as_ref()));
+        let secret = variables.into_iter().filter(|(name, _)| is_secret_name(name.as_ref()));
         Self::new(secret.map(|(_, value)| value.as_ref().as_bytes().to_vec()))
     }
 
-    /// How many bytes from a place on decide whether a secret begins there.
+    /// How many bytes after a position decide whether a secret begins there.
     pub(super) fn reach(&self) -> usize {
         self.longest
     }
 
-    /// The first thing at or behind `from` that is a value or opens a token.
+    /// The first match at or after `from`.
     pub(super) fn find(&self, text: &[u8], from: usize) -> Option<(usize, SecretMatch)> {
         let found = self.finder.find(aho_corasick::Input::new(text).range(from..))?;
         let pattern = found.pattern().as_usize();
@@ -96,12 +96,12 @@ impl Secrets {
     }
 }
 
-fn is_telltale(name: &OsStr) -> bool {
+fn is_secret_name(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_uppercase();
-    TELLTALE.iter().any(|word| name.contains(word))
+    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// A last piece that would be too short is made longer from its front.
+/// Splits a long value. A last piece that would be too short overlaps the one before it.
 fn add_pieces(value: &[u8], known: &mut BTreeSet<Vec<u8>>) {
     for start in (0..value.len()).step_by(LONGEST) {
         let end = value.len().min(start + LONGEST);
@@ -110,7 +110,7 @@ fn add_pieces(value: &[u8], known: &mut BTreeSet<Vec<u8>>) {
     }
 }
 
-/// The value as it stands in a JSON string.
+/// The value as it appears in a JSON string.
 fn as_json(value: &[u8]) -> Vec<u8> {
     let quoted = serde_json::to_string(&String::from_utf8_lossy(value)).unwrap_or_default();
     let inside = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -1,13 +1,13 @@
-//! The shapes of well-known tokens: a beginning, and what may follow it.
+//! The formats of well-known tokens: a prefix, and what may follow it.
 
-/// Which bytes belong to a token.
+/// The bytes that a token may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alphabet {
     /// Letters and digits.
     Alphanumeric,
     /// Also `_` and `-`.
     Word,
-    /// Also what base64 and web tokens use.
+    /// Also the characters of base64 and web tokens.
     Token,
 }
 
@@ -22,21 +22,21 @@ impl Alphabet {
     }
 }
 
-/// What shall follow a beginning.
+/// What must follow a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// At least so many bytes of an alphabet; all of them go.
+    /// At least this many bytes of an alphabet; all of them are removed.
     Run(Alphabet, usize),
     /// A label that ends in `PRIVATE KEY-----` or `PRIVATE KEY BLOCK-----`, and a block.
     Pem,
 }
 
-/// A kind of token.
+/// The format of a token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SecretShape {
     pub(super) opening: &'static str,
     pub(super) rest: Rest,
-    /// How much of the opening is no secret and stays.
+    /// How much of the prefix is no secret and stays.
     pub(super) kept: usize,
 }
 
@@ -44,7 +44,7 @@ const fn token(opening: &'static str, alphabet: Alphabet, least: usize) -> Secre
     SecretShape { opening, rest: Rest::Run(alphabet, least), kept: 0 }
 }
 
-/// `Bearer ` stays, so that one sees what was there.
+/// `Bearer ` stays, so that a reader sees what was there.
 const fn bearer(opening: &'static str) -> SecretShape {
     SecretShape { opening, rest: Rest::Run(Alphabet::Token, 12), kept: opening.len() }
 }
@@ -79,11 +79,11 @@ pub(super) const SHAPES: &[SecretShape] = &[
     SecretShape { opening: "-----BEGIN ", rest: Rest::Pem, kept: 0 },
 ];
 
-/// The most bytes behind an opening that must be seen to tell whether it is a token.
+/// How many bytes after a prefix are needed to decide whether it is a token.
 pub(super) const LOOKAHEAD: usize = 80;
 
 impl SecretShape {
-    /// How many bytes of `text`, which begins with the opening, are surely secret.
+    /// How many bytes of `text`, which begins with the prefix, are certainly secret.
     pub(super) fn measure(&self, text: &[u8]) -> Option<usize> {
         let rest = &text[self.opening.len()..];
         let length = match self.rest {
@@ -96,13 +96,13 @@ impl SecretShape {
         Some(self.opening.len() + length)
     }
 
-    /// Whether this may begin behind `before`. In the middle of a word it is no token: `task-…` is none.
+    /// Whether a token may begin after `before`. It cannot begin inside of a word, as in `task-…`.
     pub(super) fn may_follow(&self, before: Option<u8>) -> bool {
         self.rest == Rest::Pem || before.is_none_or(|byte| !Alphabet::Word.holds(byte))
     }
 }
 
-/// The length of the label of a private key, with the dashes behind it.
+/// The length of the label of a private key, including the dashes after it.
 fn pem_label(rest: &[u8]) -> Option<usize> {
     let rest = &rest[..rest.len().min(LOOKAHEAD)];
     let label = rest
@@ -113,7 +113,7 @@ fn pem_label(rest: &[u8]) -> Option<usize> {
     (is_private && rest[label..].starts_with(b"-----")).then_some(label + 5)
 }
 
-/// Bytes that may stand in a block, in a file or in a JSON string.
+/// Bytes that may occur in a key block, in a file or in a JSON string.
 pub(super) fn is_pem(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"+/=-\\:,".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! The walk over one stream. It looks at each byte a bounded number of times and keeps a bounded piece of it.
+//! Redacts one stream. Each byte is looked at a bounded number of times, and a bounded piece is held back.
 
 use memchr::memrchr;
 
@@ -8,24 +8,24 @@ use super::{
     shape::{Alphabet, Rest, is_pem},
 };
 
-/// A line that is longer than this is not waited for.
+/// A longer line is not held back until its end.
 const WINDOW: usize = 64 * 1024;
 
-/// A private key is not longer than this; behind it text is shown again.
+/// The longest private key; text after this many bytes is shown again.
 const LONGEST_PEM: usize = 64 * 1024;
 
-/// What goes on at the place that the walk has reached.
+/// The state at the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Text that is shown.
     Open,
     /// The rest of a token.
     Token(Alphabet),
-    /// The inside of a private key: bytes so far, dashes in a row, and rows of five dashes.
+    /// Inside of a private key: bytes so far, dashes in a row, and rows of five dashes.
     Pem { length: usize, dashes: u8, rows: u8 },
 }
 
-/// Takes the secrets out of one stream.
+/// Removes the secrets from one stream.
 #[derive(Clone)]
 pub struct Redactor {
     secrets: Secrets,
@@ -49,7 +49,7 @@ impl Redactor {
         Self { secrets: secrets.clone(), mode: Mode::Open, before: None, buffer: Vec::new() }
     }
 
-    /// All of a text, redacted.
+    /// Redacts a whole text.
     #[must_use]
     pub fn redact(secrets: &Secrets, text: &str) -> String {
         let mut redactor = Self::new(secrets);
@@ -58,7 +58,7 @@ impl Redactor {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Takes more bytes; gives what can be shown.
+    /// Adds bytes, and returns what can be shown.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
         for part in bytes.chunks(WINDOW) {
@@ -71,14 +71,14 @@ impl Redactor {
         shown
     }
 
-    /// The stream is over; gives the rest.
+    /// Ends the stream, and returns the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
         self.walk(self.buffer.len(), &mut shown);
         shown
     }
 
-    /// Settles everything that begins before `limit`.
+    /// Decides about everything that begins before `limit`.
     fn walk(&mut self, limit: usize, shown: &mut Vec<u8>) {
         let buffer = std::mem::take(&mut self.buffer);
         let mut at = 0;
@@ -94,7 +94,7 @@ impl Redactor {
         self.buffer.drain(..at);
     }
 
-    /// Shows what stands before the next secret, and steps over its beginning.
+    /// Shows the text before the next secret, and skips its beginning.
     fn open(&mut self, buffer: &[u8], at: usize, limit: usize, shown: &mut Vec<u8>) -> usize {
         let mut from = at;
         while let Some((start, found)) = self.secrets.find(buffer, from).filter(|(start, _)| *start < limit) {
@@ -109,7 +109,7 @@ impl Redactor {
         limit
     }
 
-    /// How much of what was found is kept and how long it is, if it is a secret; what follows is then known.
+    /// If the match is a secret, returns how much of it stays and how long it is, and sets the next state.
     fn judge(&mut self, buffer: &[u8], start: usize, found: &SecretMatch) -> Option<(usize, usize)> {
         let shape = match found {
             SecretMatch::Value { length } => return Some((0, *length)),
@@ -133,7 +133,7 @@ impl Redactor {
         at + length.unwrap_or(rest.len())
     }
 
-    /// Steps to the end of the line with the second row of dashes, or to what cannot stand in a key.
+    /// Skips to the end of the line with the second row of dashes, or to a byte that cannot occur in a key.
     fn pem(&mut self, buffer: &[u8], at: usize) -> usize {
         let Mode::Pem { mut length, mut dashes, mut rows } = self.mode else {
             return at;

@@ -1,4 +1,4 @@
-//! Claude Code's stream, which Amp, Cursor and Qwen speak as well.
+//! The stream of Claude Code, which Amp, Cursor and Qwen use as well.
 
 use serde_json::Value;
 
@@ -9,17 +9,17 @@ use super::{
     turns::{ToolResult, Turns},
 };
 
-/// Whose words a message holds.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum MessageAuthor {
     Agent,
-    /// What a sub-agent says belongs to the turn that called it.
+    /// A sub-agent, whose text belongs to the turn that called it.
     SubAgent,
     /// The program itself, about an error of the provider.
     Program,
 }
 
-impl Voice {
+impl MessageAuthor {
     fn of(event: &Value) -> Self {
         if event.get("parent_tool_use_id").is_some_and(Value::is_string) {
             Self::SubAgent
@@ -34,11 +34,11 @@ impl Voice {
 #[derive(Debug, Default)]
 pub(super) struct Claude {
     turns: Turns,
-    /// The message that the open turn belongs to.
+    /// The id of the message that the open turn belongs to.
     message: String,
-    /// What the last synthetic message was an error of.
+    /// The error that the last synthetic message was about.
     error: Option<FailureKind>,
-    /// When the account may go on, since it was refused.
+    /// When the account may continue, after it was refused.
     refused: Option<RetryWait>,
 }
 
@@ -66,7 +66,7 @@ impl Dialect for Claude {
     }
 }
 
-/// The beginning of the session, and the waits that the program takes by itself.
+/// The beginning of the session, and waits of the program itself.
 fn system(event: &Value, out: &mut Vec<AgentEvent>) {
     match word(event, "subtype") {
         "init" | "session_start" => {
@@ -74,7 +74,7 @@ fn system(event: &Value, out: &mut Vec<AgentEvent>) {
                 out.push(AgentEvent::SessionStarted { id, model: text(event, "model") });
             }
         }
-        // The delay in it is the program's own patience, not what the provider asked for.
+        // The delay is the program's own choice, not what the provider asked for.
         "api_retry" => {
             if let Some(kind) = failure_kind(event, "error_status").and_then(FailureKind::as_limit) {
                 out.push(AgentEvent::RateLimited { kind, wait: RetryWait::Unknown });
@@ -84,7 +84,7 @@ fn system(event: &Value, out: &mut Vec<AgentEvent>) {
     }
 }
 
-/// What a status, else an error code, says.
+/// The meaning of a status, or of an error code.
 fn failure_kind(event: &Value, status: &str) -> Option<FailureKind> {
     let by_status = event.get(status).and_then(Value::as_u64).map(FailureKind::of_status);
     by_status
@@ -93,18 +93,18 @@ fn failure_kind(event: &Value, status: &str) -> Option<FailureKind> {
 }
 
 impl Claude {
-    /// A message comes in several lines with one id.
+    /// A message consists of several lines with one id.
     fn assistant(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         let message = &event["message"];
-        let voice = Voice::of(event);
+        let author = MessageAuthor::of(event);
         self.error = FailureKind::of_code(word(event, "error"));
-        if voice == Voice::Agent {
+        if author == MessageAuthor::Agent {
             self.open_turn(message, out);
         }
         for block in message["content"].as_array().into_iter().flatten() {
             match word(block, "type") {
                 "text" => out.extend(text(block, "text").map(AgentEvent::Text)),
-                "tool_use" => self.tool_use(block, voice, out),
+                "tool_use" => self.tool_use(block, author, out),
                 _ => {}
             }
         }
@@ -126,11 +126,11 @@ impl Claude {
         }
     }
 
-    fn tool_use(&mut self, block: &Value, voice: Voice, out: &mut Vec<AgentEvent>) {
+    fn tool_use(&mut self, block: &Value, author: MessageAuthor, out: &mut Vec<AgentEvent>) {
         let name = word(block, "name");
         out.push(tool_call(name, &block["input"]));
         let file = written_file(name, &block["input"]);
-        if voice == Voice::Agent {
+        if author == MessageAuthor::Agent {
             self.turns.call(word(block, "id"), file);
         } else if let Some(path) = file {
             out.push(AgentEvent::FileWritten { path });
@@ -147,7 +147,7 @@ impl Claude {
         }
     }
 
-    /// Cursor tells of its tools in events of their own: `{"tool_call":{"writeToolCall":{"args":{…}}}}`.
+    /// Cursor reports tool calls in separate events: `{"tool_call":{"writeToolCall":{"args":{…}}}}`.
     fn cursor_call(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         let id = word(event, "call_id");
         let Some((name, call)) = event["tool_call"].as_object().and_then(|calls| calls.iter().next()) else {
@@ -162,7 +162,7 @@ impl Claude {
         }
     }
 
-    /// Only a refusal is a limit; the event also tells how much is left.
+    /// Only a refusal is a limit; the event also reports how much is left.
     fn rate_limit(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         let info = &event["rate_limit_info"];
         let on_credit = info["isUsingOverage"].as_bool() == Some(true);
@@ -175,7 +175,7 @@ impl Claude {
         out.push(AgentEvent::RateLimited { kind: LimitKind::Limit, wait });
     }
 
-    /// `is_error` counts, whatever the subtype says.
+    /// `is_error` decides, whatever the subtype is.
     fn result(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
         if let Some(usage) = call_usage(event) {
@@ -204,7 +204,7 @@ fn tokens(usage: &Value) -> Usage {
     Usage { tokens_in, tokens_out: count(usage, "output_tokens"), cost: None }
 }
 
-/// What the whole call cost. The sums by model include what sub-agents spent.
+/// The cost of the whole call. The sums by model include sub-agents.
 fn call_usage(event: &Value) -> Option<Usage> {
     let by_model = event["modelUsage"].as_object().filter(|models| !models.is_empty());
     let sum = by_model.map(|models| models.values().map(model_tokens).fold(Usage::default(), Usage::plus));

@@ -1,4 +1,4 @@
-//! Codex's stream. Its own "turn" is the whole call; what other programs call a turn is a round of its items.
+//! The stream of Codex. Its own "turn" is the whole call; a turn in our sense is a round of its items.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) struct Codex {
     last_words: String,
 }
 
-/// Items in which the agent acts. The others are words.
+/// Items in which the agent acts. All others are text.
 const ACTS: [&str; 5] =
     ["command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"];
 
@@ -72,7 +72,7 @@ impl Codex {
         }
     }
 
-    /// Some acts are told only when they are over.
+    /// Some acts are reported only after they have ended.
     fn acted(&mut self, item: &Value, out: &mut Vec<AgentEvent>) {
         let id = word(item, "id");
         if !self.turns.waits_for(id) {
@@ -108,7 +108,7 @@ fn call_of(item: &Value) -> AgentEvent {
     }
 }
 
-/// A complaint while it tries again by itself, or the last word before it gives up.
+/// An error while it retries by itself, or the last one before it gives up.
 fn complaint(message: &str, out: &mut Vec<AgentEvent>) {
     match retried(message) {
         None => out.push(failed(message)),
@@ -124,14 +124,14 @@ fn failed(message: &str) -> AgentEvent {
     AgentEvent::Failed { kind: kind_of(message), message: message.to_owned(), wait: RetryWait::Unknown }
 }
 
-/// What it says behind `Reconnecting... 1/5 (`.
+/// The message after `Reconnecting... 1/5 (`.
 fn retried(message: &str) -> Option<&str> {
     let rest = message.strip_prefix("Reconnecting... ")?;
     Some(rest.split_once('(').map_or("", |(_, cause)| cause))
 }
 
-/// Codex has no field for the HTTP status, but its error sentences open in fixed ways that no model and no task
-/// can write. Nothing behind the opening is looked at.
+/// Codex has no field for the HTTP status, but its error messages begin with fixed phrases that no model and no task
+/// can write. The rest of a message is ignored.
 fn kind_of(message: &str) -> FailureKind {
     if message.starts_with("You've hit your usage limit") {
         return FailureKind::Limit;

@@ -1,4 +1,4 @@
-//! Gemini CLI's stream.
+//! The stream of Gemini CLI.
 
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
     turns: Turns,
-    /// What it said since it last used a tool; words come in pieces.
+    /// Its text since its last tool call; text arrives in fragments.
     last_words: String,
 }
 
-/// Most of the last words that is kept.
+/// How many bytes of the last text are kept.
 const LONGEST: usize = 1024 * 1024;
 
 impl Dialect for Gemini {
@@ -35,7 +35,7 @@ impl Dialect for Gemini {
                 self.turns.answer(word(event, "tool_id"), answer, out);
             }
             "result" => self.result(event, out),
-            // A warning; what ends the call is in its result.
+            // Only a warning; an error that ends the call is in the result.
             "error" => out.extend(text(event, "message").map(AgentEvent::Unread)),
             _ => return Known::No,
         }
@@ -89,7 +89,7 @@ impl Gemini {
     }
 }
 
-/// The program's own fields know little; the provider's answer stands in the message as JSON.
+/// The program's own fields contain little; the provider's answer is in the message, as JSON.
 fn failed(error: &Value) -> AgentEvent {
     let message = word(error, "message");
     let inner = message.strip_prefix("[API Error: ").and_then(|rest| rest.strip_suffix(']'));

@@ -1,23 +1,23 @@
-//! Lines out of bytes that come in any pieces, at bounded memory. Where a line is cut depends on the line alone,
-//! never on how it arrived.
+//! Splits bytes into lines, in bounded memory. Where a long line is cut depends on the line alone, never on how it
+//! arrived.
 
 use memchr::memchr;
 
 use super::super::EventFormat;
 
-/// Longest piece of plain text that is given out at once.
+/// The longest piece of plain text.
 const PIECE: usize = 64 * 1024;
 
-/// Longest line that is read as JSON. Programs put whole files on a line, and pictures.
+/// The longest line that is parsed as JSON. Programs put whole files and images on one line.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 /// A line, without its end.
 pub(super) enum StreamLine<'a> {
-    /// Words, whole or a piece of a line that is very long.
+    /// Text: a line, or a piece of a very long one.
     Words(String),
-    /// What begins like a JSON object.
+    /// A line that begins like a JSON object.
     Json(&'a [u8]),
-    /// What begins like a JSON object and is too long to be read.
+    /// A line that begins like a JSON object and is too long to be parsed.
     TooLong(usize),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct LineBuffer {
     is_text: bool,
     kind: Kind,
     buffer: Vec<u8>,
-    /// Bytes of an overlong line that were let go.
+    /// The number of bytes of an overlong line that were dropped.
     dropped: usize,
 }
 
@@ -53,7 +53,7 @@ impl LineBuffer {
         self.add(bytes, &mut give);
     }
 
-    /// Gives a last line that has no end.
+    /// Passes on a last line without a line end.
     pub(super) fn finish(&mut self, mut give: impl FnMut(StreamLine<'_>)) {
         if !self.buffer.is_empty() || self.dropped > 0 {
             self.end(&mut give);
@@ -66,7 +66,7 @@ impl LineBuffer {
         }
     }
 
-    /// What stands before the first byte that is no space says nothing, and would blur where a line is cut.
+    /// Leading white space is dropped, because it would change where a line is cut.
     fn add_part(&mut self, mut bytes: &[u8], give: &mut impl FnMut(StreamLine<'_>)) {
         if self.kind == Kind::Unclear {
             self.kind = self.kind_of(bytes);
@@ -89,7 +89,7 @@ impl LineBuffer {
         }
     }
 
-    /// The first byte that is no space decides. Text has no JSON in it.
+    /// The first byte that is no white space decides. The format `text` has no JSON.
     fn kind_of(&self, bytes: &[u8]) -> Kind {
         match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
             _ if self.is_text => Kind::Words,
@@ -123,7 +123,7 @@ pub(super) fn pieces(line: &[u8]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The last place at or before `at` where a character begins; `at` itself in what is no UTF-8.
+/// The last position at or before `at` where a character begins; `at` itself if the bytes are not UTF-8.
 fn char_start(bytes: &[u8], at: usize) -> usize {
     (at - 3..=at).rev().find(|place| bytes[*place] & 0xc0 != 0x80).unwrap_or(at)
 }

@@ -1,4 +1,4 @@
-//! The reader of event streams. It takes bytes as they come, in any pieces, and survives whatever they are.
+//! Reads event streams. The bytes may arrive in any pieces and contain anything.
 
 mod claude;
 mod codex;
@@ -21,26 +21,26 @@ use self::{
 };
 use super::{AgentEvent, EventFormat};
 
-/// Whether a dialect knew what to do with an event.
+/// Whether a dialect recognised an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Yes,
     No,
 }
 
-/// How one program speaks.
+/// The event format of one program.
 trait Dialect: Send {
-    /// Reads one event. One that is not known is shown as it stands.
+    /// Reads one event. An unknown event is shown as it is.
     fn read(&mut self, event: &Value, out: &mut Vec<AgentEvent>) -> Known;
 
-    /// Whether an event is the one that ends a call. A program prints it once.
+    /// Whether an event ends the call. A program prints such an event once.
     fn is_final(&self, event: &Value) -> bool;
 
-    /// The stream is over; a turn that is open ends with it.
+    /// The stream has ended, and with it an open turn.
     fn close(&mut self, out: &mut Vec<AgentEvent>);
 }
 
-/// Turns what a program prints into events. The pieces in which bytes arrive make no difference.
+/// Turns the output of a program into events, independently of the pieces in which it arrives.
 pub struct EventReader {
     lines: LineBuffer,
     dialect: Option<Box<dyn Dialect>>,
@@ -68,7 +68,7 @@ impl EventReader {
         Self { lines: LineBuffer::new(format), dialect, is_over: false }
     }
 
-    /// Takes more bytes; gives what they told.
+    /// Adds bytes, and returns the events in them.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         let Self { lines, dialect, is_over } = self;
@@ -76,7 +76,7 @@ impl EventReader {
         events
     }
 
-    /// The stream is over: reads a last line that nobody ended, and closes what is open.
+    /// Ends the stream: reads a last line without a line end, and ends an open turn.
     pub fn finish(&mut self) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         let Self { lines, dialect, is_over } = self;

@@ -1,4 +1,4 @@
-//! OpenCode's stream. It says itself where steps begin and end, and it is done when one ends with `stop`.
+//! The stream of OpenCode. It reports where steps begin and end; the call is finished when a step ends with `stop`.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl Dialect for Opencode {
 }
 
 impl Opencode {
-    /// Every event carries the session; one is enough.
+    /// Every event contains the session id; it is reported once.
     fn name_session(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
         if let Some(id) = text(event, "sessionID").filter(|_| !self.is_named) {
             self.is_named = true;
@@ -81,7 +81,7 @@ impl Opencode {
     }
 }
 
-/// A tool is told of when it has answered.
+/// A tool call is reported after it was answered.
 fn tool_use(part: &Value, out: &mut Vec<AgentEvent>) {
     let (name, state) = (word(part, "tool"), &part["state"]);
     out.push(tool_call(name, &state["input"]));
@@ -105,10 +105,10 @@ fn failed(error: &Value) -> AgentEvent {
     let status = data["statusCode"].as_u64().map(FailureKind::of_status);
     let kind = FailureKind::of_code(word(error, "name")).or(status).unwrap_or(FailureKind::Other);
     let message = text(data, "message").or_else(|| text(error, "message")).or_else(|| text(error, "name"));
-    AgentEvent::Failed { kind, message: message.unwrap_or_default(), wait: asked_to_wait(data) }
+    AgentEvent::Failed { kind, message: message.unwrap_or_default(), wait: requested_wait(data) }
 }
 
-fn asked_to_wait(data: &Value) -> RetryWait {
+fn requested_wait(data: &Value) -> RetryWait {
     let headers = &data["responseHeaders"];
     let precise = text(headers, "retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
     let plain = text(headers, "retry-after").map_or(RetryWait::Unknown, |value| RetryWait::of_header(&value));

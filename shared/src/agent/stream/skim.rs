@@ -1,18 +1,18 @@
-//! JSON read with a bound: long strings are cut and endless lists are let go, so that a hostile line costs little
-//! more memory than it has bytes.
+//! Parses JSON with bounds: long strings are cut and long lists are dropped, so that a hostile line costs little more
+//! memory than it has bytes.
 
 use std::{cell::Cell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Most values that are kept of one line.
+/// How many values of one line are kept.
 const MOST: usize = 20_000;
 
-/// Longest string that is kept.
+/// The longest string that is kept.
 const LONGEST: usize = 1024 * 1024;
 
-/// The JSON object on a line, if it is one.
+/// The JSON object on a line, if there is one.
 pub(super) fn skim(line: &[u8]) -> Option<Value> {
     let room = Cell::new(MOST);
     let mut reader = serde_json::Deserializer::from_slice(line);

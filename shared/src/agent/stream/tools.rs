@@ -1,15 +1,15 @@
-//! Fields that several programs share: tool calls in one line, files that tools write, and small readers.
+//! Helpers that several formats share: summaries of tool calls, files that tools write, and typed field access.
 
 use serde_json::Value;
 
 use super::super::AgentEvent;
 use crate::message::plain_text;
 
-/// Longest summary of a call, in characters.
+/// The longest summary of a call, in characters.
 const SUMMARY: usize = 120;
 
-/// Fields that say most about a call, the best first.
-const TELLING: [&str; 10] = [
+/// The fields that describe a call best, in this order.
+const SUMMARY_FIELDS: [&str; 10] = [
     "command",
     "file_path",
     "filePath",
@@ -23,7 +23,7 @@ const TELLING: [&str; 10] = [
 ];
 
 /// Tools that write the file that they name.
-const WRITERS: [&str; 12] = [
+const WRITING_TOOLS: [&str; 12] = [
     "Write",
     "Edit",
     "MultiEdit",
@@ -38,18 +38,18 @@ const WRITERS: [&str; 12] = [
     "editToolCall",
 ];
 
-/// A call, ready to be shown.
+/// The event for a tool call.
 pub(super) fn tool_call(name: &str, input: &Value) -> AgentEvent {
-    let telling = TELLING.iter().find_map(|field| input.get(field)?.as_str()).unwrap_or_default();
+    let telling = SUMMARY_FIELDS.iter().find_map(|field| input.get(field)?.as_str()).unwrap_or_default();
     AgentEvent::ToolCall { name: line(name), summary: line(telling) }
 }
 
-/// The file that a call is to write.
+/// The file that a call writes.
 pub(super) fn written_file(name: &str, input: &Value) -> Option<String> {
     let fields = ["file_path", "filePath", "notebook_path", "path"];
-    // Tools of servers have these before their own names, such as mcp__arborist__backend__write_file.
+    // Tools of MCP servers have a prefix, as in mcp__arborist__backend__write_file.
     let own = name.rsplit("__").next().unwrap_or(name);
-    WRITERS.contains(&own).then(|| fields.iter().find_map(|field| text(input, field))).flatten()
+    WRITING_TOOLS.contains(&own).then(|| fields.iter().find_map(|field| text(input, field))).flatten()
 }
 
 /// The first line, plain and short.
@@ -59,22 +59,22 @@ fn line(text: &str) -> String {
     plain.lines().next().unwrap_or_default().trim().chars().take(SUMMARY).collect()
 }
 
-/// A string field, if it holds anything.
+/// A string field, if it is not empty.
 pub(super) fn text(value: &Value, field: &str) -> Option<String> {
     value.get(field)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A field as a string slice, empty if it is none.
+/// A string field; empty if it is missing.
 pub(super) fn word<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number that counts something; anything else is nothing.
+/// A count; 0 for anything else.
 pub(super) fn count(value: &Value, field: &str) -> u64 {
     value.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// A sum of money that makes sense.
+/// A plausible amount of money.
 pub(super) fn money(value: &Value, field: &str) -> Option<f64> {
     value.get(field)?.as_f64().filter(|sum| sum.is_finite() && *sum >= 0.0)
 }

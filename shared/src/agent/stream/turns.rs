@@ -1,11 +1,11 @@
-//! Where turns begin and end in streams that do not say so: with the agent's next move, and when the last tool
-//! that it called has answered. At that moment the tree stands still, because the model has the word.
+//! Finds the turns in streams that do not report them: a turn begins with the agent's next action and ends when the
+//! last tool that it called has answered. At that moment the files do not change, because the model is working.
 
 use std::collections::HashMap;
 
 use super::super::AgentEvent;
 
-/// Most tools that are waited for at once; a stream that calls more and never answers is not worth the memory.
+/// The number of tool calls that are tracked at once, to bound memory if a stream never answers them.
 const MOST: usize = 1024;
 
 /// How a tool ended.
@@ -20,12 +20,12 @@ pub(super) enum ToolResult {
 pub(super) struct Turns {
     number: u32,
     is_open: bool,
-    /// The tools under way, each with the file that it is to write.
+    /// The running tool calls, each with the file that it writes.
     waiting: HashMap<String, Option<String>>,
 }
 
 impl Turns {
-    /// The agent moves: a turn is open from here on.
+    /// The agent acts: a turn is open from now on.
     pub(super) fn begin(&mut self, out: &mut Vec<AgentEvent>) {
         if !self.is_open {
             self.is_open = true;
@@ -43,19 +43,19 @@ impl Turns {
         }
     }
 
-    /// A tool was called that will write `file`, if any.
+    /// A tool was called, which writes `file`, if any.
     pub(super) fn call(&mut self, id: &str, file: Option<String>) {
         if self.waiting.len() < MOST {
             self.waiting.insert(id.to_owned(), file);
         }
     }
 
-    /// Whether this tool is under way.
+    /// Whether this tool call is running.
     pub(super) fn waits_for(&self, id: &str) -> bool {
         self.waiting.contains_key(id)
     }
 
-    /// A tool has answered; with the last one the turn ends.
+    /// A tool has answered. The last answer ends the turn.
     pub(super) fn answer(&mut self, id: &str, answer: ToolResult, out: &mut Vec<AgentEvent>) {
         let Some(file) = self.waiting.remove(id) else {
             return;

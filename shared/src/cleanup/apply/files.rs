@@ -1,4 +1,4 @@
-//! Removes files that are nobody's work, if they are still those that were looked at.
+//! Deletes logs, reports and caches, if they have not changed since they were surveyed.
 
 use std::{
     io,

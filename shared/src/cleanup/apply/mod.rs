@@ -1,5 +1,5 @@
-//! Does what the plan says, and nothing else. Each fact is looked at again at the moment of deletion: refs go by
-//! compare-and-swap, worktrees behind their locks. What changed meanwhile stays, and is told.
+//! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
+//! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
 mod files;
 mod places;
@@ -20,77 +20,82 @@ use crate::{
     worktree::delete_in_background,
 };
 
-/// What became of a candidate.
+/// The outcome for a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CleanupOutcome {
-    /// It is gone. What was saved of it stands under these refs.
+    /// It was deleted. Its content was saved under these refs.
     Removed {
         /// Their full names.
         saved: Vec<String>,
     },
-    /// It stays, as the plan says or for what has changed since.
+    /// It stays, because the plan says so or because something has changed since.
     Kept(String),
-    /// It was to go, and could not.
+    /// It should have been deleted, but could not be.
     Failed(String),
 }
 
-/// How long another cleanup may take before we give up.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long to wait for another cleanup.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The doing of one plan.
-struct Doing<'a> {
+/// The execution of one plan.
+struct Execution<'a> {
     sweep: &'a Sweep<'a>,
     items: &'a [JudgedCandidate],
-    fates: Vec<Option<CleanupOutcome>>,
-    /// Whether nobody else drives these runs for as long as this lives, and if not, why.
+    outcomes: Vec<Option<CleanupOutcome>>,
+    /// The locks of the runs whose candidates are deleted, so that no other process drives them; or why a lock could
+    /// not be taken.
     runs: HashMap<String, Result<FileLock, String>>,
-    /// The branches of each remote that something goes of, or why it could not be asked.
+    /// The branches of each remote that is cleaned, or why it could not be reached.
     remotes: HashMap<String, remotes::RemoteBranches>,
     trash: Vec<PathBuf>,
 }
 
 impl Sweep<'_> {
-    /// Does what `plan` says. Gives what became of each of its items.
+    /// Does what `plan` says. Returns the outcome of each of its items.
     pub fn apply(&self, plan: &CleanupPlan) -> Result<Vec<CleanupOutcome>, CleanupError> {
-        // A remote may take its time: nobody has to wait for us meanwhile.
+        // Before any lock is taken: a remote may be slow.
         let remotes = self.ask_remotes(plan)?;
         let locks = self.repository.common_dir.join("arborist/locks");
-        let lock =
-            FileLock::take_within(&locks.join("cleanup"), "git arborist cleanup", PATIENCE, &Cancel::new());
+        let lock = FileLock::take_within(
+            &locks.join("cleanup"),
+            "git arborist cleanup",
+            LOCK_TIMEOUT,
+            &Cancel::new(),
+        );
         let _lock = lock.map_err(CleanupError::Locked)?;
         self.repository.recover_locks()?;
         let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
-        let mut doing = Doing {
+        let mut execution = Execution {
             sweep: self,
             items: &plan.items,
-            fates: vec![None; plan.items.len()],
+            outcomes: vec![None; plan.items.len()],
             runs: HashMap::new(),
             remotes,
             trash: Vec::new(),
         };
-        doing.take_runs();
-        doing.keep_the_kept();
-        doing.remove_places()?;
-        doing.remove_refs()?;
-        doing.remove_files();
-        delete_in_background(&doing.trash);
+        execution.take_runs();
+        execution.record_kept();
+        execution.remove_places()?;
+        execution.remove_refs()?;
+        execution.remove_files();
+        delete_in_background(&execution.trash);
         drop(gate);
-        doing.remove_remotes()?;
-        let untold = || CleanupOutcome::Failed("nobody saw to it".into());
-        Ok(doing.fates.into_iter().map(|fate| fate.unwrap_or_else(untold)).collect())
+        execution.remove_remotes()?;
+        let forgotten = || CleanupOutcome::Failed("it was not processed; please report this".into());
+        Ok(execution.outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(forgotten)).collect())
     }
 }
 
-impl Doing<'_> {
-    fn keep_the_kept(&mut self) {
-        for (item, fate) in self.items.iter().zip(&mut self.fates) {
+impl Execution<'_> {
+    fn record_kept(&mut self) {
+        for (item, outcome) in self.items.iter().zip(&mut self.outcomes) {
             if let CleanupVerdict::Keep(reason) = &item.verdict {
-                *fate = Some(CleanupOutcome::Kept(reason.to_string()));
+                *outcome = Some(CleanupOutcome::Kept(reason.to_string()));
             }
         }
     }
 
-    /// Takes the locks of all runs that something goes of, so that none of them begins meanwhile.
+    /// Takes the locks of all runs whose candidates are deleted, so that none of them starts meanwhile.
     fn take_runs(&mut self) {
         let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for item in self.items.iter().filter(|item| matches!(item.verdict, CleanupVerdict::Remove(..))) {
@@ -106,24 +111,24 @@ impl Doing<'_> {
         }
     }
 
-    /// Why the run of an item keeps it, if it does.
+    /// Why the run of an item prevents its deletion.
     fn refuse_run(&self, item: &JudgedCandidate) -> Option<String> {
         let run = item.candidate.run.as_ref()?;
         self.runs.get(run)?.as_ref().err().map(|why| format!("its run is under way: {why}"))
     }
 
-    /// The items that are to go and of which nothing was decided yet.
+    /// The items to delete that have no outcome yet.
     fn open(&self, suits: impl Fn(&JudgedCandidate) -> bool) -> Vec<usize> {
-        let is_open = |at: &usize| self.fates[*at].is_none() && suits(&self.items[*at]);
+        let is_open = |at: &usize| self.outcomes[*at].is_none() && suits(&self.items[*at]);
         (0..self.items.len()).filter(is_open).collect()
     }
 
-    /// Files that are nobody's work, and what was thrown away before.
+    /// Deletes logs, reports, caches, and trash of earlier cleanups.
     fn remove_files(&mut self) {
         for at in self.open(|item| matches!(item.candidate.spot, CandidatePlace::Path(_))) {
             let candidate = &self.items[at].candidate;
             let CandidatePlace::Path(path) = &candidate.spot else { continue };
-            self.fates[at] = Some(match candidate.what {
+            self.outcomes[at] = Some(match candidate.what {
                 What::Trash => {
                     self.trash.push(path.clone());
                     CleanupOutcome::Removed { saved: Vec::new() }

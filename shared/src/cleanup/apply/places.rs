@@ -1,8 +1,8 @@
-//! Removes worktrees: behind their locks, if they still are as they were found, by a rename.
+//! Deletes worktrees: under their locks, if they have not changed, by a rename.
 
 use std::path::PathBuf;
 
-use super::{CleanupOutcome, Doing};
+use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
         Active, CandidatePlace, CleanupError, CleanupVerdict, JudgedCandidate, Save, UncommittedContent,
@@ -14,7 +14,7 @@ use crate::{
     worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
-impl Doing<'_> {
+impl Execution<'_> {
     pub(super) fn remove_places(&mut self) -> Result<(), CleanupError> {
         let Some(pool) = &self.sweep.pool else { return Ok(()) };
         let open = self.open(|item| matches!(item.candidate.what, What::Worktree | What::Folder));
@@ -27,7 +27,7 @@ impl Doing<'_> {
             let item = &self.items[at];
             let Some(path) = item.candidate.path() else { continue };
             let place = places.iter().find(|place| place.path == *path);
-            let fate = match (place, self.refuse_run(item)) {
+            let outcome = match (place, self.refuse_run(item)) {
                 (_, Some(why)) => CleanupOutcome::Kept(why),
                 (None, _) => CleanupOutcome::Removed { saved: Vec::new() },
                 (Some(place), None) => match self.remove_place(pool, item, place, &worktrees) {
@@ -35,15 +35,15 @@ impl Doing<'_> {
                         self.trash.extend(trash);
                         CleanupOutcome::Removed { saved }
                     }
-                    Err(fate) => fate,
+                    Err(outcome) => outcome,
                 },
             };
-            self.fates[at] = Some(fate);
+            self.outcomes[at] = Some(outcome);
         }
         Ok(())
     }
 
-    /// Removes one place. What it is called until it is deleted comes with what was saved.
+    /// Deletes one worktree. Returns the saved refs, and the path to which it was renamed for deletion.
     fn remove_place(
         &self,
         pool: &Pool,
@@ -77,7 +77,7 @@ impl Doing<'_> {
         Ok((saved, trash))
     }
 
-    /// Whether it is still the same worktree, and nobody has come to it.
+    /// Checks that it is still the same worktree, and that no process has entered it.
     fn refuse_changed(
         &self,
         pool: &Pool,
@@ -102,7 +102,7 @@ impl Doing<'_> {
         }
         let own: Vec<Worktree> = worktrees.iter().filter(|one| one.path == place.path).cloned().collect();
         if let Some((_, going_on)) = find_going_on(&own).first() {
-            return kept(&Active::GoingOn(going_on.what).to_string());
+            return kept(&Active::OperationInProgress(going_on.what).to_string());
         }
         let now = pool.look_into(place).and_then(|view| {
             let branch = view.find_head_branch().ok()?;
@@ -114,7 +114,7 @@ impl Doing<'_> {
         }
     }
 
-    /// Commits on no branch that only this worktree leads to.
+    /// Saves commits that are on no branch and reachable only from this worktree.
     fn save_head(&self, item: &JudgedCandidate, save: Save) -> Result<Option<String>, CleanupOutcome> {
         let CandidatePlace::Worktree { branch: None, head: Some(head), .. } = &item.candidate.spot else {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! Deletes refs: what has to be kept of them first, then all in one transaction. If one of them was moved meanwhile, only
-//! that one stays.
+//! Deletes refs: saves first, then deletes all in one transaction. If one of them was moved meanwhile, only that one
+//! stays.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CleanupOutcome, Doing};
+use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
         Candidate, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save, What,
@@ -14,8 +14,8 @@ use crate::{
     queue::TICKETS,
 };
 
-/// What is about to be deleted.
-struct Doomed {
+/// A ref that is about to be deleted.
+struct RefDeletion {
     at: usize,
     name: String,
     tip: Oid,
@@ -23,18 +23,18 @@ struct Doomed {
     has_upstream: bool,
 }
 
-impl Doing<'_> {
+impl Execution<'_> {
     pub(super) fn remove_refs(&mut self) -> Result<(), CleanupError> {
         let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Ref { .. }));
         if open.is_empty() {
             return Ok(());
         }
-        let mut doomed = self.look_again(open)?;
-        self.save_all(&mut doomed)?;
-        self.delete(&doomed);
-        for one in doomed.iter().filter(|one| one.has_upstream) {
+        let mut deletions = self.look_again(open)?;
+        self.save_all(&mut deletions)?;
+        self.delete(&deletions);
+        for one in deletions.iter().filter(|one| one.has_upstream) {
             if let (Some(branch), Some(CleanupOutcome::Removed { .. })) =
-                (branch_of(&one.name), &self.fates[one.at])
+                (branch_of(&one.name), &self.outcomes[one.at])
             {
                 let _ = self.sweep.repository.forget_branch_settings(branch.as_str());
             }
@@ -42,8 +42,8 @@ impl Doing<'_> {
         Ok(())
     }
 
-    /// Looks at every ref, every worktree and every reason again. What has changed is kept.
-    fn look_again(&mut self, open: Vec<usize>) -> Result<Vec<Doomed>, CleanupError> {
+    /// Checks every ref, every worktree and every reason again. What has changed is kept.
+    fn look_again(&mut self, open: Vec<usize>) -> Result<Vec<RefDeletion>, CleanupError> {
         let repository = self.sweep.repository;
         let refs = repository.start_surveying_refs();
         let worktrees = repository.list_worktrees()?;
@@ -51,24 +51,30 @@ impl Doing<'_> {
             refs.finish()?.into_iter().map(|found| (found.name.clone(), found)).collect();
         let mut used: HashSet<BranchName> = worktrees.iter().filter_map(|one| one.branch.clone()).collect();
         used.extend(find_going_on(&worktrees).into_iter().flat_map(|(_, going_on)| going_on.branches));
-        let mut doomed = Vec::new();
+        let mut deletions = Vec::new();
         for at in open {
             let Some((name, tip)) = self.items[at].candidate.as_ref() else { continue };
             let Some(found) = refs.get(name) else {
-                self.fates[at] = Some(CleanupOutcome::Removed { saved: Vec::new() });
+                self.outcomes[at] = Some(CleanupOutcome::Removed { saved: Vec::new() });
                 continue;
             };
             match self.refuse_ref(at, &refs, &used) {
-                _ if found.target != tip => self.fates[at] = Some(CleanupOutcome::Kept(MOVED.into())),
-                Some(why) => self.fates[at] = Some(CleanupOutcome::Kept(why)),
+                _ if found.target != tip => self.outcomes[at] = Some(CleanupOutcome::Kept(MOVED.into())),
+                Some(why) => self.outcomes[at] = Some(CleanupOutcome::Kept(why)),
                 None => {
                     let has_upstream = found.upstream.is_some();
-                    doomed.push(Doomed { at, name: name.to_owned(), tip, saved: Vec::new(), has_upstream });
+                    deletions.push(RefDeletion {
+                        at,
+                        name: name.to_owned(),
+                        tip,
+                        saved: Vec::new(),
+                        has_upstream,
+                    });
                 }
             }
         }
-        self.keep_the_loose(&mut doomed, &refs)?;
-        Ok(doomed)
+        self.keep_newly_loose(&mut deletions, &refs)?;
+        Ok(deletions)
     }
 
     fn refuse_ref(
@@ -89,16 +95,16 @@ impl Doing<'_> {
         ticket.filter(|ticket| refs.contains_key(ticket)).map(|_| "it was queued meanwhile".into())
     }
 
-    /// What was elsewhere must still be so.
-    fn keep_the_loose(
+    /// Keeps refs whose commits were elsewhere and no longer are.
+    fn keep_newly_loose(
         &mut self,
-        doomed: &mut Vec<Doomed>,
+        deletions: &mut Vec<RefDeletion>,
         refs: &HashMap<String, RefFacts>,
     ) -> Result<(), CleanupError> {
         let is_held =
             |candidate: &Candidate| candidate.commits == Commits::Held && needs_proof(candidate.what);
         let is_session = |what: What| matches!(what, What::SessionBranch | What::Record);
-        let held: Vec<(What, Oid)> = doomed
+        let held: Vec<(What, Oid)> = deletions
             .iter()
             .map(|one| (&self.items[one.at].candidate, one.tip))
             .filter(|(candidate, _)| is_held(candidate))
@@ -108,7 +114,11 @@ impl Doing<'_> {
             return Ok(());
         }
         let session_list = crate::session::SessionReader::new(self.sweep.repository).list()?;
-        let now = survey::Refs::new(refs.values().cloned().collect(), &session_list, self.sweep.maker())?;
+        let now = survey::Refs::new(
+            refs.values().cloned().collect(),
+            &session_list,
+            self.sweep.session_branch_proof(),
+        )?;
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [What::SessionBranch, What::Branch] {
             let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));
@@ -116,38 +126,39 @@ impl Doing<'_> {
             let found = self.sweep.repository.loose_commits(&asked, &now.kept_for(what))?;
             loose.extend(found.into_keys().map(|commit| (is_session(what), commit)));
         }
-        let (items, fates) = (self.items, &mut self.fates);
-        doomed.retain(|one| {
+        let (items, outcomes) = (self.items, &mut self.outcomes);
+        deletions.retain(|one| {
             let candidate = &items[one.at].candidate;
             let is_loose = is_held(candidate) && loose.contains(&(is_session(candidate.what), one.tip));
             if is_loose {
-                fates[one.at] = Some(CleanupOutcome::Kept("its commits are nowhere else by now".into()));
+                outcomes[one.at] =
+                    Some(CleanupOutcome::Kept("no other ref contains its commits any more".into()));
             }
             !is_loose
         });
         Ok(())
     }
 
-    /// Saves first, in one transaction.
-    fn save_all(&self, doomed: &mut [Doomed]) -> Result<(), CleanupError> {
-        let wants = |one: &&mut Doomed| {
+    /// Saves commits, in one transaction.
+    fn save_all(&self, deletions: &mut [RefDeletion]) -> Result<(), CleanupError> {
+        let wants = |one: &&mut RefDeletion| {
             let save = match self.items[one.at].verdict {
                 CleanupVerdict::Remove(_, save) => save,
                 CleanupVerdict::Keep(_) => Save::NOTHING,
             };
             save.commits
         };
-        let doomed: Vec<&mut Doomed> = doomed.iter_mut().filter(wants).collect();
-        if doomed.is_empty() {
+        let deletions: Vec<&mut RefDeletion> = deletions.iter_mut().filter(wants).collect();
+        if deletions.is_empty() {
             return Ok(());
         }
         let repository = self.sweep.repository;
         let known = repository.list_refs(&[crate::cleanup::saved::SAVED])?;
         let known: HashMap<String, Oid> = known.into_iter().map(|found| (found.name, found.target)).collect();
         let mut names = Vec::new();
-        for one in doomed {
+        for one in deletions {
             let mut name = self.save_name(&self.items[one.at].candidate, one.tip);
-            // A name tells only the beginning of an id: if something else has it, the whole id does.
+            // The name has only a prefix of the id. If another commit has that name, use the whole id.
             if known.get(&name).is_some_and(|kept| *kept != one.tip) {
                 name = format!("{name}-{}", one.tip);
             }
@@ -167,31 +178,31 @@ impl Doing<'_> {
         Ok(repository.move_refs(&moves, "arborist: save")?)
     }
 
-    /// Deletes all of them at once. Where that is refused, each half by itself, down to the one that is in the way.
-    fn delete(&mut self, doomed: &[Doomed]) {
-        if doomed.is_empty() {
+    /// Deletes all of them at once. If that is refused, each half by itself, down to the one that is in the way.
+    fn delete(&mut self, deletions: &[RefDeletion]) {
+        if deletions.is_empty() {
             return;
         }
         let moves: Vec<RefMove<'_>> =
-            doomed.iter().map(|one| RefMove { name: &one.name, new: None, old: Some(one.tip) }).collect();
+            deletions.iter().map(|one| RefMove { name: &one.name, new: None, old: Some(one.tip) }).collect();
         let repository = self.sweep.repository;
         let Err(error) = repository.move_refs(&moves, "arborist: cleanup") else {
-            for one in doomed {
-                self.fates[one.at] = Some(CleanupOutcome::Removed { saved: one.saved.clone() });
+            for one in deletions {
+                self.outcomes[one.at] = Some(CleanupOutcome::Removed { saved: one.saved.clone() });
             }
             return;
         };
-        if let [one] = doomed {
-            self.fates[one.at] = Some(self.delete_alone(one, &error.to_string()));
+        if let [one] = deletions {
+            self.outcomes[one.at] = Some(self.delete_alone(one, &error.to_string()));
             return;
         }
-        let (left, right) = doomed.split_at(doomed.len() / 2);
+        let (left, right) = deletions.split_at(deletions.len() / 2);
         self.delete(left);
         self.delete(right);
     }
 
-    /// One that could not be deleted with others: it was moved, it is gone, or a git that was killed left its lock.
-    fn delete_alone(&self, one: &Doomed, why: &str) -> CleanupOutcome {
+    /// Deletes one that could not be deleted with the others: it was moved, it is gone, or a killed git left its lock.
+    fn delete_alone(&self, one: &RefDeletion, why: &str) -> CleanupOutcome {
         let repository = self.sweep.repository;
         match repository.find_ref(&one.name) {
             Ok(None) => return CleanupOutcome::Removed { saved: one.saved.clone() },

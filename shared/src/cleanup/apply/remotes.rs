@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CleanupOutcome, Doing};
+use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
         CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Commits, Save, Sweep, survey::Refs,
@@ -12,11 +12,11 @@ use crate::{
     session::SessionReader,
 };
 
-/// The branches that a remote has, or why it could not be asked.
+/// The branches of a remote, or why it could not be reached.
 pub(super) type RemoteBranches = Result<Vec<(String, Oid)>, String>;
 
 impl Sweep<'_> {
-    /// Asks each remote that something goes of for its branches.
+    /// Lists the branches of each remote that is cleaned.
     pub(super) fn ask_remotes(
         &self,
         plan: &CleanupPlan,
@@ -39,7 +39,7 @@ impl Sweep<'_> {
     }
 }
 
-impl Doing<'_> {
+impl Execution<'_> {
     pub(super) fn remove_remotes(&mut self) -> Result<(), CleanupError> {
         let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Remote { .. }));
         for (remote, answer) in std::mem::take(&mut self.remotes) {
@@ -58,17 +58,17 @@ impl Doing<'_> {
         let now = match answer {
             Ok(now) => now,
             Err(why) => {
-                let fate = CleanupOutcome::Failed(format!("'{remote}' could not be asked: {why}"));
-                open.iter().for_each(|at| self.fates[*at] = Some(fate.clone()));
+                let outcome = CleanupOutcome::Failed(format!("'{remote}' could not be asked: {why}"));
+                open.iter().for_each(|at| self.outcomes[*at] = Some(outcome.clone()));
                 return Ok(());
             }
         };
         let landed = self.landed_there(remote, &now, &open)?;
         open.retain(|at| {
-            let fate = self.look_at_remote(*at, &now, &landed);
-            let is_open = fate.is_none();
+            let outcome = self.look_at_remote(*at, &now, &landed);
+            let is_open = outcome.is_none();
             if !is_open {
-                self.fates[*at] = fate;
+                self.outcomes[*at] = outcome;
             }
             is_open
         });
@@ -77,9 +77,9 @@ impl Doing<'_> {
             saved.push(self.save_remote(*at)?);
         }
         let branches: Vec<(String, Oid)> = open.iter().filter_map(|at| self.remote_tip(*at)).collect();
-        let fates = self.delete_at(remote, &branches)?;
-        for ((at, refused), saved) in open.iter().zip(fates).zip(saved) {
-            self.fates[*at] = Some(match refused {
+        let outcomes = self.delete_at(remote, &branches)?;
+        for ((at, refused), saved) in open.iter().zip(outcomes).zip(saved) {
+            self.outcomes[*at] = Some(match refused {
                 None => CleanupOutcome::Removed { saved },
                 Some(why) => CleanupOutcome::Failed(format!("'{remote}' refused: {why}")),
             });
@@ -103,7 +103,7 @@ impl Doing<'_> {
         }
     }
 
-    /// The tips that branches lead to which the remote has at this moment as we know them.
+    /// The tips that are reachable from branches which the remote has right now, at the commits that we know.
     fn landed_there(
         &self,
         remote: &str,
@@ -112,7 +112,11 @@ impl Doing<'_> {
     ) -> Result<HashSet<Oid>, CleanupError> {
         let repository = self.sweep.repository;
         let session_list = SessionReader::new(repository).list()?;
-        let refs = Refs::new(repository.start_surveying_refs().finish()?, &session_list, self.sweep.maker())?;
+        let refs = Refs::new(
+            repository.start_surveying_refs().finish()?,
+            &session_list,
+            self.sweep.session_branch_proof(),
+        )?;
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
             let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));
@@ -130,7 +134,7 @@ impl Doing<'_> {
         Ok(tips.into_iter().filter(is_landed).collect())
     }
 
-    /// What keeps a branch of a remote after all.
+    /// Why a branch of a remote stays after all.
     fn look_at_remote(
         &self,
         at: usize,

@@ -1,6 +1,6 @@
-//! Saves what is nowhere else, before it goes.
+//! Saves work that no other ref contains, before it is deleted.
 
-use super::Doing;
+use super::Execution;
 use crate::{
     cleanup::{
         Candidate, CandidatePlace, What,
@@ -12,17 +12,17 @@ use crate::{
     worktree::WorktreeRemains,
 };
 
-/// What the commit says that holds what lay in a worktree.
+/// The message of the commit with the files of a worktree.
 pub(in crate::cleanup) fn message_of(name: &str) -> String {
     format!("what lay in {name}\n")
 }
 
-/// What the commit says that holds what was staged there.
+/// The message of the commit with the staged files.
 pub(in crate::cleanup) fn staged_message(name: &str) -> String {
     format!("what was staged in {name}\n")
 }
 
-impl Doing<'_> {
+impl Execution<'_> {
     /// The ref for the commits of a candidate.
     pub(super) fn save_name(&self, candidate: &Candidate, commit: Oid) -> String {
         let part = match candidate.what {
@@ -32,8 +32,7 @@ impl Doing<'_> {
         name_of(self.sweep.options.rules.now, &unit_of(candidate), part, commit)
     }
 
-    /// Keeps a commit under a ref. It is kept already only if the ref is at exactly this commit; at another one it is an
-    /// error.
+    /// Saves a commit under a ref. If the ref exists, it must be at exactly this commit.
     pub(super) fn save_commit(&self, name: &str, commit: Oid) -> Result<(), GitError> {
         let repository = self.sweep.repository;
         if repository.find_ref(name)? == Some(commit) {
@@ -42,7 +41,7 @@ impl Doing<'_> {
         repository.move_refs(&[RefMove { name, new: Some(commit), old: None }], "arborist: save")
     }
 
-    /// Keeps what lies in a place, and what is staged there if that is something else. Gives the ref.
+    /// Saves the files of a worktree, and the staged files if they differ. Returns the ref.
     pub(super) fn save_content(
         &self,
         candidate: &Candidate,
@@ -58,15 +57,20 @@ impl Doing<'_> {
             && staged != tree
             && staged != view.tree_of(head)?
         {
-            parents = vec![view.write_joint(staged, &parents, &staged_message(&name), Signing::No)?];
+            parents = vec![view.write_commit_with_parents(
+                staged,
+                &parents,
+                &staged_message(&name),
+                Signing::No,
+            )?];
         }
-        let commit = view.write_joint(tree, &parents, &message_of(&name), Signing::No)?;
+        let commit = view.write_commit_with_parents(tree, &parents, &message_of(&name), Signing::No)?;
         let under = name_of(self.sweep.options.rules.now, &unit_of(candidate), Part::Worktree, commit);
         self.save_commit(&under, commit)?;
         Ok(under)
     }
 
-    /// The repository as it is seen from a place, also from a folder that git does not know any more.
+    /// The repository as seen from a worktree, even from a directory that git no longer knows.
     fn view_of(&self, place: &WorktreeRemains) -> Result<Repository, GitError> {
         let repository = self.sweep.repository;
         let known = self.sweep.pool.as_ref().filter(|_| place.worktree.is_some());
@@ -79,14 +83,14 @@ impl Doing<'_> {
                 head: None,
                 lock: None,
                 is_bare: false,
-                is_strange: false,
+                is_unknown: false,
             }),
         };
         view.ok_or_else(|| GitError::Unknown(place.name(), "worktree"))
     }
 }
 
-/// What saved work is filed under: the run and the task, the session, or what it is.
+/// The unit under which work is saved: the run and the task, the session, or the name.
 fn unit_of(candidate: &Candidate) -> String {
     let of_task = |name: &str| name.strip_prefix("refs/heads/arborist/task/").map(str::to_owned);
     let unit = match &candidate.spot {

@@ -1,8 +1,8 @@
-//! The branches of tasks, here and at remotes, and what keeps each of them.
+//! The branches of tasks, here and at remotes, and the reasons to keep them.
 
 use std::collections::HashSet;
 
-use super::{CleanupFacts, branch_of, ours::TaskBranch, readable, reflog_time};
+use super::{CleanupFacts, branch_of, readable, reflog_time, task_branch_proof::TaskBranch};
 use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, Remotes, What},
     git::RefFacts,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(super) const UNPROVED: &str = "nothing proves that git arborist made it";
-/// Where all branches of ours stand, of tasks and of sessions.
+/// The prefix of all our branches, of tasks and sessions.
 pub(super) const OURS: &str = "refs/heads/arborist/";
 
 impl CleanupFacts<'_> {
@@ -56,7 +56,7 @@ impl CleanupFacts<'_> {
         candidate.owners.push(branch.to_string());
         if self.going_on.iter().any(|(_, going_on)| going_on.branches.contains(&branch)) {
             let what = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
-            candidate.active.extend(what.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+            candidate.active.extend(what.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
         }
         if self.unpushed.contains(&found.name) {
             let upstream = found.upstream.as_deref().unwrap_or_default();
@@ -76,7 +76,7 @@ impl CleanupFacts<'_> {
         candidate
     }
 
-    /// What is the same for a branch here and at a remote.
+    /// The facts that are the same for a local branch and one at a remote.
     fn task_branch(&self, named: &TaskBranch<'_>, spot: CandidatePlace, ours: &HashSet<String>) -> Candidate {
         let TaskBranch { run, task, found } = named;
         let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", readable(run)));
@@ -95,7 +95,7 @@ impl CleanupFacts<'_> {
         candidate
     }
 
-    /// Whether a task waits for its landing, or somebody has claimed its target.
+    /// Adds whether the task is queued, or its target claimed.
     pub(super) fn tell_queue(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
         if self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
             candidate.active.push(Active::Queued);
@@ -103,7 +103,7 @@ impl CleanupFacts<'_> {
         self.tell_claim(candidate, run);
     }
 
-    /// Whether somebody who may live has claimed the target of a run.
+    /// Adds whether a process that may be alive has claimed the target of a run.
     pub(super) fn tell_claim(&self, candidate: &mut Candidate, run: &str) {
         match self.claims.get(run) {
             Some(Claimant::Alive(_)) => candidate.active.push(Active::Claim),
@@ -122,7 +122,7 @@ impl CleanupFacts<'_> {
     }
 }
 
-/// One of which not even the name has the form that we give: it is listed, so that nobody wonders, and it stays.
+/// A branch below our prefix whose name does not have our form. It is listed, and it stays.
 fn unnamed(found: &RefFacts) -> Candidate {
     let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
     let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };

@@ -1,4 +1,4 @@
-//! Files that are nobody's work: logs, reports that were not committed, caches.
+//! Files without work in them: logs, uncommitted reports, caches.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 const GATES: &str = "refs/arborist/gates/";
-/// How the names of logs end, and of what lies beside them.
+/// The suffixes of logs, and of the files next to them.
 const LOGS: [&str; 3] = [".log", ".prompt", ".tools"];
 
 impl CleanupFacts<'_> {
@@ -39,8 +39,8 @@ impl CleanupFacts<'_> {
         Ok(found)
     }
 
-    /// Files of our names that git does not track. A folder that leads elsewhere is not looked into. One folder may have many
-    /// names, so git is asked, and files are listed, by the one that no `..` and no link is in.
+    /// Untracked files with our names. A directory that leads outside of the checkout is skipped. A directory may have
+    /// many names, so the canonical one is used for git and for listing.
     fn files_of_checkout(
         &self,
         top: &Path,
@@ -54,7 +54,7 @@ impl CleanupFacts<'_> {
         if !path.starts_with(top) {
             return Ok(Vec::new());
         }
-        // Where git cannot tell, as inside of its own folder, everything may be tracked.
+        // If git cannot tell, as inside of its own directory, everything may be tracked.
         let Ok(tracked) = self.sweep.repository.list_tracked(&path) else { return Ok(Vec::new()) };
         let tracked: HashSet<PathBuf> = tracked.into_iter().map(|name| path.join(name)).collect();
         let mut found = files_in(&path, what, |name| is_named_by_us(what, name));
@@ -62,7 +62,7 @@ impl CleanupFacts<'_> {
         Ok(found)
     }
 
-    /// Who may still write a log: a run that is under way, whichever, or what one left running when it was killed.
+    /// Who may still write a log: any run at work, or a process that a killed run left.
     fn find_writer(&self) -> Result<Option<Active>, String> {
         let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
@@ -76,11 +76,11 @@ impl CleanupFacts<'_> {
                 Err(error) => return Err(format!("whether a run of '{run}' is under way: {error}")),
             }
         }
-        // It has read the same folder, and knows whether that could be done.
+        // This has read the same directory, and knows whether that succeeded.
         self.left_running.any()
     }
 
-    /// What gates said, and what was read of histories: it can be found out again.
+    /// Results of gates and caches of histories, which can be computed again.
     pub(super) fn caches(&self) -> Vec<Candidate> {
         let gate = |found: &RefFacts| {
             let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
@@ -102,7 +102,7 @@ impl CleanupFacts<'_> {
     }
 }
 
-/// The plain files of a folder whose names suit, each with its age and size.
+/// The plain files of a directory whose names match, with age and size.
 fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Candidate> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -121,8 +121,8 @@ fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Cand
     found
 }
 
-/// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, the time as `20250216T143022`, with a number behind it or not;
-/// beside a log those of its parts, the prompt and the tools that it is about.
+/// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, with a time such as `20250216T143022` and an optional
+/// number after it; next to a log also its prompt and its list of tools.
 fn is_named_by_us(what: What, name: &str) -> bool {
     let (stem, middle) = match what {
         What::Report => (name.strip_suffix(".json"), "_run_"),

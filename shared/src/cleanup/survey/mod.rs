@@ -1,18 +1,18 @@
-//! Finds out what there is: all refs in one question, all worktrees in another, and what is not committed in each of them
-//! only where that matters.
+//! Collects the facts for a cleanup: all refs with one git command, all worktrees with another, and the uncommitted
+//! files of a worktree only if they matter for the decision.
 
 mod branches;
 mod files;
-mod made_for;
-mod ours;
 mod refs;
+mod session_branch_proof;
 mod sessions;
 mod sizes;
-mod small;
+mod small_refs;
+mod task_branch_proof;
 mod worktrees;
 
-pub(super) use made_for::Maker;
 pub(super) use refs::{Refs, reflog_time};
+pub(super) use session_branch_proof::SessionBranchProof;
 pub(super) use sizes::{measure, size_of};
 pub(super) use worktrees::{content_of, find_going_on};
 
@@ -27,7 +27,7 @@ use super::{
     proof,
 };
 use crate::{
-    git::{GoingOn, Worktree},
+    git::{OperationInProgress, Worktree},
     name::{BranchName, Oid},
     process::{FileLock, Occupants},
     queue::{CLAIMS, Claimant, QueueClaim},
@@ -35,54 +35,54 @@ use crate::{
     worktree::WorktreeRemains,
 };
 
-/// Everything that is asked once.
+/// Facts that are read once.
 pub(super) struct CleanupFacts<'a> {
     sweep: &'a Sweep<'a>,
     refs: Refs,
     worktrees: Vec<Worktree>,
     places: Vec<WorktreeRemains>,
-    going_on: Vec<(PathBuf, GoingOn)>,
+    going_on: Vec<(PathBuf, OperationInProgress)>,
     occupants: Option<Occupants>,
     here: Option<PathBuf>,
     session_list: SessionList,
     open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
-    /// Who has claimed what, by the components of their targets.
+    /// The claims, by the components of their targets.
     claims: BTreeMap<String, Claimant>,
     left_running: LeftRunning,
     runs: RefCell<HashMap<String, Result<Option<Active>, String>>>,
 }
 
-/// All candidates with all facts but their sizes.
+/// All candidates with all facts except their sizes.
 pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError> {
-    let ground = CleanupFacts::look(sweep)?;
+    let facts = CleanupFacts::look(sweep)?;
     let mut found = Vec::new();
     if sweep.covers(Topic::Worktrees) {
-        found.extend(ground.worktrees());
+        found.extend(facts.worktrees());
     }
     if sweep.covers(Topic::Branches) {
-        found.extend(ground.branches()?);
-        found.extend(ground.landings());
-        found.extend(ground.claims());
-        found.extend(ground.unfinished());
+        found.extend(facts.branches()?);
+        found.extend(facts.landings());
+        found.extend(facts.claims());
+        found.extend(facts.unfinished());
     }
     if sweep.covers(Topic::Sessions) {
-        found.extend(ground.sessions());
+        found.extend(facts.sessions());
     }
     if sweep.covers(Topic::Saved) {
-        found.extend(ground.saved()?);
+        found.extend(facts.saved()?);
     }
     if sweep.covers(Topic::Logs) {
-        found.extend(ground.logs()?);
+        found.extend(facts.logs()?);
     }
     if sweep.covers(Topic::Caches) {
-        found.extend(ground.caches());
+        found.extend(facts.caches());
     }
     found.sort_by_key(|candidate| candidate.what);
     found.retain(|candidate| sweep.wants(&candidate.owners));
-    ground.stand(&mut found);
-    ground.tell_commits(&mut found)?;
-    ground.look_into(&mut found);
+    facts.stand(&mut found);
+    facts.tell_commits(&mut found)?;
+    facts.look_into(&mut found);
     Ok(found)
 }
 
@@ -93,12 +93,12 @@ impl<'a> CleanupFacts<'a> {
         let notes = SessionReader::new(repository).list()?;
         let worktrees = repository.list_worktrees()?;
         let places = sweep.pool.as_ref().map(|pool| pool.list_places(&worktrees)).unwrap_or_default();
-        let mut ground = Self {
+        let mut facts = Self {
             sweep,
             going_on: find_going_on(&worktrees),
             occupants: Occupants::find(),
             here: std::env::current_dir().ok(),
-            refs: Refs::new(refs.finish()?, &notes, sweep.maker())?,
+            refs: Refs::new(refs.finish()?, &notes, sweep.session_branch_proof())?,
             open_sessions: sessions::find_open(repository, &notes),
             session_list: notes,
             worktrees,
@@ -108,16 +108,16 @@ impl<'a> CleanupFacts<'a> {
             left_running: LeftRunning::find(&repository.common_dir.join("arborist/locks")),
             runs: RefCell::default(),
         };
-        if ground.refs.has_upstreams() {
-            ground.unpushed = repository.unpushed("refs/heads/")?;
+        if facts.refs.has_upstreams() {
+            facts.unpushed = repository.unpushed("refs/heads/")?;
         }
-        if ground.refs.below(CLAIMS).next().is_some() {
-            ground.claims = QueueClaim::survey(repository, sweep.options.rules.now)?;
+        if facts.refs.below(CLAIMS).next().is_some() {
+            facts.claims = QueueClaim::survey(repository, sweep.options.rules.now)?;
         }
-        Ok(ground)
+        Ok(facts)
     }
 
-    /// Whether a run of this name is under way, or lands something.
+    /// Adds whether the run of a candidate is at work or landing something.
     fn tell_run(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.clone() else {
             return;
@@ -141,7 +141,7 @@ impl<'a> CleanupFacts<'a> {
         }
     }
 
-    /// Branches learn which of the worktrees among the candidates has them.
+    /// Connects branches with the candidate worktrees that have them checked out.
     fn stand(&self, found: &mut [Candidate]) {
         let mut places: HashMap<BranchName, usize> = HashMap::new();
         for (at, candidate) in found.iter().enumerate() {
@@ -159,7 +159,7 @@ impl<'a> CleanupFacts<'a> {
             let Some(branch) = candidate.as_ref().and_then(|(name, _)| branch_of(name)) else { continue };
             match (users.get(&branch).map(Vec::as_slice), places.get(&branch)) {
                 (None, _) => {}
-                (Some([_]), Some(place)) => candidate.stands_in = Some(*place),
+                (Some([_]), Some(place)) => candidate.worktree_index = Some(*place),
                 (Some(users), _) => {
                     let path = users.first().map(|worktree| worktree.path.display().to_string());
                     candidate.active.push(Active::CheckedOut(path.unwrap_or_default()));
@@ -168,7 +168,7 @@ impl<'a> CleanupFacts<'a> {
         }
     }
 
-    /// Where the commits of all candidates are besides: here, and apart from that at each remote.
+    /// Adds where else the commits of all candidates are: in this repository, and separately at each remote.
     fn tell_commits(&self, found: &mut [Candidate]) -> Result<(), CleanupError> {
         for what in [What::SessionBranch, What::Branch] {
             let kept = self.refs.kept_for(what);
@@ -190,8 +190,8 @@ impl<'a> CleanupFacts<'a> {
         Ok(())
     }
 
-    /// One question tells which commits no kept ref leads to, another which of them no copy does; only of the rest it is
-    /// asked whether their content is elsewhere.
+    /// One git command finds the commits that no kept ref leads to, another those that no remote-tracking ref leads to.
+    /// Only for the rest, contents are compared.
     fn tell_commits_of(
         &self,
         mut found: Vec<&mut Candidate>,
@@ -244,7 +244,7 @@ fn remote_of(candidate: &Candidate) -> Option<String> {
     }
 }
 
-/// The commit of which it matters where else it is.
+/// The commit for which it matters where else it is.
 fn tip_of(candidate: &Candidate) -> Option<Oid> {
     match (&candidate.spot, candidate.what) {
         (CandidatePlace::Ref { .. }, What::Claim | What::Saved | What::Cache) => None,
@@ -254,7 +254,7 @@ fn tip_of(candidate: &Candidate) -> Option<Oid> {
     }
 }
 
-/// It is worth looking whether the content is in a branch only where nothing else keeps it.
+/// Contents are compared only for candidates that nothing else keeps.
 fn is_landable(candidate: &Candidate) -> bool {
     let is_work = matches!(candidate.what, What::Branch | What::RemoteBranch | What::Worktree);
     is_work && candidate.active.is_empty() && candidate.unknown.is_empty()
@@ -264,12 +264,12 @@ fn is_branch(what: What) -> bool {
     matches!(what, What::Branch | What::SessionBranch)
 }
 
-/// The branch of this full name.
+/// The branch of this full ref name.
 pub(super) fn branch_of(name: &str) -> Option<BranchName> {
     name.strip_prefix("refs/heads/")?.parse().ok()
 }
 
-/// A run's component as its branch is written.
+/// The branch name of a run's component.
 pub(super) fn readable(component: &str) -> String {
     component.replace("%2F", "/").replace("%25", "%")
 }

@@ -1,4 +1,4 @@
-//! All refs of a repository, and which of them stay whatever is cleaned up.
+//! All refs of a repository, and which of them stay in every cleanup.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::made_for::Maker;
+use super::session_branch_proof::SessionBranchProof;
 use crate::{
     cleanup::{Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
@@ -20,16 +20,16 @@ pub(in crate::cleanup) struct Refs {
     places: HashMap<String, usize>,
     kept: Vec<Oid>,
     copies: Vec<Oid>,
-    /// The branches here that were made for sessions.
+    /// The local branches that were created for sessions.
     sessions: HashMap<String, SessionId>,
-    /// The same by their sessions.
+    /// The same by session.
     branches: HashMap<String, String>,
-    /// What records say that such branches are called.
-    told: HashSet<String>,
+    /// The names of session branches according to records.
+    recorded_names: HashSet<String>,
 }
 
-/// What may go at any time, or is ours: it does not count as a place where something is kept.
-const PASSING: [&str; 9] = [
+/// Refs that are ours or may be deleted at any time. They do not count as a place where commits are kept.
+const VOLATILE: [&str; 9] = [
     "refs/arborist/",
     "refs/heads/arborist/",
     "refs/stash",
@@ -41,32 +41,34 @@ const PASSING: [&str; 9] = [
     "refs/prefetch/",
 ];
 
-/// Branches that work usually lands on, besides that of the run.
+/// Branches that work usually lands on, apart from that of the run.
 const USUAL: [&str; 2] = ["refs/heads/main", "refs/heads/master"];
-/// So much of the end of a log is read.
+/// How many bytes of the end of a reflog are read.
 const TAIL: u64 = 1024;
 
 impl Refs {
     pub(in crate::cleanup) fn new(
         mut all: Vec<RefFacts>,
         session_list: &SessionList,
-        maker: Maker<'_>,
+        session_branch_proof: SessionBranchProof<'_>,
     ) -> Result<Self, CleanupError> {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let places: HashMap<String, usize> =
             all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
-        let (mut sessions, mut told) = (HashMap::new(), HashSet::new());
+        let (mut sessions, mut recorded_names) = (HashMap::new(), HashSet::new());
         for stored in &session_list.sessions {
-            let Some(name) = maker.name_for(stored) else { continue };
-            told.insert(name.clone());
+            let Some(name) = session_branch_proof.name_for(stored) else { continue };
+            recorded_names.insert(name.clone());
             if let Some(at) = places.get(&name)
-                && maker.has_made(&all[*at], &stored.record.session)?
+                && session_branch_proof.has_made(&all[*at], &stored.record.session)?
             {
                 sessions.insert(name, stored.record.session.clone());
             }
         }
         let stays = |found: &&RefFacts| {
-            is_kept(&found.name) && !sessions.contains_key(&found.name) && !is_copy(&told, &found.name)
+            is_kept(&found.name)
+                && !sessions.contains_key(&found.name)
+                && !is_copy(&recorded_names, &found.name)
         };
         let (copies, kept): (Vec<&RefFacts>, Vec<&RefFacts>) =
             all.iter().filter(stays).partition(|found| found.name.starts_with("refs/remotes/"));
@@ -76,16 +78,16 @@ impl Refs {
         };
         let (kept, copies) = (commits(kept), commits(copies));
         let branches = sessions.iter().map(|(name, session)| (session.to_string(), name.clone())).collect();
-        Ok(Self { all, places, kept, copies, sessions, branches, told })
+        Ok(Self { all, places, kept, copies, sessions, branches, recorded_names })
     }
 
-    /// The commits that refs lead to which stay.
+    /// The commits of the refs that stay.
     pub(super) fn kept(&self) -> &[Oid] {
         &self.kept
     }
 
-    /// The commits that keep what a candidate has. Branches of sessions keep everything but themselves and their records: they
-    /// stay, or are saved before they go.
+    /// The commits that keep what a candidate has. Session branches keep everything except themselves and their
+    /// records: they stay, or are saved before they are deleted.
     pub(in crate::cleanup) fn kept_for(&self, what: What) -> Vec<Oid> {
         let mut kept = self.kept.clone();
         if !matches!(what, What::SessionBranch | What::Record) {
@@ -94,7 +96,7 @@ impl Refs {
         kept
     }
 
-    /// The commits that only remembered branches of remotes lead to: they go with `fetch --prune`.
+    /// The commits of remote-tracking refs, which `fetch --prune` may delete.
     pub(super) fn copies(&self) -> &[Oid] {
         &self.copies
     }
@@ -115,7 +117,7 @@ impl Refs {
         self.sessions.contains_key(name)
     }
 
-    /// The branch that was made for a session, if it is here.
+    /// The local branch that was created for a session.
     pub(super) fn branch_of_session(&self, session: &SessionId) -> Option<&RefFacts> {
         self.find(self.branches.get(session.as_str())?)
     }
@@ -127,7 +129,7 @@ impl Refs {
         self.all.iter().filter(is_ours).any(|found| found.upstream.is_some())
     }
 
-    /// Whether there is a branch of this name, here or at a remote.
+    /// Whether there is a branch of this name, local or at a remote.
     pub(super) fn has_run(&self, run: &str) -> bool {
         let there = || {
             let suffix = format!("/{run}");
@@ -136,8 +138,8 @@ impl Refs {
         self.find(&format!("refs/heads/{run}")).is_some() || there()
     }
 
-    /// The branches that the work of a candidate may have landed on, each with its tip: that of its run, what that
-    /// follows, and the usual ones. What a remote has counts only as far as that remote has it.
+    /// The branches that the work of a candidate may have landed on, with their tips: that of its run, its upstream,
+    /// and the usual ones. For a branch of a remote, only branches of that remote count.
     pub(super) fn targets(&self, candidate: &Candidate) -> Vec<(String, Oid)> {
         let run = candidate.run.as_deref().map(super::readable);
         let mut names: Vec<String> = Vec::new();
@@ -164,32 +166,35 @@ impl Refs {
         targets
     }
 
-    /// The commits that the branches of one remote lead to which stay there.
+    /// The refs of one remote's branches that stay there.
     pub(in crate::cleanup) fn kept_at(&self, remote: &str) -> Vec<&RefFacts> {
         let prefix = format!("refs/remotes/{remote}/");
-        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_copy(&self.told, &found.name);
+        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_copy(&self.recorded_names, &found.name);
         let there = self.below(&prefix).filter(stays);
         there.collect()
     }
 }
 
-/// Whether this is what a remote has of the branch of a session, as far as records tell.
-fn is_copy(told: &HashSet<String>, name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("refs/remotes/").filter(|_| !told.is_empty()) else { return false };
+/// Whether this is the remote-tracking ref of a session's branch, according to records.
+fn is_copy(recorded_names: &HashSet<String>, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("refs/remotes/").filter(|_| !recorded_names.is_empty()) else {
+        return false;
+    };
     let mut ends = rest.match_indices('/').map(|(at, _)| &rest[at + 1..]);
-    ends.any(|end| told.contains(&format!("refs/heads/{end}")))
+    ends.any(|end| recorded_names.contains(&format!("refs/heads/{end}")))
 }
 
 fn is_kept(name: &str) -> bool {
     let is_copy = name.strip_prefix("refs/remotes/").is_some_and(|rest| rest.contains("/arborist/"));
-    !is_copy && !PASSING.iter().any(|passing| name.starts_with(passing))
+    !is_copy && !VOLATILE.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/remotes/")).unwrap_or(name)
 }
 
-/// When a ref was last written, as its log says where git keeps it in a file. It can only make something younger.
+/// When a ref was last written, according to its reflog, if git keeps that in a file. This can only make a candidate
+/// younger.
 pub(in crate::cleanup) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
     let mut file = crate::safe_files::open(&common_dir.join("logs").join(name)).ok()?;
     let length = file.metadata().ok()?.len();

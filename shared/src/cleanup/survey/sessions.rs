@@ -1,4 +1,5 @@
-//! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
+//! Sessions. Those that are not over keep what belongs to them; of the others, the branch and, much later, the records
+//! are deleted.
 
 use super::{
     CleanupFacts, branch_of,
@@ -12,7 +13,7 @@ use crate::{
     session::{SESSIONS, SessionList, SessionState, StoredRecord, TRANSCRIPTS},
 };
 
-/// What cannot be told of a session that another repository of its workspace records.
+/// The unknown fact about a session whose records are in another repository of its workspace.
 pub(super) const ELSEWHERE: &str = "whether its session is over: it is recorded in another repository";
 
 impl CleanupFacts<'_> {
@@ -39,7 +40,7 @@ impl CleanupFacts<'_> {
         candidate.time = Some(stored.record.time).max(found.time).max(written);
         self.tell_standing(&mut candidate, stored);
         let going_on = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
-        candidate.active.extend(going_on.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+        candidate.active.extend(going_on.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
         if self.unpushed.contains(&name) {
             let upstream = found.upstream.clone().unwrap_or_default();
             candidate.active.push(Active::Unpushed(upstream.trim_start_matches("refs/remotes/").to_owned()));
@@ -48,8 +49,8 @@ impl CleanupFacts<'_> {
         Some(candidate)
     }
 
-    /// Whether this is the branch of a session that is recorded in another repository of its workspace: it says itself that it
-    /// is one, and nothing here tells of it.
+    /// Whether this is the branch of a session that is recorded in another repository: its commits say so, and there is
+    /// no record here.
     pub(super) fn is_recorded_elsewhere(&self, found: &RefFacts) -> bool {
         let branch = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
         let is_task = found.name.starts_with(TASK_REFS);
@@ -58,18 +59,18 @@ impl CleanupFacts<'_> {
             && found.subject.starts_with(&format!("task({branch}@"))
     }
 
-    /// Whether a session is recorded here that works or worked on this branch, whoever made that.
+    /// Whether a session that works or worked on this branch is recorded here.
     pub(super) fn is_recorded_here(&self, branch: &BranchName) -> bool {
         self.session_list.sessions.iter().any(|stored| stored.record.context.branch == *branch)
     }
 
-    /// The branches of sessions that a remote has.
+    /// The session branches of a remote.
     pub(super) fn remote_sessions(&self, remote: &str) -> Vec<Candidate> {
         let there = |stored: &StoredRecord| {
-            let name = self.sweep.maker().name_for(stored)?;
+            let name = self.sweep.session_branch_proof().name_for(stored)?;
             let branch = branch_of(&name)?;
             let found = self.refs.find(&format!("refs/remotes/{remote}/{branch}"))?;
-            let begins = self.sweep.maker().begins_on(found, &branch, &stored.record.session);
+            let begins = self.sweep.session_branch_proof().begins_on(found, &branch, &stored.record.session);
             let spot = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: found.target };
             let mut candidate = Candidate::new(What::RemoteBranch, spot, format!("{remote}/{branch}"));
             candidate.owners = vec![stored.record.session.to_string(), branch.to_string()];
@@ -102,14 +103,14 @@ impl CleanupFacts<'_> {
         candidate
     }
 
-    /// What belongs to a session that is not over stays.
+    /// Adds whether a session is not over; then everything that belongs to it stays.
     fn tell_standing(&self, candidate: &mut Candidate, stored: &StoredRecord) {
         let open = self.open_sessions.iter().find(|open| open.session == stored.record.session);
         candidate.active.extend(open.map(|open| Active::Session(open.session.clone(), open.standing)));
     }
 
-    /// The same for what names its session. One of which nothing is written down has come to its end; one of which what is
-    /// written cannot be read may go on.
+    /// The same for a candidate that names its session. A session without records has ended; one whose records cannot
+    /// be read may continue.
     pub(super) fn tell_session(&self, candidate: &mut Candidate, session: &str) {
         match self.session_list.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
             Some(stored) => self.tell_standing(candidate, stored),
@@ -120,7 +121,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    /// The same for what belongs to the run of a session.
+    /// The same for a candidate that belongs to the run of a session.
     pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.as_deref().filter(|_| !self.open_sessions.is_empty()) else { return };
         let of_run = self.open_sessions.iter().filter(|open| open.run == run);
@@ -128,7 +129,7 @@ impl CleanupFacts<'_> {
     }
 }
 
-/// One of which only its own repository could tell more.
+/// A session branch about which only another repository knows more.
 fn unrecorded(found: &RefFacts) -> Candidate {
     let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
     let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
@@ -146,7 +147,7 @@ pub(super) struct OpenSession {
     standing: SessionState,
 }
 
-/// Those sessions that are not over.
+/// The sessions that are not over.
 pub(super) fn find_open(repository: &Repository, session_list: &SessionList) -> Vec<OpenSession> {
     let open = |stored: &StoredRecord| {
         let standing = session_list.standing(repository, stored);

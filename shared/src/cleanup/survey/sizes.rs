@@ -1,4 +1,4 @@
-//! How much space things take, as far as that can be found out quickly.
+//! Measures the size of candidates, as far as that is fast.
 
 use std::{
     fs,
@@ -10,17 +10,17 @@ use std::{
 
 use crate::cleanup::Candidate;
 
-/// Nobody waits longer than this to be told how large everything is.
-const PATIENCE: Duration = Duration::from_millis(800);
-/// So many folders are looked at side by side.
-const HANDS: usize = 4;
+/// The total time for measuring.
+const TIME_LIMIT: Duration = Duration::from_millis(800);
+/// The number of threads.
+const THREADS: usize = 4;
 
-/// Measures what lies on the disk. What takes too long has no size.
+/// Measures files and directories. Those that take too long have no size.
 pub(in crate::cleanup) fn measure(candidates: &mut [Candidate]) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIME_LIMIT;
     let next = AtomicUsize::new(0);
     let shared: &[Candidate] = candidates;
-    let identity = || {
+    let work = || {
         let mut sizes = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -30,8 +30,8 @@ pub(in crate::cleanup) fn measure(candidates: &mut [Candidate]) {
         }
     };
     let sizes: Vec<(usize, u64)> = thread::scope(|scope| {
-        let hands: Vec<_> = (0..HANDS).map(|_| scope.spawn(identity)).collect();
-        hands.into_iter().filter_map(|identity| identity.join().ok()).flatten().collect()
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
     });
     for (at, size) in sizes {
         candidates[at].size = Some(size);

@@ -1,4 +1,4 @@
-//! Worktrees and what is left of them: who is at work there, and what lies there that no commit holds.
+//! Worktrees and leftovers: whether a process is at work there, and their uncommitted files.
 
 use std::{
     fs,
@@ -10,20 +10,21 @@ use std::{
 use super::{CleanupFacts, sessions::ELSEWHERE};
 use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
-    git::{GitError, GoingOn, Repository, UncommittedPath, Worktree, find_repository},
+    git::{GitError, OperationInProgress, Repository, UncommittedPath, Worktree, find_repository},
     name::BranchName,
     worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
-/// So many worktrees are looked into side by side.
-const HANDS: usize = 6;
-/// So many paths are listed of what git does not know.
+/// How many worktrees are examined in parallel.
+const THREADS: usize = 6;
+/// How many paths of an unknown directory are listed.
 const MOST: usize = 100;
 
-/// What goes on in any worktree, by its top.
-pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf, GoingOn)> {
-    let look =
-        |worktree: &Worktree| Some((worktree.path.clone(), GoingOn::find(worktree.git_dir.as_deref()?)?));
+/// Operations in progress in any worktree, by its top.
+pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf, OperationInProgress)> {
+    let look = |worktree: &Worktree| {
+        Some((worktree.path.clone(), OperationInProgress::find(worktree.git_dir.as_deref()?)?))
+    };
     worktrees.iter().filter_map(look).collect()
 }
 
@@ -53,7 +54,7 @@ impl CleanupFacts<'_> {
             self.tell_task(&mut candidate, branch);
         }
         let going_on = self.going_on.iter().find(|(path, _)| *path == place.path);
-        candidate.active.extend(going_on.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+        candidate.active.extend(going_on.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
         let moved = self.sweep.pool.as_ref().and_then(|pool| pool.find_moved(place.worktree.as_ref()?));
         candidate.active.extend(moved.map(|path| Active::Moved(path.display().to_string())));
         if place.worktree.as_ref().is_some_and(|worktree| worktree.git_dir.is_none()) {
@@ -78,7 +79,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    /// A process that is in it, this one first: the shell that we were started from is there too.
+    /// Adds processes that are in it. Ours comes first, because the shell that started us is there too.
     fn tell_processes(&self, candidate: &mut Candidate, path: &Path) {
         if self.here.as_ref().is_some_and(|here| here.starts_with(path)) {
             candidate.active.push(Active::Here);
@@ -121,7 +122,7 @@ impl CleanupFacts<'_> {
         self.tell_run(candidate);
     }
 
-    /// Looks into the worktrees that nothing else keeps, several at a time.
+    /// Examines the worktrees that nothing else keeps, several in parallel.
     pub(super) fn look_into(&self, found: &mut [Candidate]) {
         let Some(pool) = &self.sweep.pool else { return };
         let rules = &self.sweep.options.rules;
@@ -135,7 +136,7 @@ impl CleanupFacts<'_> {
             })
             .collect();
         let next = AtomicUsize::new(0);
-        let identity = || {
+        let work = || {
             let mut seen = Vec::new();
             while let Some((at, place)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
                 seen.push((*at, content_of(pool, place)));
@@ -143,8 +144,8 @@ impl CleanupFacts<'_> {
             seen
         };
         let seen: Vec<_> = thread::scope(|scope| {
-            let hands: Vec<_> = (0..HANDS.min(wanted.len())).map(|_| scope.spawn(identity)).collect();
-            hands.into_iter().filter_map(|identity| identity.join().ok()).flatten().collect()
+            let threads: Vec<_> = (0..THREADS.min(wanted.len())).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
         });
         for (at, content) in seen {
             match content {
@@ -155,7 +156,7 @@ impl CleanupFacts<'_> {
     }
 }
 
-/// Whether it matters what lies in it.
+/// Whether its files matter for the decision.
 fn is_open(candidate: &Candidate, rules: &CleanupRules) -> bool {
     let is_place = matches!(candidate.what, What::Worktree | What::Folder);
     let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
@@ -177,7 +178,7 @@ fn spot_of(place: &WorktreeRemains) -> CandidatePlace {
     }
 }
 
-/// What lies in a place that no commit holds, and what git ignores there.
+/// The uncommitted files of a worktree, and the ignored ones.
 pub(in crate::cleanup) fn content_of(
     pool: &Pool,
     place: &WorktreeRemains,
@@ -189,7 +190,7 @@ pub(in crate::cleanup) fn content_of(
     let Some(view) = pool.look_into(place) else {
         return alone(UncommittedContent::Stuck("its git directory is gone".into()));
     };
-    // Their commits may be nowhere else; 'worktree remove' brings them to safety.
+    // Commits of submodules may be nowhere else; `worktree remove` saves them.
     if view.git_dir.join("modules").is_dir() {
         return alone(UncommittedContent::Stuck("repositories of submodules are in it".into()));
     }
@@ -199,7 +200,7 @@ pub(in crate::cleanup) fn content_of(
     if place.path.join(".git").is_dir() {
         return alone(UncommittedContent::Stuck("a repository of its own is in it".into()));
     }
-    // What was never filled has no index, and nothing of anybody's in it unless somebody put it there.
+    // A worktree that was never filled has no index. Files in it were put there by someone.
     if !view.git_dir.join("index").exists() {
         return alone(files_of(&place.path));
     }
@@ -222,7 +223,7 @@ fn shown(path: &Path) -> String {
     crate::message::visible(&path.to_string_lossy())
 }
 
-/// Of a worktree whose folder is gone, what was staged is still there.
+/// The staged files of a worktree whose directory is gone.
 fn staged_in(view: &Repository) -> Result<UncommittedContent, GitError> {
     let Some(head) = view.head.commit.filter(|_| view.git_dir.join("index").exists()) else {
         return Ok(UncommittedContent::Nothing);
@@ -233,7 +234,7 @@ fn staged_in(view: &Repository) -> Result<UncommittedContent, GitError> {
     Ok(if shown.is_empty() { UncommittedContent::Nothing } else { UncommittedContent::Unsaved(shown) })
 }
 
-/// Everything in a folder but its link to a repository.
+/// Everything in a directory except its `.git` file.
 fn files_of(folder: &Path) -> UncommittedContent {
     let mut paths: Vec<String> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! One call of an agent program, supervised: its stream, its limits, and why it failed.
+//! One supervised call of an agent program: its event stream, its limits, and the reason if it fails.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,119 +16,120 @@ use crate::{
         redact::{Redactor, Secrets},
     },
     event::EventKind,
-    git::HandedFiles,
-    pipeline::{Expense, PipelineError, Who, calls::gemini_home},
+    git::ChildInputFiles,
+    pipeline::{ActiveRunner, Expense, PipelineError, calls::gemini_home},
     process::{self, Cancel, Chunk, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised},
     safe_files,
 };
 
-/// What holds for every call of an agent.
+/// Everything that is the same for repeated calls of one agent.
 pub struct Caller<'a> {
-    /// Who is called.
+    /// The name of the runner.
     pub runner: &'a str,
-    /// How long it may take and be silent.
+    /// How long it may run in total, and without output.
     pub limits: Limits,
-    /// How long its provider is waited for.
+    /// How long to wait for its provider.
     pub backoff: Backoff,
-    /// What must not be written down.
+    /// Secrets that must not appear in logs or commits.
     pub secrets: &'a Secrets,
-    /// The wish to stop.
+    /// Signals that the run should stop.
     pub cancel: &'a Cancel,
-    /// Tells whether a process of an attempt lives, for callers that must know after a crash.
+    /// Is held by the agent's processes, for callers that must find them after a crash.
     pub orphan_lock: Option<&'a mut OrphanLock>,
-    /// Who is told what happens.
+    /// Receives every event.
     pub on_event: &'a mut (dyn FnMut(EventKind) + 'a),
-    /// Who follows what the agent does, if somebody has to.
-    pub follower: Option<&'a mut (dyn Follower + 'a)>,
-    /// What all calls have spent.
+    /// Observes the agent while it works.
+    pub observer: Option<&'a mut (dyn CallObserver + 'a)>,
+    /// What all calls have cost so far.
     pub expense: Expense,
-    /// What the session that is gone on with has spent before; Codex tells it again.
-    pub retold: Option<Usage>,
+    /// What the resumed session had cost before. Codex reports this again in its totals.
+    pub prior_usage: Option<Usage>,
 }
 
-/// Somebody who follows an agent while it works.
-pub trait Follower {
-    /// Somebody is called.
-    fn begins(&mut self, who: Who);
+/// Observes an agent while it works.
+pub trait CallObserver {
+    /// A call of this runner begins.
+    fn on_begin(&mut self, active_runner: ActiveRunner);
 
-    /// The next turn is of this one, who goes on with the same call.
-    fn goes_on(&mut self, who: Who);
+    /// The next turn belongs to this runner, within the same call.
+    fn on_continue(&mut self, active_runner: ActiveRunner);
 
-    /// The agent printed this, secrets and all, and told this by it. Lines come one by one, if they are not too long.
-    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]);
+    /// The agent printed these bytes, not yet redacted, which contained these events. Each line is passed alone, unless
+    /// it is very long.
+    fn on_output(&mut self, printed: &[u8], events: &[AgentEvent]);
 
-    /// It has told nothing more for now; `tally` has all of it. Gives what somebody else should be told.
-    fn settle(&mut self, tally: &Tally) -> Vec<EventKind>;
+    /// No more output is available for now; `tally` contains all of it. Returns events to report.
+    fn on_idle(&mut self, tally: &Tally) -> Vec<EventKind>;
 
-    /// The call is over.
-    fn ends(&mut self, tally: &Tally) -> Vec<EventKind>;
+    /// The call has ended. Returns events to report.
+    fn on_end(&mut self, tally: &Tally) -> Vec<EventKind>;
 }
 
-/// The same one for a shorter time.
-pub(in crate::pipeline) fn lend<'s>(
-    follower: &'s mut Option<&mut (dyn Follower + '_)>,
-) -> Option<&'s mut (dyn Follower + 's)> {
-    match follower {
-        Some(follower) => Some(&mut **follower),
+/// Borrows the observer for a shorter time.
+pub(in crate::pipeline) fn reborrow<'s>(
+    observer: &'s mut Option<&mut (dyn CallObserver + '_)>,
+) -> Option<&'s mut (dyn CallObserver + 's)> {
+    match observer {
+        Some(observer) => Some(&mut **observer),
         None => None,
     }
 }
 
-/// What a limit that is used up means, where the provider names no time or a long one.
+/// What to do when a usage limit is reached and the provider names no time, or a distant one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLimit {
-    /// It is waited for.
+    /// Wait for the provider.
     Wait,
-    /// Somebody else is asked.
+    /// Return, so that the next runner of the chain is called.
     Leave,
 }
 
 /// A program that is ready to be called.
 #[derive(Debug)]
 pub struct Call {
-    /// The program, with its place.
+    /// The program, with its arguments and directory.
     pub program: Program,
-    /// What it reads on standard input.
+    /// Its standard input.
     pub stdin: Vec<u8>,
-    /// What it prints.
+    /// The format of its output.
     pub format: EventFormat,
-    /// Where its output goes.
+    /// The file that its output is appended to.
     pub log: PathBuf,
-    /// Whether a provider is behind it, who may have limits.
+    /// Whether it talks to a provider, which may have limits.
     pub has_provider: bool,
-    /// What it reads besides.
-    pub handed: HandedFiles,
+    /// Files that it reads.
+    pub handed: ChildInputFiles,
 }
 
-/// What came of it.
+/// The result of a call.
 #[derive(Debug)]
 pub struct CallReply {
-    /// Judged by stream and exit code.
+    /// Decided by the stream and the exit code.
     pub outcome: CallOutcome,
-    /// The end of what it said and of what it printed to standard error, redacted.
+    /// The end of its answer and of its standard error, redacted.
     pub words: String,
-    /// Whether the program ended by itself without the agent having said or done anything, or with words that its own
-    /// session does not exist. One that was to continue a session is then called again without it.
+    /// Whether the program exited without the agent having said or done anything, or with a message that the session
+    /// does not exist. A call that should have resumed a session is then repeated without it.
     pub has_no_session: bool,
-    /// Why its last words cannot be believed to be its own, if so. Who only works is not asked; who decides is.
+    /// Why its answer may not be its own, if there is a reason to think so. Only relevant for reviewers.
     pub doubt: Option<Doubt>,
 }
 
-/// Why the last words of a call may not be the program's own.
+/// Why the answer of a call may not be the program's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// Something was printed after it had ended.
+    /// Something was printed after the program had exited.
     PrintedLate,
-    /// It did not end by itself after its result.
+    /// It did not exit by itself after its result.
     Stopped,
     /// It had said `REJECTED` before.
     Rejected,
-    /// A file that tells it what to do was written while it ran.
+    /// A file with its instructions was written while it ran.
     Misled,
 }
 
 impl Doubt {
-    fn find(ended: &process::SupervisedEnd, tally: &Tally, handed: &HandedFiles) -> Option<Self> {
+    fn find(ended: &process::SupervisedEnd, tally: &Tally, handed: &ChildInputFiles) -> Option<Self> {
         if !handed.are_untouched() {
             Some(Self::Misled)
         } else if ended.printed_late {
@@ -141,7 +142,7 @@ impl Doubt {
     }
 }
 
-/// Where the program of a runner is at home, for one that finds its tools there.
+/// The user's home directory as the program of a runner sees it, if the runner reads its tools there.
 fn user_home(runner: &Runner) -> Option<PathBuf> {
     let (variable, own) = runner.wants_tools_home()?;
     let told = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -149,7 +150,7 @@ fn user_home(runner: &Runner) -> Option<PathBuf> {
 }
 
 impl Call {
-    /// The call of a runner. Its prompt is put into a file beside the log if the runner wants one.
+    /// Prepares the call of a runner. If the runner reads its prompt from a file, the file is written beside the log.
     pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
         let file = log.with_extension("prompt");
         let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
@@ -162,11 +163,11 @@ impl Call {
         if let Some(server) = tools.as_ref().filter(|_| runner.wants_tools_file()) {
             files.push((log.with_extension("tools"), server.json().into_bytes()));
         }
-        let handed = HandedFiles::write(&files).map_err(|source| file_error(&file, source))?;
+        let handed = ChildInputFiles::write(&files).map_err(|source| file_error(&file, source))?;
         if let Some(home) = tools.as_ref().and_then(|server| server.home.as_ref())
             && let (Some(user), Some(server)) = (user_home(runner), &tools)
         {
-            gemini_home::furnish(home, &user, server).map_err(|source| file_error(home, source))?;
+            gemini_home::prepare(home, &user, server).map_err(|source| file_error(home, source))?;
         }
         let call = runner.call(&Request { prompt_file: Some(&file), tools: tools.as_ref(), ..request });
         let program = call
@@ -185,8 +186,8 @@ impl Call {
 }
 
 impl Caller<'_> {
-    /// Calls an agent, and waits as long as its provider asks us to: that uses up no attempt. A provider that cannot
-    /// keep up and names no time is waited for so long, and not for ever.
+    /// Calls an agent, and repeats the call after waiting for its provider; this does not use up an attempt. A provider
+    /// that names no time is waited for only as long as [`Backoff`] allows.
     pub fn call(
         &mut self,
         at_limit: AtLimit,
@@ -222,14 +223,15 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = safe_files::open_log(&log).map_err(|source| file_error(&log, source))?;
-        let mut hearing = Hearing::new(self.on_event, lend(&mut self.follower), (&mut tally, self.secrets));
-        let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
+        let mut dispatcher =
+            EventDispatcher::new(self.on_event, reborrow(&mut self.observer), (&mut tally, self.secrets));
+        let (dispatcher_ref, reader_ref) = (&mut dispatcher, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
                 for line in chunk.bytes.split_inclusive(|byte| *byte == b'\n') {
-                    hearing_ref.hear(line, &reader_ref.feed(line));
+                    dispatcher_ref.on_output(line, &reader_ref.feed(line));
                 }
-                hearing_ref.settle();
+                dispatcher_ref.on_idle();
             }
         };
         let mut supervised =
@@ -239,11 +241,11 @@ impl Caller<'_> {
             supervised = supervised.with_orphan_lock(orphan_lock);
         }
         let ended = supervised.run(listener);
-        hearing.hear(b"", &reader.finish());
-        hearing.settle();
-        hearing.end();
-        let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
-        self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
+        dispatcher.on_output(b"", &reader.finish());
+        dispatcher.on_idle();
+        dispatcher.end();
+        let prior_usage = self.prior_usage.filter(|_| format == EventFormat::Codex).unwrap_or_default();
+        self.expense.add(tally.usage().map(|usage| usage.minus(prior_usage)), ended.took);
         refuse_survivors(&ended)?;
         let doubt = Doubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
@@ -254,59 +256,63 @@ impl Caller<'_> {
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {
-            outcome = attributed(outcome, if unexplained { [said.as_str(), complaint] } else { [""; 2] });
+            outcome = attribute_to_provider(
+                outcome,
+                if unexplained { [said.as_str(), complaint] } else { [""; 2] },
+            );
         }
         if unexplained {
-            explain(&mut outcome, &words);
+            append_reason(&mut outcome, &words);
         }
         let is_lost = is_mute || is_lost_session(&outcome, &words);
         Ok(CallReply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })
     }
 }
 
-/// Whether the reason of a failure, or the last line that was printed, names a session that is gone. Earlier lines may be
-/// the agent's own words about somebody's sessions.
+/// Whether the reason of a failure, or the last line of output, says that the session is gone. Earlier lines may be the
+/// agent's own words about some session.
 fn is_lost_session(outcome: &CallOutcome, words: &str) -> bool {
     let CallOutcome::Failed { message, .. } = outcome else { return false };
     [message.as_str(), words.lines().last().unwrap_or_default()].into_iter().any(names_lost_session)
 }
 
-/// Everybody who hears what an agent tells.
-pub(in crate::pipeline) struct Hearing<'h> {
+/// Passes an agent's events to everything that needs them: the tally, the observer and the reporter.
+pub(in crate::pipeline) struct EventDispatcher<'h> {
     on_event: &'h mut (dyn FnMut(EventKind) + 'h),
-    pub(in crate::pipeline) follower: Option<&'h mut (dyn Follower + 'h)>,
+    pub(in crate::pipeline) observer: Option<&'h mut (dyn CallObserver + 'h)>,
     tally: &'h mut Tally,
-    /// Takes secrets out of what is told. A secret may have several lines, so it hears all of them.
+    /// Removes secrets from reported text. A secret may span several lines, so one redactor sees all of them.
     redactor: Redactor,
-    untold: Vec<EventKind>,
+    pending: Vec<EventKind>,
 }
 
-impl<'h> Hearing<'h> {
+impl<'h> EventDispatcher<'h> {
     pub(in crate::pipeline) fn new(
         on_event: &'h mut (dyn FnMut(EventKind) + 'h),
-        follower: Option<&'h mut (dyn Follower + 'h)>,
+        observer: Option<&'h mut (dyn CallObserver + 'h)>,
         (tally, secrets): (&'h mut Tally, &Secrets),
     ) -> Self {
-        Self { on_event, follower, tally, redactor: Redactor::new(secrets), untold: Vec::new() }
+        Self { on_event, observer, tally, redactor: Redactor::new(secrets), pending: Vec::new() }
     }
 
-    pub(in crate::pipeline) fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
+    pub(in crate::pipeline) fn on_output(&mut self, printed: &[u8], events: &[AgentEvent]) {
         events.iter().for_each(|event| self.tally.note(event));
-        if let Some(follower) = &mut self.follower {
-            follower.hear(printed, events);
+        if let Some(observer) = &mut self.observer {
+            observer.on_output(printed, events);
         }
         let redactor = &mut self.redactor;
-        self.untold.extend(events.iter().filter_map(|event| told(event, redactor)));
+        self.pending.extend(events.iter().filter_map(|event| told(event, redactor)));
     }
 
-    /// The tree stands still only until the agent goes on, so it is looked at before anything is told.
-    pub(in crate::pipeline) fn settle(&mut self) {
-        let event = self.follower.as_mut().map(|follower| follower.settle(self.tally)).unwrap_or_default();
-        self.untold.drain(..).chain(event).for_each(&mut *self.on_event);
+    /// The files stay unchanged only until the agent continues, so the observer looks at them before anything is
+    /// reported.
+    pub(in crate::pipeline) fn on_idle(&mut self) {
+        let event = self.observer.as_mut().map(|observer| observer.on_idle(self.tally)).unwrap_or_default();
+        self.pending.drain(..).chain(event).for_each(&mut *self.on_event);
     }
 
     pub(in crate::pipeline) fn end(&mut self) {
-        let event = self.follower.as_mut().map(|follower| follower.ends(self.tally)).unwrap_or_default();
+        let event = self.observer.as_mut().map(|observer| observer.on_end(self.tally)).unwrap_or_default();
         event.into_iter().for_each(&mut *self.on_event);
     }
 }
@@ -331,7 +337,7 @@ fn end(ending: &Ending) -> ProcessEnd {
     }
 }
 
-/// What is told of an event, without secrets.
+/// The event that is reported to the user, redacted; `None` if this one is not reported.
 fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<EventKind> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
@@ -345,11 +351,11 @@ fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<EventKind> {
     (!words.is_empty()).then_some(EventKind::Said { words })
 }
 
-/// Takes secrets out of both streams of a program.
+/// Removes secrets from both streams of a program.
 pub struct Redaction([Redactor; 2]);
 
 impl Redaction {
-    /// For one run of a program.
+    /// Creates a filter for one run of a program.
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
         Self([Redactor::new(secrets), Redactor::new(secrets)])
@@ -370,28 +376,30 @@ impl Filter for Redaction {
     }
 }
 
-/// How many characters of a program's complaint are repeated as the reason of a failure.
-const LONGEST_REASON: usize = 300;
+/// How many characters of a program's error message are repeated as the reason of a failure.
+const MAX_REASON_LENGTH: usize = 300;
 
-/// A program that gives up before its stream begins says why, mostly on standard error, and its last line is the reason.
-pub(in crate::pipeline) fn explain(outcome: &mut CallOutcome, words: &str) {
-    // What the provider said is the reason already.
+/// Adds the last line of output as the reason: a program that fails before its stream begins usually prints why.
+pub(in crate::pipeline) fn append_reason(outcome: &mut CallOutcome, words: &str) {
+    // A message of the provider is already the reason.
     let is_ours = matches!(outcome, CallOutcome::Failed { kind: FailureKind::Other, .. });
-    if let (CallOutcome::Failed { message, .. }, Some(reason), true) = (outcome, last_words(words), is_ours) {
+    if let (CallOutcome::Failed { message, .. }, Some(reason), true) =
+        (outcome, last_nonempty_line(words), is_ours)
+    {
         message.push_str(": ");
-        message.extend(reason.chars().take(LONGEST_REASON));
+        message.extend(reason.chars().take(MAX_REASON_LENGTH));
     }
 }
 
-/// A failure whose last words say that it is the provider's is the provider's: `printed` is what a program said that gave no
-/// other reason.
-pub(in crate::pipeline) fn attributed(outcome: CallOutcome, printed: [&str; 2]) -> CallOutcome {
+/// Changes a failure without a known cause into a failure of the provider if the last line says so. `printed` is the
+/// output of a program that gave no other reason.
+pub(in crate::pipeline) fn attribute_to_provider(outcome: CallOutcome, printed: [&str; 2]) -> CallOutcome {
     let CallOutcome::Failed { kind: FailureKind::Other, message, usage, session } = outcome else {
         return outcome;
     };
-    let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_words);
+    let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_nonempty_line);
     let told = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
-    let told = told.map(|(line, told)| (line.chars().take(LONGEST_REASON).collect(), told));
+    let told = told.map(|(line, told)| (line.chars().take(MAX_REASON_LENGTH).collect(), told));
     let Some((message, (kind, until))) = told else {
         return CallOutcome::Failed { kind: FailureKind::Other, message, usage, session };
     };
@@ -401,11 +409,11 @@ pub(in crate::pipeline) fn attributed(outcome: CallOutcome, printed: [&str; 2]) 
     }
 }
 
-fn last_words(text: &str) -> Option<&str> {
+fn last_nonempty_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-/// The same without secrets.
+/// Removes secrets from an outcome.
 pub(in crate::pipeline) fn redacted(outcome: CallOutcome, secrets: &Secrets) -> CallOutcome {
     let clean = |text: String| Redactor::redact(secrets, &text);
     match outcome {

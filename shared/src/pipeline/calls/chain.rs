@@ -1,5 +1,6 @@
-//! Calling an agent for a step of a task: the first of a chain of runners that can work. What keeps one from working (it is
-//! not installed, its provider refuses it, its limit is used up) is no failure of the work: the next one is asked.
+//! Calls an agent for a step of a task: the first runner of a chain that can work. A runner that is not installed, is
+//! refused by its provider or has reached its usage limit is not a failure of the work; the next runner is called
+//! instead.
 
 use std::{path::Path, time::Duration};
 
@@ -11,55 +12,55 @@ use crate::{
         limits::{Chain, RunnerSetback},
     },
     event::{EventKind, RunEvent},
-    git::{HandedFiles, Repository},
+    git::{ChildInputFiles, Repository},
     message::Step,
     pipeline::{
-        Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext, Who,
-        calls::call::{AtLimit, Call, CallReply, Caller, Follower, lend},
+        ActiveRunner, Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext,
+        calls::call::{AtLimit, Call, CallObserver, CallReply, Caller, reborrow},
         context::with_environment,
     },
     plan::Task,
     process::{Limits, Program},
 };
 
-/// What an agent is called for.
+/// A request to call an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentCall<'a> {
-    /// Who, and who instead.
+    /// The runner, followed by its fallbacks.
     pub chain: &'a Chain<StepRunner>,
-    /// How much time there is for it in all, if that is limited.
+    /// How much time is left for all calls together, if that is limited.
     pub time_left: Option<Duration>,
-    /// Whether it goes on with the session of the last call for this task.
+    /// Whether to resume the agent session of the last call for this task.
     pub session: Sessions,
-    /// For which task.
+    /// The task that it works on.
     pub task: &'a Task,
-    /// For which step of it.
+    /// The step of the task.
     pub step: Step,
-    /// Where it works.
+    /// The repository that it works in.
     pub place: &'a Repository,
-    /// Where it works in other repositories.
+    /// Checkouts of other repositories that it works in.
     pub other_repos: &'a [OtherRepo],
-    /// The place that it is given instead of the task's own, if it is.
+    /// A separate worktree to use instead of the task's own, for reviewers.
     pub apart: Option<&'a ReviewPlace>,
-    /// What it is told.
+    /// The prompt.
     pub prompt: &'a str,
-    /// Where its output goes.
+    /// The file that its output is appended to.
     pub log: &'a Path,
 }
 
-/// An request that was run.
+/// The result of an [`AgentCall`].
 #[derive(Debug)]
-pub struct Called {
-    /// What all calls for it have spent, whatever came of them.
+pub struct FinishedCall {
+    /// What all calls for it have cost, including failed ones.
     pub expense: Expense,
-    /// What came of the last.
+    /// The result of the last call.
     pub result: Result<CallReply, PipelineError>,
-    /// Whether that alone decides, also where no file was changed: a command of the plan passes by its exit code.
-    pub is_decided: bool,
+    /// Whether the result decides alone, even if no file was changed. So a command of the plan passes by its exit code.
+    pub is_conclusive: bool,
 }
 
-impl Called {
-    /// Whether it has spent something that must be written down, although nothing came of it.
+impl FinishedCall {
+    /// Whether the call has cost something that must be recorded although it achieved nothing.
     #[must_use]
     pub fn is_worth_counting(&self) -> bool {
         let has_tokens = self.expense.usage.is_some_and(|usage| usage.tokens_in + usage.tokens_out > 0);
@@ -68,49 +69,57 @@ impl Called {
     }
 }
 
-/// Why somebody cannot work, in words, and until when if that is known.
-struct Miss {
+/// Why a runner cannot work, and until when if that is known.
+struct Unavailability {
     setback: RunnerSetback,
     why: String,
     until: Option<Timestamp>,
 }
 
 impl TaskContext<'_> {
-    /// Who would be called now.
+    /// The runner that would be called now.
     #[must_use]
     pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>) -> &'c StepRunner {
         self.memory.choose(chain, Timestamp::now())
     }
 
-    /// What the one who would be called now is called.
-    pub(in crate::pipeline) fn name_of_next(&self, chain: &Chain<StepRunner>) -> String {
+    /// The name of the runner that would be called now, for display.
+    pub(in crate::pipeline) fn next_runner_name(&self, chain: &Chain<StepRunner>) -> String {
         if self.run.playback.is_some() { "what was recorded".into() } else { self.choose(chain).name.clone() }
     }
 
-    /// Calls an agent for a task, as [`Caller::call`] does, and the next one of its chain if it cannot work.
-    pub fn call(&mut self, request: AgentCall<'_>, mut follower: Option<&mut (dyn Follower + '_)>) -> Called {
+    /// Calls an agent for a task, as [`Caller::call`] does, and the next runner of its chain if the first cannot work.
+    pub fn call(
+        &mut self,
+        request: AgentCall<'_>,
+        mut observer: Option<&mut (dyn CallObserver + '_)>,
+    ) -> FinishedCall {
         if let Some(playback) = self.run.playback.clone() {
-            return self.play(&playback, request, follower);
+            return self.play(&playback, request, observer);
         }
         let mut expense = Expense::default();
         let mut step_runner = self.choose(request.chain);
         loop {
-            let result = self.call_runner(request, step_runner, &mut expense, lend(&mut follower));
-            let Some(Miss { setback, why, until }) = miss(&result) else {
-                return Called { expense, result, is_decided: step_runner.runner == RunnerKind::Shell };
+            let result = self.call_runner(request, step_runner, &mut expense, reborrow(&mut observer));
+            let Some(Unavailability { setback, why, until }) = find_unavailability(&result) else {
+                return FinishedCall {
+                    expense,
+                    result,
+                    is_conclusive: step_runner.runner == RunnerKind::Shell,
+                };
             };
             let Some(next) = request.chain.find_next(step_runner, setback) else {
-                let result = result.and_then(|reply| admitted(reply, step_runner));
-                return Called { expense, result, is_decided: false };
+                let result = result.and_then(|reply| require_admitted(reply, step_runner));
+                return FinishedCall { expense, result, is_conclusive: false };
             };
-            self.memory.miss(step_runner, until);
+            self.memory.mark_unavailable(step_runner, until);
             let words = format!("{} cannot do it: {why}; {} is asked instead", step_runner.name, next.name);
-            self.tell(&request.task.id, EventKind::note(words));
+            self.emit(&request.task.id, EventKind::note(words));
             step_runner = next;
         }
     }
 
-    /// A call is ended when the time for it is over, whosever time that is.
+    /// The limits of one call: it also ends when the time of the budget is used up.
     fn limits(&self, time_left: Option<Duration>, expense: Expense) -> Limits {
         let left = time_left.map(|left| left.saturating_sub(expense.time));
         let whole = self.run.options.call_limits.whole.into_iter().chain(left).min();
@@ -122,11 +131,11 @@ impl TaskContext<'_> {
         request: AgentCall<'_>,
         step_runner: &StepRunner,
         expense: &mut Expense,
-        mut follower: Option<&mut (dyn Follower + '_)>,
+        mut observer: Option<&mut (dyn CallObserver + '_)>,
     ) -> Result<CallReply, PipelineError> {
         step_runner.require_program()?;
-        if let Some(follower) = &mut follower {
-            follower.begins(Who::called(step_runner));
+        if let Some(observer) = &mut observer {
+            observer.on_begin(ActiveRunner::calling(step_runner));
         }
         let limits = self.limits(request.time_left, *expense);
         let session = match request.session {
@@ -138,7 +147,7 @@ impl TaskContext<'_> {
         let mut environment = self.environment.clone();
         environment.extend(request.apart.iter().flat_map(|apart| apart.environment.clone()));
         let (demo, environment) = (&self.run.demo, &environment);
-        let tools = step_runner.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
+        let tools = step_runner.is_given_tools(&self.tools).then(|| self.tools.moved(&own, &dir));
         let tools = tools.as_ref();
         let on_event = &mut self.on_event;
         let mut tell = |kind| on_event(RunEvent::of(&request.task.id, kind));
@@ -150,9 +159,9 @@ impl TaskContext<'_> {
             cancel: &self.run.cancel,
             orphan_lock: Some(&mut self.orphan_lock),
             on_event: &mut tell,
-            follower: lend(&mut follower),
+            observer: reborrow(&mut observer),
             expense: *expense,
-            retold: session.as_ref().and_then(|session| session.usage),
+            prior_usage: session.as_ref().and_then(|session| session.usage),
         };
         let is_last =
             request.chain.find_next(step_runner, RunnerSetback::Failure(FailureKind::Limit)).is_none();
@@ -165,18 +174,18 @@ impl TaskContext<'_> {
         *expense = caller.expense;
         if session.is_some() && result.as_ref().is_ok_and(is_session_lost) && !self.run.cancel.is_cancelled()
         {
-            // On another machine, or after its program has cleaned up, the session is gone. That says nothing about the work.
-            // It is forgotten, so this happens once.
+            // On another machine, or after the program has deleted old data, the session is gone. That says nothing
+            // about the work. The session is forgotten, so that this happens only once.
             self.memory.forget_session();
             let words = format!(
                 "  {}: {} has lost its session and is called without it",
                 request.task.id, step_runner.name
             );
-            self.tell(&request.task.id, EventKind::note(words));
-            return self.call_runner(request, step_runner, expense, follower);
+            self.emit(&request.task.id, EventKind::note(words));
+            return self.call_runner(request, step_runner, expense, observer);
         }
         if let (Ok(reply), Sessions::Resumed) = (&result, request.session) {
-            self.memory.keep_session(&request.task.id, step_runner, &reply.outcome);
+            self.memory.remember_session(&request.task.id, step_runner, &reply.outcome);
         }
         result
     }
@@ -188,31 +197,31 @@ fn is_session_lost(reply: &CallReply) -> bool {
     has_failed && reply.has_no_session
 }
 
-/// Why the one who was called cannot work, if that is so.
-fn miss(result: &Result<CallReply, PipelineError>) -> Option<Miss> {
+/// Whether the called runner cannot work at all, and why.
+fn find_unavailability(result: &Result<CallReply, PipelineError>) -> Option<Unavailability> {
     match result {
         Err(PipelineError::Agent(error)) => {
-            Some(Miss { setback: RunnerSetback::NotInstalled, why: error.to_string(), until: None })
+            Some(Unavailability { setback: RunnerSetback::NotInstalled, why: error.to_string(), until: None })
         }
         Err(_) => None,
         Ok(reply) => match &reply.outcome {
-            CallOutcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Miss {
+            CallOutcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Unavailability {
                 setback: RunnerSetback::Failure(FailureKind::Auth),
                 why: format!("its provider does not let us in: {message}"),
                 until: None,
             }),
-            CallOutcome::Limited { until, message, .. } => Some(Miss {
+            CallOutcome::Limited { until, message, .. } => Some(Unavailability {
                 setback: RunnerSetback::Failure(FailureKind::Limit),
                 why: format!("its limit is used up: {message}"),
-                until: Some(end_of(*until)),
+                until: Some(limit_end(*until)),
             }),
             CallOutcome::Success { .. } | CallOutcome::Failed { .. } => None,
         },
     }
 }
 
-/// A limit whose end nobody names is asked about again soon.
-fn end_of(wait: RetryWait) -> Timestamp {
+/// When a usage limit ends. If the provider names no time, the runner is tried again soon.
+fn limit_end(wait: RetryWait) -> Timestamp {
     const SOON: Duration = Duration::from_secs(300);
     let now = Timestamp::now();
     match wait {
@@ -222,8 +231,8 @@ fn end_of(wait: RetryWait) -> Timestamp {
     }
 }
 
-/// A provider that does not let us in is no failure of the work: a person must look at it.
-fn admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallReply, PipelineError> {
+/// A rejected login is not a failure of the work but an error: the user has to fix it.
+fn require_admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallReply, PipelineError> {
     match reply.outcome {
         CallOutcome::Failed { kind: FailureKind::Auth, message: said, .. } => {
             Err(PipelineError::Refused { runner: step_runner.name.clone(), said, login: step_runner.login() })
@@ -245,7 +254,7 @@ fn prepare(
         format: EventFormat::Text,
         log: log.to_owned(),
         has_provider: false,
-        handed: HandedFiles::default(),
+        handed: ChildInputFiles::default(),
     };
     let mut call = match &step_runner.runner {
         RunnerKind::Shell => {

@@ -1,5 +1,6 @@
-//! A home for Gemini, which takes servers of tools only from its own folders: all that the user has in theirs, by links,
-//! and one extension more. Whatever it writes to files of the user's, such as a new token, is written there.
+//! A private home directory for Gemini, which reads MCP servers only from folders below its home. The private home
+//! links to everything in the user's home and adds one extension. So changes to the user's files, such as a new token,
+//! reach them.
 
 use std::{fs, io, path::Path};
 
@@ -7,12 +8,12 @@ use serde_json::json;
 
 use crate::{agent::ToolServer, safe_files};
 
-/// Its folder in a home, and that of its extensions there.
+/// Gemini's folder below a home directory, and the folder of extensions in it.
 const FOLDER: &str = ".gemini";
 const EXTENSIONS: &str = "extensions";
-/// What else it reads in a home.
-const BESIDE: [&str; 2] = [".env", ".agents"];
-/// What it may write anew and must not be lost, whether it is there yet or not.
+/// Other entries that Gemini reads in a home directory.
+const OTHER_ENTRIES: [&str; 2] = [".env", ".agents"];
+/// Files that Gemini may replace and that must reach the user's home, whether they exist yet or not.
 const CREDENTIALS: [&str; 5] = [
     "oauth_creds.json",
     "google_accounts.json",
@@ -20,23 +21,23 @@ const CREDENTIALS: [&str; 5] = [
     "mcp-oauth-tokens.json",
     "a2a-oauth-tokens.json",
 ];
-/// What our extension is called.
-const OURS: &str = "git-arborist-tools";
+/// The name of our extension.
+const EXTENSION_NAME: &str = "git-arborist-tools";
 
-/// Makes `home` such a home. What Gemini has made there itself before stays, so that it finds its conversations again.
-pub(in crate::pipeline) fn furnish(home: &Path, user: &Path, server: &ToolServer) -> io::Result<()> {
+/// Prepares `home`. Files that Gemini itself created there before are kept, so that it finds its conversations again.
+pub(in crate::pipeline) fn prepare(home: &Path, user: &Path, server: &ToolServer) -> io::Result<()> {
     let (folder, theirs) = (home.join(FOLDER), user.join(FOLDER));
-    let ours = folder.join(EXTENSIONS).join(OURS);
+    let ours = folder.join(EXTENSIONS).join(EXTENSION_NAME);
     safe_files::make_folders(&ours)?;
     link_all(&theirs, &folder, &[EXTENSIONS])?;
-    link_all(&theirs.join(EXTENSIONS), &folder.join(EXTENSIONS), &[OURS])?;
+    link_all(&theirs.join(EXTENSIONS), &folder.join(EXTENSIONS), &[EXTENSION_NAME])?;
     if theirs.is_dir() {
         CREDENTIALS.iter().try_for_each(|name| link(&theirs.join(name), &folder.join(name)))?;
     }
-    for name in BESIDE.iter().filter(|name| user.join(name).exists()) {
+    for name in OTHER_ENTRIES.iter().filter(|name| user.join(name).exists()) {
         link(&user.join(name), &home.join(name))?;
     }
-    // Before it starts itself anew it looks for its settings here.
+    // Before Gemini restarts itself, it looks for its settings here.
     link(&theirs.join("settings.json"), &home.join("settings.json"))?;
     let script = ours.join("serve.sh");
     safe_files::write(&script, script_of(server).as_bytes())?;
@@ -45,7 +46,7 @@ pub(in crate::pipeline) fn furnish(home: &Path, user: &Path, server: &ToolServer
     safe_files::write(&ours.join(".gemini-extension-install.json"), source.to_string().as_bytes())
 }
 
-/// Links to everything in a folder but for these.
+/// Creates links to all entries of a folder, except these.
 fn link_all(from: &Path, to: &Path, except: &[&str]) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries {
@@ -57,7 +58,7 @@ fn link_all(from: &Path, to: &Path, except: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// A link instead of whatever file is there. A folder that Gemini made stays.
+/// Replaces a file by a link. A folder that Gemini created is kept.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) if fs::read_link(to).is_ok_and(|target| target == from) => return Ok(()),
@@ -68,14 +69,15 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     safe_files::symlink(from, to)
 }
 
-/// Gemini puts the values of variables into all that it reads of a server: what is started stands in a script.
+/// The extension starts a script, because Gemini expands variables in every field of a server definition.
 fn extension(script: &Path, server: &ToolServer) -> String {
     let tools = json!({
         "command": "sh",
         "args": [script.to_string_lossy()],
         "timeout": server.patience.saturating_mul(1000),
     });
-    json!({ "name": OURS, "version": "1.0.0", "mcpServers": { ToolServer::NAME: tools } }).to_string()
+    json!({ "name": EXTENSION_NAME, "version": "1.0.0", "mcpServers": { ToolServer::NAME: tools } })
+        .to_string()
 }
 
 fn script_of(server: &ToolServer) -> String {

@@ -1,5 +1,5 @@
-//! What is remembered between calls: which runners cannot work just now, in which session an agent program was, and what an
-//! earlier process had begun.
+//! What is remembered between calls: runners that are not available at the moment, the last session of an agent
+//! program, and what an earlier process had begun.
 
 use jiff::Timestamp;
 
@@ -13,10 +13,10 @@ use crate::{
 /// What earlier calls have taught.
 #[derive(Debug, Clone, Default)]
 pub struct CallMemory {
-    absent: Vec<Absence>,
+    unavailable: Vec<UnavailableRunner>,
     session: Option<Session>,
-    /// What an earlier process wrote down, until it is made use of.
-    recalled: Vec<ResumeContext>,
+    /// What an earlier process recorded, until it is used.
+    resume_contexts: Vec<ResumeContext>,
 }
 
 /// A session of an agent program.
@@ -24,67 +24,72 @@ pub struct CallMemory {
 pub struct Session {
     task: TaskId,
     step_runner: StepRunner,
-    /// As the program calls it.
+    /// The id that the program uses.
     pub id: String,
-    /// What it has spent so far.
+    /// What it has cost so far.
     pub usage: Option<Usage>,
 }
 
 #[derive(Debug, Clone)]
-struct Absence {
+struct UnavailableRunner {
     step_runner: StepRunner,
-    /// `None`: for as long as this process lives.
+    /// `None` means until this process ends.
     until: Option<Timestamp>,
 }
 
 impl CallMemory {
-    /// With what an earlier process wrote down.
+    /// Starts with what an earlier process recorded.
     #[must_use]
-    pub fn recalling(recalled: Vec<ResumeContext>) -> Self {
-        Self { recalled, ..Self::default() }
+    pub fn with_resume_contexts(resume_contexts: Vec<ResumeContext>) -> Self {
+        Self { resume_contexts, ..Self::default() }
     }
 
-    /// What is recalled of a task, once.
+    /// Removes and returns what an earlier process recorded about a task.
     pub(in crate::pipeline) fn take_resume_context(&mut self, task: &TaskId) -> Option<ResumeContext> {
-        let at = self.recalled.iter().position(|resume_context| resume_context.node == *task)?;
-        Some(self.recalled.swap_remove(at))
+        let at = self.resume_contexts.iter().position(|resume_context| resume_context.node == *task)?;
+        Some(self.resume_contexts.swap_remove(at))
     }
 
-    /// The next call of somebody for a task goes on with this session of theirs.
-    pub(in crate::pipeline) fn go_on(&mut self, task: &TaskId, step_runner: &StepRunner, id: String) {
+    /// Makes the next call of this runner for the task resume an agent session.
+    pub(in crate::pipeline) fn resume_session(
+        &mut self,
+        task: &TaskId,
+        step_runner: &StepRunner,
+        id: String,
+    ) {
         self.session =
             Some(Session { task: task.clone(), step_runner: step_runner.clone(), id, usage: None });
     }
 
-    /// The first of a chain who can work; the last, if nobody can.
+    /// The first runner of a chain that is available; the last one if none is.
     #[must_use]
     pub fn choose<'c>(&self, chain: &'c Chain<StepRunner>, now: Timestamp) -> &'c StepRunner {
-        let is_absent = |step_runner: &StepRunner| {
-            let of_runner = self.absent.iter().filter(|absence| absence.step_runner == *step_runner);
-            of_runner.into_iter().any(|absence| absence.until.is_none_or(|until| until > now))
+        let is_unavailable = |step_runner: &StepRunner| {
+            let of_runner = self.unavailable.iter().filter(|entry| entry.step_runner == *step_runner);
+            of_runner.into_iter().any(|entry| entry.until.is_none_or(|until| until > now))
         };
         let last = chain.iter().last().unwrap_or(chain.first());
-        chain.iter().find(|step_runner| !is_absent(step_runner)).unwrap_or(last)
+        chain.iter().find(|step_runner| !is_unavailable(step_runner)).unwrap_or(last)
     }
 
-    /// Remembers that somebody cannot work, and until when if that is known.
-    pub fn miss(&mut self, step_runner: &StepRunner, until: Option<Timestamp>) {
-        self.absent.push(Absence { step_runner: step_runner.clone(), until });
+    /// Remembers that a runner is not available, and until when if that is known.
+    pub fn mark_unavailable(&mut self, step_runner: &StepRunner, until: Option<Timestamp>) {
+        self.unavailable.push(UnavailableRunner { step_runner: step_runner.clone(), until });
     }
 
-    /// The session that somebody was in when last called for a task.
+    /// The agent session of the runner's last call for a task.
     #[must_use]
     pub fn session(&self, task: &TaskId, step_runner: &StepRunner) -> Option<&Session> {
         self.session.as_ref().filter(|session| session.task == *task && session.step_runner == *step_runner)
     }
 
-    /// Forgets the session that somebody was in.
+    /// Forgets the agent session.
     pub(in crate::pipeline) fn forget_session(&mut self) {
         self.session = None;
     }
 
-    /// Remembers the session that a call was in; one that told of none is not gone on with.
-    pub fn keep_session(&mut self, task: &TaskId, step_runner: &StepRunner, outcome: &CallOutcome) {
+    /// Remembers the agent session of a call. If it reported none, the next call starts a new one.
+    pub fn remember_session(&mut self, task: &TaskId, step_runner: &StepRunner, outcome: &CallOutcome) {
         let (CallOutcome::Success { session, usage, .. }
         | CallOutcome::Limited { session, usage, .. }
         | CallOutcome::Failed { session, usage, .. }) = outcome;
@@ -94,8 +99,8 @@ impl CallMemory {
 }
 
 impl TaskContext<'_> {
-    /// The prompt for a task that goes on, and whether its agent continues its conversation. Both only once: what comes
-    /// after that is known to this process.
+    /// Adds to the prompt of an interrupted task what was done before, and decides whether the agent session is
+    /// resumed. Both happen only once: this process itself knows about everything after that.
     pub(in crate::pipeline) fn recall(
         &mut self,
         task: &TaskId,
@@ -106,11 +111,11 @@ impl TaskContext<'_> {
         let Some(resume_context) = self.memory.take_resume_context(task) else {
             return (prompt, usual);
         };
-        let prompt = told(prompt, &resume_context);
+        let prompt = with_work_so_far(prompt, &resume_context);
         let step_runner = self.choose(chain).clone();
         match resume_context.agent_session {
             Some(id) if resume_context.runner == step_runner.name => {
-                self.memory.go_on(task, &step_runner, id);
+                self.memory.resume_session(task, &step_runner, id);
                 (prompt, Sessions::Resumed)
             }
             _ => (prompt, usual),
@@ -118,7 +123,7 @@ impl TaskContext<'_> {
     }
 }
 
-fn told(prompt: String, resume_context: &ResumeContext) -> String {
+fn with_work_so_far(prompt: String, resume_context: &ResumeContext) -> String {
     if resume_context.so_far.is_empty() {
         return prompt;
     }

@@ -1,5 +1,5 @@
-//! What agents did in another session, played again: their streams are read anew, and what their turns wrote is taken from
-//! the commits of these turns. Nobody is called.
+//! Replays the calls of another session without calling agents: their recorded streams are read again, and the files
+//! that a turn wrote are taken from the commit of that turn.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -18,8 +18,9 @@ use crate::{
     message::{Status, Step},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        AgentCall, CallReply, Called, Expense, Follower, OtherRepo, PipelineError, TaskContext, Who,
-        calls::call::{Hearing, file_error, lend},
+        ActiveRunner, AgentCall, CallObserver, CallReply, Expense, FinishedCall, OtherRepo, PipelineError,
+        TaskContext,
+        calls::call::{EventDispatcher, file_error, reborrow},
     },
     safe_files,
     session::{
@@ -28,14 +29,14 @@ use crate::{
     },
 };
 
-/// The calls of another session that are not played yet.
+/// The calls of another session that were not replayed yet.
 #[derive(Debug)]
 pub struct Playback {
     session: SessionId,
-    /// Leads to all of the session's code.
+    /// The session's newest record, from which all its commits are reachable.
     newest: Oid,
     tasks: Mutex<HashMap<TaskId, Calls>>,
-    /// What it did in other repositories.
+    /// The session's commits in other repositories.
     trails: BTreeMap<RepoName, Trail>,
 }
 
@@ -43,49 +44,49 @@ pub struct Playback {
 #[derive(Debug)]
 struct Calls {
     left: VecDeque<RecordedCall>,
-    last: Last,
+    last: PlayedCommits,
 }
 
-/// The newest commits of what was played, in other repositories by their names.
-type Last = BTreeMap<Option<RepoName>, Oid>;
+/// The last replayed commit of each repository; the key `None` is the repository of the plan.
+type PlayedCommits = BTreeMap<Option<RepoName>, Oid>;
 
 impl Playback {
-    /// Of what was recorded, and of what was done in other repositories.
+    /// Replays a recording, with its commits in other repositories.
     #[must_use]
     pub fn new(recording: Recording, trails: BTreeMap<RepoName, Trail>) -> Self {
-        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: Last::new() };
+        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: PlayedCommits::new() };
         let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
         let Recording { session, newest, .. } = recording;
         Self { session, newest, tasks: Mutex::new(tasks.collect()), trails }
     }
 
-    /// The call that comes next, if it is what is to be done, and the newest commits of what was played before it.
-    fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, Last)> {
+    /// Takes the next call of a task if it is a call for `step`, with the last replayed commits before it.
+    fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, PlayedCommits)> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = tasks.get_mut(task)?;
         calls.left.front().filter(|call| call.step == step)?;
         Some((calls.left.pop_front()?, calls.last.clone()))
     }
 
-    fn keep(&self, task: &TaskId, last: Last) {
+    fn keep(&self, task: &TaskId, last: PlayedCommits) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.entry(task.clone()).and_modify(|calls| calls.last = last);
     }
 
-    fn missing(&self, task: &TaskId, step: Step) -> PipelineError {
+    fn not_recorded(&self, task: &TaskId, step: Step) -> PipelineError {
         let (session, task) = (self.session.clone(), task.clone());
         PipelineError::NotRecorded { session, task, step: step.as_str() }
     }
 }
 
 impl TaskContext<'_> {
-    /// Plays the call that was recorded for an errand.
+    /// Replays the recorded call that corresponds to `agent_call`.
     pub(in crate::pipeline) fn play(
         &mut self,
         playback: &Playback,
         agent_call: AgentCall<'_>,
-        follower: Option<&mut (dyn Follower + '_)>,
-    ) -> Called {
+        observer: Option<&mut (dyn CallObserver + '_)>,
+    ) -> FinishedCall {
         let AgentCall { task, step, place, other_repos, .. } = agent_call;
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
@@ -100,37 +101,38 @@ impl TaskContext<'_> {
                     other_repos,
                     secrets,
                     last,
-                    spoken: None,
+                    stream: None,
                     interrupted,
                 };
-                let played = player.play(&call, agent_call, &mut tell, follower);
+                let played = player.play(&call, agent_call, &mut tell, observer);
                 playback.keep(&task.id, player.last);
-                let tally = player.spoken.map(|spoken| spoken.tally);
-                played.and_then(|()| conclude(&call, tally).ok_or_else(|| playback.missing(&task.id, step)))
+                let tally = player.stream.map(|stream| stream.tally);
+                played.and_then(|()| {
+                    conclude(&call, tally).ok_or_else(|| playback.not_recorded(&task.id, step))
+                })
             }
-            None => Err(playback.missing(&task.id, step)),
+            None => Err(playback.not_recorded(&task.id, step)),
         };
-        // What it cost was spent when it was recorded.
-        // Whether it passed was decided then, too.
-        Called { expense: Expense::default(), result, is_decided: true }
+        // The cost was counted when the session was recorded, and whether it passed was decided then, too.
+        FinishedCall { expense: Expense::default(), result, is_conclusive: true }
     }
 }
 
-/// Plays one call.
+/// Replays one call.
 struct Player<'p> {
     playback: &'p Playback,
     task: &'p TaskId,
     place: &'p Repository,
     other_repos: &'p [OtherRepo],
     secrets: &'p Secrets,
-    last: Last,
-    spoken: Option<Spoken>,
-    /// Where the call was interrupted before it was taken again.
+    last: PlayedCommits,
+    stream: Option<StreamState>,
+    /// The commit that recorded an interruption of this call, if it was interrupted and repeated.
     interrupted: Option<Oid>,
 }
 
-/// What somebody has said so far.
-struct Spoken {
+/// The stream of one runner that was replayed so far.
+struct StreamState {
     runner: String,
     events: EventFormat,
     reader: EventReader,
@@ -143,21 +145,21 @@ impl Player<'_> {
         call: &RecordedCall,
         agent_call: AgentCall<'_>,
         on_event: &mut dyn FnMut(EventKind),
-        mut follower: Option<&mut (dyn Follower + '_)>,
+        mut observer: Option<&mut (dyn CallObserver + '_)>,
     ) -> Result<(), PipelineError> {
         let mut log =
             safe_files::open_log(agent_call.log).map_err(|source| file_error(agent_call.log, source))?;
         for turn in &call.turns {
             let said =
                 SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
-            self.play_turn(turn, &said, (on_event, lend(&mut follower)), &mut log)?;
+            self.play_turn(turn, &said, (on_event, reborrow(&mut observer)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
-            self.bring((None, self.place), self.first_of(end.commit)?, end.commit)?;
-            self.bring_beside(|name, _| call.beside.get(name.as_str()).copied())?;
+            self.restore_commit((None, self.place), self.first_of(end.commit)?, end.commit)?;
+            self.restore_other_repos(|name, _| call.beside.get(name.as_str()).copied())?;
         }
-        if let Some(spoken) = &mut self.spoken {
-            Hearing::new(on_event, lend(&mut follower), (&mut spoken.tally, self.secrets)).end();
+        if let Some(stream) = &mut self.stream {
+            EventDispatcher::new(on_event, reborrow(&mut observer), (&mut stream.tally, self.secrets)).end();
         }
         Ok(())
     }
@@ -166,22 +168,22 @@ impl Player<'_> {
         &mut self,
         recorded: &RecordedTurn,
         said: &Transcript,
-        (on_event, mut follower): (&mut dyn FnMut(EventKind), Option<&mut (dyn Follower + '_)>),
+        (on_event, mut observer): (&mut dyn FnMut(EventKind), Option<&mut (dyn CallObserver + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
         let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);
-        let who = Who::recorded(&recorded.turn, events);
-        let is_same = |spoken: &Spoken| spoken.runner == said.runner && spoken.events == events;
-        if let Some(follower) = &mut follower {
-            if self.spoken.as_ref().is_some_and(is_same) {
-                follower.goes_on(who);
+        let active_runner = ActiveRunner::recorded(&recorded.turn, events);
+        let is_same = |stream: &StreamState| stream.runner == said.runner && stream.events == events;
+        if let Some(observer) = &mut observer {
+            if self.stream.as_ref().is_some_and(is_same) {
+                observer.on_continue(active_runner);
             } else {
-                follower.begins(who);
+                observer.on_begin(active_runner);
             }
         }
-        let mut spoken = match self.spoken.take().filter(is_same) {
-            Some(spoken) => spoken,
-            None => Spoken::new(said.runner.clone(), events),
+        let mut stream = match self.stream.take().filter(is_same) {
+            Some(stream) => stream,
+            None => StreamState::new(said.runner.clone(), events),
         };
         let lines: Vec<&str> = said
             .lines
@@ -189,8 +191,8 @@ impl Player<'_> {
             .filter(|line| line.speaker == Speaker::Stream)
             .map(|line| line.text.as_str())
             .collect();
-        let Spoken { reader, tally, .. } = &mut spoken;
-        let mut hearing = Hearing::new(on_event, lend(&mut follower), (tally, self.secrets));
+        let StreamState { reader, tally, .. } = &mut stream;
+        let mut dispatcher = EventDispatcher::new(on_event, reborrow(&mut observer), (tally, self.secrets));
         for (left, line) in lines.iter().enumerate().map(|(at, line)| (lines.len() - at - 1, line)) {
             let line = format!("{line}\n");
             let _ = log.write_all(line.as_bytes());
@@ -199,40 +201,43 @@ impl Player<'_> {
                 _ => without_ends(reader.feed(line.as_bytes()), left),
             };
             if left == 0 {
-                self.bring_turn(&recorded.turn)?;
+                self.restore_turn(&recorded.turn)?;
             }
-            hearing.hear(line.as_bytes(), &told);
+            dispatcher.on_output(line.as_bytes(), &told);
         }
-        hearing.settle();
-        self.spoken = Some(spoken);
+        dispatcher.on_idle();
+        self.stream = Some(stream);
         Ok(())
     }
 
-    /// All worktrees become what they were when the turn ended.
-    fn bring_turn(&mut self, turn: &Turn) -> Result<(), PipelineError> {
+    /// Restores all worktrees to their state at the end of the turn.
+    fn restore_turn(&mut self, turn: &Turn) -> Result<(), PipelineError> {
         if let Some(commit) = turn.commit {
             self.require_own(commit)?;
-            self.bring((None, self.place), self.first_of(commit)?, commit)?;
+            self.restore_commit((None, self.place), self.first_of(commit)?, commit)?;
         }
-        self.bring_beside(|_, trail| trail.turn(turn.number))?;
+        self.restore_other_repos(|_, trail| trail.turn(turn.number))?;
         Ok(())
     }
 
-    /// The worktrees of other repositories become what they were at a commit of the task there, where there is one.
-    fn bring_beside(&mut self, find: impl Fn(&RepoName, &Trail) -> Option<Oid>) -> Result<(), GitError> {
+    /// Restores the worktrees of other repositories to the task's commits there, if `find` returns one.
+    fn restore_other_repos(
+        &mut self,
+        find: impl Fn(&RepoName, &Trail) -> Option<Oid>,
+    ) -> Result<(), GitError> {
         for OtherRepo { name, repository, .. } in self.other_repos {
             let found = self.playback.trails.get(name).and_then(|trail| {
                 let commit = find(name, trail)?;
                 Some((trail.first_of(self.task, commit)?, commit))
             });
             if let Some((first, commit)) = found {
-                self.bring((Some(name), repository), first, commit)?;
+                self.restore_commit((Some(name), repository), first, commit)?;
             }
         }
         Ok(())
     }
 
-    /// A record can name any commit; only those of the session are put anywhere.
+    /// Refuses commits that do not belong to the session: a record could name any commit.
     fn require_own(&self, commit: Oid) -> Result<(), PipelineError> {
         let Playback { session, newest, .. } = self.playback;
         if self.place.is_ancestor(commit, *newest)? {
@@ -242,7 +247,8 @@ impl Player<'_> {
         Err(SessionError::Unreadable { name, commit, why }.into())
     }
 
-    /// The first commit of the call up to `commit`: the one that recorded an interruption holds what was done before it.
+    /// The first commit of the call up to `commit`: the commit that recorded an interruption contains what was done
+    /// before it.
     fn first_of(&self, commit: Oid) -> Result<Oid, GitError> {
         match self.interrupted {
             Some(first) if !self.place.is_ancestor(commit, first)? => Ok(first),
@@ -250,9 +256,9 @@ impl Player<'_> {
         }
     }
 
-    /// Makes a worktree what it was at a commit of the task, as far as that differs from the one that was played before, or
-    /// from what the `first` that was not played follows.
-    fn bring(
+    /// Changes a worktree from the last replayed commit to `commit`. If nothing was replayed yet, the parent of `first`
+    /// is the starting point.
+    fn restore_commit(
         &mut self,
         (name, place): (Option<&RepoName>, &Repository),
         first: Oid,
@@ -275,13 +281,13 @@ impl Player<'_> {
     }
 }
 
-impl Spoken {
+impl StreamState {
     fn new(runner: String, events: EventFormat) -> Self {
         Self { runner, events, reader: EventReader::new(events), tally: Tally::new(events) }
     }
 }
 
-/// A recorded turn ends once, with its last line, whatever ended within it.
+/// Removes all ends of turns but one after the last line, because a recorded turn ends exactly once.
 fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
     let is_end = |event: &AgentEvent| matches!(event, AgentEvent::TurnEnded { .. });
     let last = told.iter().rposition(is_end).filter(|_| lines_left == 0);
@@ -293,7 +299,7 @@ fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
     kept
 }
 
-/// What a call came to: what its stream says, as far as what was written down then agrees. `None` if it had no end.
+/// The result of a call according to its stream, if the recorded end agrees. `None` if the call had no end.
 fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<CallReply> {
     let end = call.end.as_ref().filter(|end| !end.is_interruption())?;
     let told = tally.map(|tally| tally.conclude(&ProcessEnd::Code(0)));
@@ -323,7 +329,7 @@ fn succeeded(text: String) -> CallReply {
     }
 }
 
-/// What somebody said, as it was written down.
+/// The recorded answer of an agent.
 fn words_of(event: &Event) -> String {
     let sections = event.body().sections.into_iter();
     sections.map(|section| section.text).find(|text| !text.is_empty()).unwrap_or_default()

@@ -1,45 +1,45 @@
-//! Who does a step. An explicit flag wins over the plan, the plan over the configuration.
+//! Chooses the runners of each step. A flag takes precedence over the plan, and the plan over the configuration.
 
 use crate::{
     agent::{
         AgentError, NamedIn, Overrides, RunnerKind, ToolServer,
         limits::{Chain, Choice},
     },
-    pipeline::{MessageBy, PipelineError},
+    pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
     settings::{Origin, Settings},
 };
 
-/// Who does a step.
+/// A runner with the model and tools that it uses for a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRunner {
-    /// How it is called.
+    /// How the runner is called.
     pub runner: RunnerKind,
     /// Its name.
     pub name: String,
     /// The model that it is asked to use.
     pub model: Option<String>,
-    /// Whether it is given tools, if that was said; otherwise it is where there is more than one repository.
+    /// Whether it is given MCP tools, if that was configured. By default it is if there is more than one repository.
     pub tools: Option<bool>,
 }
 
-/// What agents are called for.
+/// The purposes that agents are called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Post {
-    /// To do the work.
+pub enum RunnerRole {
+    /// Implementing a task.
     Implement,
-    /// To decide on it.
+    /// Reviewing a task.
     Review,
-    /// To make a plan.
+    /// Writing a plan.
     Plan,
-    /// To resolve a conflict.
+    /// Resolving a merge conflict.
     Resolve,
-    /// To say what a turn's commit holds.
+    /// Writing the message of a turn's commit.
     CommitMessage,
 }
 
-impl Post {
-    /// As in the configuration.
+impl RunnerRole {
+    /// The name used in configuration keys.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Post {
     }
 }
 
-/// Who is named somewhere.
+/// A runner and a model that are named in one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedRunner {
     /// The runner.
@@ -61,7 +61,7 @@ pub struct NamedRunner {
     pub model: Option<String>,
 }
 
-/// Who is named by flags.
+/// The runners and models that flags name.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerFlags {
     /// `--runner` and `--model`.
@@ -85,52 +85,52 @@ impl RunnerFlags {
     }
 }
 
-/// Everybody who can be called, by flags, plan and configuration.
+/// Finds runners by flags, plan and configuration.
 #[derive(Debug, Clone)]
 pub struct RunnerTable {
     flags: RunnerFlags,
     settings: Settings,
 }
 
-/// Who works when nobody is named.
+/// The runner if none is named.
 const DEFAULT: &str = "claude";
 
 impl RunnerTable {
-    /// As flags and configuration say.
+    /// Uses these flags and settings.
     #[must_use]
     pub fn new(flags: &RunnerFlags, settings: &Settings) -> Self {
         Self { flags: flags.clone(), settings: settings.clone() }
     }
 
-    /// What is configured.
+    /// The settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Refuses names that nobody has, before there is a plan.
+    /// Refuses unknown runners early, before the plan is read.
     pub fn check(&self) -> Result<(), AgentError> {
         self.reviewers()?;
-        self.chain(Post::Implement, NamedRunner::default()).map(drop)
+        self.chain(RunnerRole::Implement, NamedRunner::default()).map(drop)
     }
 
-    /// Who does the work of a task, and who does it instead.
+    /// The runner that implements a task, and its fallbacks.
     pub fn implementers(&self, task: &Task) -> Result<Chain<StepRunner>, AgentError> {
         let planned = NamedRunner { runner: task.runner.clone(), model: task.model.clone() };
-        self.chain(Post::Implement, planned)
+        self.chain(RunnerRole::Implement, planned)
     }
 
-    /// Who reviews, and who does it instead.
+    /// The runner that reviews, and its fallbacks.
     pub fn reviewers(&self) -> Result<Chain<StepRunner>, AgentError> {
-        let chain = self.chain(Post::Review, NamedRunner::default())?;
+        let chain = self.chain(RunnerRole::Review, NamedRunner::default())?;
         match chain.first().runner {
             RunnerKind::Shell => Err(AgentError::ShellReviews),
             _ => Ok(chain),
         }
     }
 
-    /// Whether the repository itself names the reviewer that approves everything. A contributor must not be able to switch the
-    /// review off without a word.
+    /// Whether the repository itself names the reviewer that approves everything. A contributor must not be able to
+    /// disable reviews silently.
     pub fn is_review_switched_off(&self) -> Result<bool, AgentError> {
         let is_foreign = |keys: [&str; 2]| {
             let named = keys.iter().find(|key| self.settings.origin(key).is_some());
@@ -148,31 +148,31 @@ impl RunnerTable {
         }))
     }
 
-    /// Who makes a plan.
+    /// The runner that writes plans.
     pub fn planner(&self) -> Result<StepRunner, AgentError> {
-        Ok(self.chain(Post::Plan, NamedRunner::default())?.first().clone())
+        Ok(self.chain(RunnerRole::Plan, NamedRunner::default())?.first().clone())
     }
 
-    /// Who resolves conflicts.
+    /// The runner that resolves conflicts.
     pub fn resolver(&self) -> Result<StepRunner, AgentError> {
-        Ok(self.chain(Post::Resolve, NamedRunner::default())?.first().clone())
+        Ok(self.chain(RunnerRole::Resolve, NamedRunner::default())?.first().clone())
     }
 
-    /// Where the messages of turns come from.
-    pub fn message_by(&self) -> Result<MessageBy, AgentError> {
+    /// The source of turn messages.
+    pub fn message_by(&self) -> Result<MessageOrigin, AgentError> {
         let has_runner = self.settings.text("steps.commit-message.runner").is_some();
         match self.settings.text("session.commit-message") {
-            Some("plain") => Ok(MessageBy::Plain),
-            Some("agent") => Ok(MessageBy::Agent),
-            None if !has_runner => Ok(MessageBy::Agent),
+            Some("plain") => Ok(MessageOrigin::Plain),
+            Some("agent") => Ok(MessageOrigin::Agent),
+            None if !has_runner => Ok(MessageOrigin::Agent),
             _ => {
-                let chain = self.chain(Post::CommitMessage, NamedRunner::default())?;
-                Ok(MessageBy::Model(Box::new(chain.first().clone())))
+                let chain = self.chain(RunnerRole::CommitMessage, NamedRunner::default())?;
+                Ok(MessageOrigin::Model(Box::new(chain.first().clone())))
             }
         }
     }
 
-    /// Everybody that a plan could need, a chain each.
+    /// All chains of runners that a plan could need.
     pub fn chains(&self, plan: &Plan) -> Result<Vec<Chain<StepRunner>>, AgentError> {
         let mut chains = vec![self.reviewers()?];
         for task in plan.leaves().filter(|task| !matches!(task.mark, Mark::Done | Mark::Skipped)) {
@@ -184,7 +184,7 @@ impl RunnerTable {
         Ok(chains)
     }
 
-    /// Refuses a plan of tasks for the shell of which none has a command.
+    /// Refuses a plan for the runner `shell` in which no task has a command.
     pub fn require_commands(&self, plan: &Plan) -> Result<(), PipelineError> {
         let mut lacking = None;
         for task in plan.leaves().filter(|task| !matches!(task.mark, Mark::Done | Mark::Skipped)) {
@@ -196,21 +196,21 @@ impl RunnerTable {
         lacking.map_or(Ok(()), |task| Err(PipelineError::NoCommand { task: task.id.to_string() }))
     }
 
-    fn chain(&self, post: Post, planned: NamedRunner) -> Result<Chain<StepRunner>, AgentError> {
-        let own = match post {
-            Post::Implement => self.flags.implement.clone(),
-            Post::Review => self.flags.review.clone(),
-            Post::Plan | Post::Resolve | Post::CommitMessage => NamedRunner::default(),
+    fn chain(&self, role: RunnerRole, planned: NamedRunner) -> Result<Chain<StepRunner>, AgentError> {
+        let own = match role {
+            RunnerRole::Implement => self.flags.implement.clone(),
+            RunnerRole::Review => self.flags.review.clone(),
+            RunnerRole::Plan | RunnerRole::Resolve | RunnerRole::CommitMessage => NamedRunner::default(),
         };
-        let step = |key: &str| format!("steps.{}.{key}", post.as_str());
+        let step = |key: &str| format!("steps.{}.{key}", role.as_str());
         let configured = |runner: &str, model: &str| NamedRunner {
             runner: self.settings.text(runner).map(str::to_owned),
             model: self.settings.text(model).map(str::to_owned),
         };
         let levels = [
             own,
-            // Who works is not whom one asks for a line.
-            if post == Post::CommitMessage { NamedRunner::default() } else { self.flags.all.clone() },
+            // The runner that does the work is rarely the one that should write a line of text.
+            if role == RunnerRole::CommitMessage { NamedRunner::default() } else { self.flags.all.clone() },
             planned,
             configured(&step("runner"), &step("model")),
             configured("runner", "model"),
@@ -262,8 +262,8 @@ impl RunnerTable {
     }
 }
 
-/// The runner that is named first. A model is meant for the runner that holds where it is named: one that a more
-/// important place has put aside takes its model with it.
+/// Chooses the first runner that is named. A model belongs to the runner in effect where the model is named: if a place
+/// with higher precedence names another runner, the model is not used.
 fn choose(levels: &[NamedRunner]) -> Choice {
     let named_from = |at: usize| levels[at..].iter().find_map(|level| level.runner.as_deref());
     let runner = named_from(0).unwrap_or(DEFAULT);
@@ -273,7 +273,7 @@ fn choose(levels: &[NamedRunner]) -> Choice {
 }
 
 impl StepRunner {
-    /// Looks whether its program is there, without running it. What is built in always is.
+    /// Checks that its program exists, without running it. Built-in runners always exist.
     pub fn require_program(&self) -> Result<(), AgentError> {
         if let RunnerKind::Program(runner) = &self.runner {
             runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
@@ -281,10 +281,10 @@ impl StepRunner {
         Ok(())
     }
 
-    /// What a repository brought along of its runner, a line each: its calls, and what is set in its environment, which
-    /// can make any program run another.
+    /// The lines of a runner's definition that came with the repository and need approval: its commands, and
+    /// environment variables, because a variable can make any program run another one.
     #[must_use]
-    pub fn foreign_lines(&self, settings: &Settings) -> Vec<String> {
+    pub fn lines_from_repository(&self, settings: &Settings) -> Vec<String> {
         let key = |field: &str| format!("runners.{}.{field}", self.name);
         let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
         let calls = [key("command"), key("resume")];
@@ -300,11 +300,11 @@ impl StepRunner {
 
     /// Whether it is given the tools of this server.
     #[must_use]
-    pub fn is_given(&self, server: &ToolServer) -> bool {
+    pub fn is_given_tools(&self, server: &ToolServer) -> bool {
         self.tools.unwrap_or(server.repositories > 1)
     }
 
-    /// Whether tools that it should be given would not reach it.
+    /// Whether the user asked for tools that it cannot use.
     #[must_use]
     pub fn misses_tools(&self) -> bool {
         let takes_tools = match &self.runner {
@@ -314,7 +314,7 @@ impl StepRunner {
         self.tools == Some(true) && !takes_tools
     }
 
-    /// How to be let in by its provider, if we know.
+    /// How to log in at its provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {
         match &self.runner {
@@ -324,7 +324,7 @@ impl StepRunner {
     }
 }
 
-/// Refuses a chain of which nobody is there; the complaint is about the one that was wanted.
+/// Fails if no runner of a chain is installed; the error names the first.
 pub fn require_programs(chains: &[Chain<StepRunner>]) -> Result<(), AgentError> {
     let is_there =
         |chain: &&Chain<StepRunner>| chain.iter().any(|step_runner| step_runner.require_program().is_ok());

@@ -1,5 +1,5 @@
-//! What the user had changed and not committed when an agent began. It is theirs: an agent that touches it has failed,
-//! and it is put back as it was.
+//! Uncommitted changes that the user had when an agent began. An attempt that touches them fails, and they are
+//! restored.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use crate::{
     record::Unfinished,
 };
 
-/// The paths that were not as the branch has them.
+/// The paths that differed from the branch.
 #[derive(Debug, Default)]
 pub struct ChangedPaths(BTreeSet<Vec<u8>>);
 
-/// What an agent changed, without what it may not touch.
+/// An agent's changes, without those to the user's paths.
 #[derive(Debug)]
 pub struct Sorted {
-    /// What may be committed.
+    /// The changes that may be committed.
     pub changes: Vec<TreeChange>,
-    /// What it touched, and where that is kept.
+    /// The user's paths that it touched, as a message that names the ref with what it made of them.
     pub trespass: Option<String>,
 }
 
 impl ChangedPaths {
-    /// The paths that a worktree holds otherwise than the branch.
+    /// Finds the paths in which the worktree differs from the branch.
     pub fn of_worktree(repository: &Repository, branch: Oid, worktree: Oid) -> Result<Self, GitError> {
         if branch == worktree {
             return Ok(Self::default());
@@ -32,7 +32,7 @@ impl ChangedPaths {
         Ok(Self(repository.changes(branch, worktree)?.into_iter().map(|change| change.path).collect()))
     }
 
-    /// The same, and those that its index holds otherwise.
+    /// Finds the paths in which the worktree or its index differs from the branch.
     pub fn of_checkout(
         repository: &Repository,
         branch: Oid,
@@ -44,20 +44,20 @@ impl ChangedPaths {
         Ok(changed_paths)
     }
 
-    /// Whether everything was as the branch has it.
+    /// Whether nothing differed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a change is of something that is the user's.
+    /// Whether a change touches the user's paths.
     #[must_use]
     pub fn holds(&self, change: &TreeChange) -> bool {
         self.has(&change.path)
     }
 
-    /// Whether this path is the user's, or cannot be there together with one that is: below a file of theirs, or in the
-    /// place of a folder that leads to one.
+    /// Whether this path is the user's, or cannot exist together with one that is: it is below a file of the user, or
+    /// takes the place of a folder with a file of the user.
     #[must_use]
     pub fn has(&self, path: &[u8]) -> bool {
         let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
@@ -66,8 +66,8 @@ impl ChangedPaths {
         self.0.contains(path) || is_folder || folders.into_iter().any(|folder| self.0.contains(folder))
     }
 
-    /// Takes the user's paths out of `changes`, which led from the tree `before` to the tree `after`. They are put back as
-    /// they were before; what they became is kept beside it.
+    /// Removes the user's paths from `changes`, which lead from the tree `before` to the tree `after`. Their old
+    /// content is restored, and what they became is saved under a ref.
     pub fn sort(
         &self,
         repository: &Repository,

@@ -1,10 +1,10 @@
-//! A child process that runs code of the repository and may move nothing there: tests. What it wrote to files stays, for the
-//! checkout of a test is where dependencies and caches are; refs, hooks and configuration are put back.
+//! Guards tests, which run code of the repository and may not change refs, hooks or configuration. Files that they
+//! write stay, because the checkout of a test also contains dependencies and caches.
 
 use crate::{
     git::{GitError, OtherWriters, TrackedFiles},
     pipeline::{
-        ConfigGuard, Neighbours, OtherRepo,
+        ConcurrentChildren, ConfigGuard, OtherRepo,
         checkout::{
             guard::{ConfigWatch, PlaceWatch, joined},
             place,
@@ -13,15 +13,15 @@ use crate::{
     record::RunRecorder,
 };
 
-/// Everything that is compared once the child has ended.
+/// Everything that is compared after the child has ended.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Guarded {
     watch: ConfigWatch,
-    /// Other worktrees that the child has business in.
+    /// Other worktrees that the child works in.
     places: Vec<PlaceWatch>,
 }
 
-/// A child begins in a place of `recorder`, and has business in these places of other repositories.
+/// Begins to watch a child that works in the checkout of `recorder` and in these other repositories.
 pub(in crate::pipeline) fn begin<'o>(
     recorder: &RunRecorder<'_>,
     config_guard: &ConfigGuard,
@@ -33,8 +33,9 @@ pub(in crate::pipeline) fn begin<'o>(
 }
 
 impl Guarded {
-    /// Puts back what it moved, and says what that was. `attempt` is the mark under whose name commits are kept; without it
-    /// the branch of `recorder` is a target, which others may move at any time and which is never moved back.
+    /// Undoes what the child moved, and returns a message about it. `attempt` is the mark under whose name commits are
+    /// saved. Without it, the branch of `recorder` is a target, which others may move at any time, and is not moved
+    /// back.
     pub(in crate::pipeline) fn end(
         self,
         recorder: &RunRecorder<'_>,
@@ -51,25 +52,25 @@ impl Guarded {
     }
 }
 
-/// The tracked files as they are before the test: in the user's checkout the user may have changed what they like.
-pub(in crate::pipeline) fn look_at_tracked(
+/// Records the tracked files before a test. In the user's checkout they may differ from the commit.
+pub(in crate::pipeline) fn read_tracked(
     recorder: &RunRecorder<'_>,
-    neighbours: Neighbours<'_>,
+    concurrent_children: ConcurrentChildren<'_>,
 ) -> Result<TrackedFiles, GitError> {
-    recorder.repository().look_at_tracked(recorder.tree(), neighbours.now())
+    recorder.repository().read_tracked(recorder.tree(), concurrent_children.now())
 }
 
-/// Puts tracked files back that are not what they were before the test, and says which: a test that passed with other files
-/// says nothing about the commit, and one that failed would leave them for the next attempt. Who changed them cannot be
-/// told, so where others were at work, files that were only written count too: they may have been others for a while. In the
-/// user's checkout it may have been the user, so there all of it is kept first, under the name of the mark `attempt`.
+/// Restores tracked files that changed during a test, and names them: a test that passed with other files says nothing
+/// about the commit, and a failed one would leave them for the next attempt. If other processes were running, files
+/// that were only rewritten count as well, because they may have been different for a while. In the user's checkout the
+/// change may be the user's, so it is saved first, under the name of the mark `attempt`.
 pub(in crate::pipeline) fn put_back_tracked(
     recorder: &RunRecorder<'_>,
-    (before, company): (&TrackedFiles, OtherWriters),
+    (before, other_writers): (&TrackedFiles, OtherWriters),
     attempt: &str,
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
-    let touched = repository.look_again(before, company)?;
+    let touched = repository.look_again(before, other_writers)?;
     let paths = touched.shown();
     if paths.is_empty() {
         return Ok(None);
@@ -87,8 +88,8 @@ pub(in crate::pipeline) fn put_back_tracked(
     )))
 }
 
-/// Puts `HEAD` and the branch of a checkout back where the run left them, and says what was done to them. Commits are kept
-/// under the name of the mark `attempt`.
+/// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had
+/// changed. Commits are saved under the name of the mark `attempt`.
 pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
     if place::is_untouched(recorder)? {
         return Ok(Vec::new());

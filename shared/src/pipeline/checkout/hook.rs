@@ -1,5 +1,5 @@
-//! Asking the user's pre-commit hooks about the work of an attempt. They often run scripts of the repository, which the
-//! agent has just written.
+//! Runs the user's pre-commit hook on the work of an attempt. Hooks often run scripts of the repository, which the
+//! agent may just have written, so the hook is guarded like an agent.
 
 use crate::{
     git::{GitError, TreeChange},
@@ -15,9 +15,9 @@ use crate::{
     record::RunRecorder,
 };
 
-/// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
-/// configuration were touched runs nothing. What the hook has staged is committed; what it wrote besides would be there for
-/// the tests and in no commit, so it is put back.
+/// Shows the pre-commit hook what is about to be committed. If the agent touched hooks or configuration, the hook does
+/// not run. What the hook stages is committed. What it writes without staging would be seen by the tests but be in no
+/// commit, so it is undone. Returns the hook's output if it rejects the work.
 pub(in crate::pipeline) fn ask_hook(
     recorder: &RunRecorder<'_>,
     (hook, cancel): (PreCommit, &Cancel),
@@ -42,7 +42,7 @@ pub(in crate::pipeline) fn ask_hook(
         return Err(PipelineError::stopped(cancel));
     }
     let answer = answer?;
-    // A hook runs what the repository brings along, and the agent has just changed that.
+    // The hook may have run scripts that the agent has just changed.
     begun.look_at_end(&mut noticed);
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
         noticed.extend(place::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
@@ -54,7 +54,7 @@ pub(in crate::pipeline) fn ask_hook(
     match answer {
         Ok(tree) if tree == work.tree => Ok(None),
         Ok(tree) => {
-            repository.require_proven(recorder.tree(), tree)?;
+            repository.require_verified(recorder.tree(), tree)?;
             work.changes = repository.changes(recorder.tree(), tree)?;
             work.tree = tree;
             Ok(None)
@@ -63,7 +63,8 @@ pub(in crate::pipeline) fn ask_hook(
     }
 }
 
-/// Puts back what a hook of another repository wrote here: `before` lay in the worktree then. Says where that is kept.
+/// Undoes what the hook of another repository wrote here. `before` is the worktree before that hook ran. Returns a
+/// message that names the saved ref.
 pub(in crate::pipeline) fn put_back_files(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
@@ -72,8 +73,8 @@ pub(in crate::pipeline) fn put_back_files(
     put_back_unstaged(recorder, (begun, work.tree), (before, work.tree))
 }
 
-/// Puts back what a hook wrote and did not stage, and says where it is kept. `before` lay in the worktree, `asked` is what the
-/// hook was asked about, and `staged` what it made of that.
+/// Undoes what a hook wrote and did not stage, and returns a message that names the saved ref. `before` is the worktree
+/// before the hook ran, `asked` the tree that it was shown, and `staged` the tree that it staged.
 fn put_back_unstaged(
     recorder: &RunRecorder<'_>,
     (begun, asked): (&AttemptCheckout, Oid),

@@ -1,5 +1,5 @@
-//! Files that tasks leave or change in the user's checkout and that no commit holds: the tests there see them. Most are
-//! ignored by git; others are left by tests, after the work of a task was committed.
+//! Finds uncommitted files that tasks leave or change in the user's checkout, because later tests there see them. Most
+//! are ignored by git; others are left by tests after the work of a task was committed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -16,147 +16,162 @@ use crate::{
     safe_files::{self, ChangeStamp, FileKind, OpenedFolder},
 };
 
-/// So many are named.
-const MOST: usize = 50;
-/// So many names are looked at for changes, which takes about 20 ms: the dependencies of a project can be a million files.
-const MOST_LOOKED_AT: usize = 10_000;
-/// No longer than this, on a slow disk. The clock is asked once in so many names, so that a busy machine cuts nothing short.
-const LONGEST_LOOK: Duration = Duration::from_millis(300);
-const BETWEEN_CLOCKS: usize = 1_000;
+/// The number of files that are named.
+const MAX_NAMED: usize = 50;
+/// The number of names that are checked for changes, which takes about 20 ms. The dependencies of a project can be a
+/// million files.
+const MAX_CHECKED: usize = 10_000;
+/// The time limit of a check, for slow disks. The clock is read only once per [`NAMES_PER_CLOCK_READ`] names, so that a
+/// busy machine does not shorten a small check.
+const MAX_CHECK_TIME: Duration = Duration::from_millis(300);
+const NAMES_PER_CLOCK_READ: usize = 1_000;
 
-/// What no commit holds in a checkout, task by task. Copies share it: what one task left is there before the next.
+/// The uncommitted files of a checkout. Clones share their state, so that one task's files are known before the next
+/// begins.
 #[derive(Debug, Clone, Default)]
-pub struct IgnoredFiles(Arc<Mutex<Looks>>);
+pub struct IgnoredFiles(Arc<Mutex<IgnoredState>>);
 
 #[derive(Debug, Default)]
-struct Looks {
+struct IgnoredState {
     /// When the task began, by the clock of the file system.
     since: Option<(i64, i64)>,
-    /// What there was then.
+    /// The ignored files at that time.
     before: BTreeSet<Vec<u8>>,
-    /// When it was last looked at. Nobody asks git for it twice.
+    /// The ignored files at the last look, so that the next task need not ask git again.
     last: Option<BTreeSet<Vec<u8>>>,
-    /// When that was, by the clock of the file system.
+    /// When the last look was, by the clock of the file system.
     looked: Option<(i64, i64)>,
-    /// What came in between.
+    /// What the last look found.
     found: IgnoredChanges,
-    /// What there was when the run began.
+    /// The files at the beginning of the run.
     run: Option<RunFiles>,
 }
 
-/// What there was before the first task of a run.
+/// The files before the first task of a run.
 #[derive(Debug, Default)]
 struct RunFiles {
-    /// In the folder of logs.
+    /// Files in the folder of logs.
     logs: BTreeMap<PathBuf, ChangeStamp>,
-    /// What no commit held, and git does not ignore.
+    /// Untracked files that git does not ignore.
     others: BTreeMap<Vec<u8>, ChangeStamp>,
 }
 
-/// What became of ignored files since a task began.
+/// Changes of uncommitted files since a task began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoredChanges {
-    /// Those that were not there. A folder that a rule names is one, and ends in a slash.
+    /// New ignored files. A folder that an ignore rule matches is one entry, with a trailing slash.
     pub new: Vec<String>,
-    /// Those that were written, replaced or renamed. A folder that a rule names is one, with the number of files in it.
+    /// Ignored files that were written, replaced or renamed. A folder that an ignore rule matches is one entry, with
+    /// the number of changed files in it.
     pub changed: Vec<String>,
-    /// Those that are not ignored, and were not there, or not like that, when the run began.
+    /// Files that are not ignored, and that are new or changed since the run began.
     pub others: Vec<String>,
-    /// Whether there were too many names to look at all of them.
+    /// Whether there were too many names to check all of them.
     pub is_cut: bool,
 }
 
 impl IgnoredFiles {
-    /// A task begins in a worktree that holds `tree`. Logs are in the folder `own`.
-    pub fn begin(&self, repository: &Repository, tree: Oid, own: &str) -> Result<(), GitError> {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        looks.before = match looks.last.take() {
+    /// A task begins in a worktree with this tree. `log_dir` is the folder of logs.
+    pub fn begin(&self, repository: &Repository, tree: Oid, log_dir: &str) -> Result<(), GitError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.before = match state.last.take() {
             Some(last) => last,
             None => {
                 let files = repository.list_uncommitted(tree)?;
                 let top = repository.top();
                 let others = stamped(top, &files.others);
-                looks.run.get_or_insert(RunFiles { logs: list_foreign_logs(top, own).0, others });
+                state.run.get_or_insert(RunFiles { logs: list_foreign_logs(top, log_dir).0, others });
                 files.ignored
             }
         };
-        looks.since = repository.file_time();
-        looks.found = IgnoredChanges::default();
+        state.since = repository.file_time();
+        state.found = IgnoredChanges::default();
         Ok(())
     }
 
-    /// A task begins in a worktree that other tasks have no business in. Whatever came there since it was last looked at was
-    /// made by a child of one of them, and is there for the tests of this one.
-    pub fn go_on(&self) {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = looks.last.take() {
-            (looks.before, looks.since) = (last, looks.looked);
-            looks.found = IgnoredChanges::default();
+    /// A task begins in a worktree that no other task works in. Files that appeared since the last look were made by a
+    /// child of another task, and the tests of this one will see them.
+    pub fn continue_from_last_look(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = state.last.take() {
+            (state.before, state.since) = (last, state.looked);
+            state.found = IgnoredChanges::default();
         }
     }
 
-    /// What no commit holds in a worktree that holds `tree` now, and was not there or was another file before: when the task
-    /// began, or, if git does not ignore it or it lies in `own`, the folder of logs, when the run began. Logs that this
-    /// process made are not named.
-    pub fn look(&self, repository: &Repository, tree: Oid, own: &str) -> Result<IgnoredChanges, GitError> {
-        // First: what is written meanwhile counts the next time.
+    /// Finds uncommitted files that are new or changed, in a worktree with this tree. Ignored files are compared with
+    /// the beginning of the task, other files and those in the log folder `log_dir` with the beginning of the run. Logs
+    /// of this process are not named.
+    pub fn look(
+        &self,
+        repository: &Repository,
+        tree: Oid,
+        log_dir: &str,
+    ) -> Result<IgnoredChanges, GitError> {
+        // Taken first: files that are written meanwhile count at the next look.
         let looked = repository.file_time();
         let UncommittedFiles { ignored: now, others } = repository.list_uncommitted(tree)?;
-        let (logs, has_more_logs) = list_foreign_logs(repository.top(), own);
+        let (logs, has_more_logs) = list_foreign_logs(repository.top(), log_dir);
         let others = stamped(repository.top(), &others);
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = format!("{}/", own.trim_matches('/')).into_bytes();
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let log_dir = format!("{}/", log_dir.trim_matches('/')).into_bytes();
         let is_in = |path: &[u8], folder: &[u8]| folder.ends_with(b"/") && path.starts_with(folder);
         let was_there = |path: &Vec<u8>| {
-            looks.before.contains(path) || looks.before.iter().any(|folder| is_in(path, folder))
+            state.before.contains(path) || state.before.iter().any(|folder| is_in(path, folder))
         };
-        let foreign = now.iter().filter(|path| !path.starts_with(&own));
+        let foreign = now.iter().filter(|path| !path.starts_with(&log_dir));
         let (old, new): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = foreign.partition(|path| was_there(path));
-        // What is new beside the logs in a folder that holds them is looked for there.
+        // A new folder that contains the logs is searched like an old one.
         let (around, new): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
-            new.into_iter().partition(|path| is_in(&own, path));
-        let new = new.into_iter().take(MOST);
+            new.into_iter().partition(|path| is_in(&log_dir, path));
+        let new = new.into_iter().take(MAX_NAMED);
         let mut found =
             IgnoredChanges { new: new.map(|path| shown(path)).collect(), ..IgnoredChanges::default() };
-        if let Some(since) = looks.since {
-            let walk = Walk { top: repository.top(), own: &own, since, looked_at: 0, began: Instant::now() };
+        if let Some(since) = state.since {
+            let walk = IgnoredWalk {
+                top: repository.top(),
+                log_dir: &log_dir,
+                since,
+                looked_at: 0,
+                began: Instant::now(),
+            };
             let looked_at: Vec<&Vec<u8>> = old.into_iter().chain(around).collect();
             (found.changed, found.is_cut) = walk.find_changed(&looked_at);
         }
-        let run = looks.run.get_or_insert_default();
+        let run = state.run.get_or_insert_default();
         let is_new = |(path, stamp): &(&PathBuf, &ChangeStamp)| run.logs.get(*path) != Some(*stamp);
         let strays = logs.iter().filter(is_new).map(|(path, _)| path.to_string_lossy().into_owned());
-        found.new.extend(strays.take(MOST));
+        found.new.extend(strays.take(MAX_NAMED));
         let is_new = |(path, stamp): &(&Vec<u8>, &ChangeStamp)| run.others.get(*path) != Some(*stamp);
-        found.others = others.iter().filter(is_new).map(|(path, _)| shown(path)).take(MOST).collect();
+        found.others = others.iter().filter(is_new).map(|(path, _)| shown(path)).take(MAX_NAMED).collect();
         found.is_cut |= has_more_logs;
-        looks.found = found.clone();
-        (looks.last, looks.looked) = (Some(now), looked);
+        state.found = found.clone();
+        (state.last, state.looked) = (Some(now), looked);
         Ok(found)
     }
 
-    /// What the last look found.
+    /// Returns what the last look found.
     #[must_use]
     pub fn found(&self) -> IgnoredChanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).found.clone()
     }
 }
 
-/// The files that there are, with how they were last changed.
+/// Returns the files that exist, with the stamps of their last change.
 fn stamped(top: &Path, paths: &BTreeSet<Vec<u8>>) -> BTreeMap<Vec<u8>, ChangeStamp> {
     let Ok(opened) = OpenedFolder::open(top) else { return BTreeMap::new() };
     let stamp = |path: &Vec<u8>| Some(opened.look_at(Path::new(OsStr::from_bytes(path)))?.stamp);
     paths.iter().filter_map(|path| Some((path.clone(), stamp(path)?))).collect()
 }
 
-/// What lies in the folder of logs and is none that this process made, by its path from the top. Tells too whether there was
-/// more than was looked at.
-fn list_foreign_logs(top: &Path, own: &str) -> (BTreeMap<PathBuf, ChangeStamp>, bool) {
+/// Lists the files in the log folder that this process did not create, relative to the top, and whether there were more
+/// than were looked at.
+fn list_foreign_logs(top: &Path, log_dir: &str) -> (BTreeMap<PathBuf, ChangeStamp>, bool) {
     let (mut found, mut looked_at) = (BTreeMap::new(), 0);
-    let own = Path::new(own.trim_end_matches('/'));
-    // Outside of the worktree, nothing that tests may rely on is ours to name.
-    let is_inside = own.components().all(|part| matches!(part, Component::Normal(_)));
-    let mut open: Vec<PathBuf> = is_inside.then(|| own.to_owned()).into_iter().collect();
+    let log_dir = Path::new(log_dir.trim_end_matches('/'));
+    // A log folder outside of the worktree is not looked at: no test relies on it.
+    let is_inside = log_dir.components().all(|part| matches!(part, Component::Normal(_)));
+    let mut open: Vec<PathBuf> = is_inside.then(|| log_dir.to_owned()).into_iter().collect();
     while let Some(folder) = open.pop() {
         let visited = safe_files::visit_stamps(&top.join(&folder), |name, kind, stamp| {
             let path = folder.join(name);
@@ -166,7 +181,7 @@ fn list_foreign_logs(top: &Path, own: &str) -> (BTreeMap<PathBuf, ChangeStamp>, 
             } else if !safe_files::is_own_log(&path, stamp) {
                 found.insert(path, *stamp);
             }
-            (looked_at < MOST_LOOKED_AT).then_some(())
+            (looked_at < MAX_CHECKED).then_some(())
         });
         if matches!(visited, Ok(None)) {
             return (found, true);
@@ -175,28 +190,28 @@ fn list_foreign_logs(top: &Path, own: &str) -> (BTreeMap<PathBuf, ChangeStamp>, 
     (found, false)
 }
 
-/// One look at ignored files for changes.
-struct Walk<'a> {
+/// One check of ignored files for changes.
+struct IgnoredWalk<'a> {
     top: &'a Path,
-    own: &'a [u8],
+    log_dir: &'a [u8],
     since: (i64, i64),
     looked_at: usize,
     began: Instant,
 }
 
-/// A folder that a rule names, and what was changed in it.
+/// A folder that an ignore rule matches, and what was changed in it.
 struct IgnoredFolder {
     name: String,
     count: usize,
     first: Option<String>,
 }
 
-impl Walk<'_> {
-    /// Those among these files and folders that were changed, and whether not all of them were looked at.
+impl IgnoredWalk<'_> {
+    /// Returns the files and folders among these that were changed, and whether some were not checked.
     fn find_changed(mut self, paths: &[&Vec<u8>]) -> (Vec<String>, bool) {
         let mut changed = Vec::new();
         let mut folders: Vec<IgnoredFolder> = Vec::new();
-        // Folders are taken in turns, level by level: a large one hides nothing in the others.
+        // Folders are read level by level in turns, so that a large one does not hide changes in the others.
         let mut open: VecDeque<(usize, PathBuf)> = VecDeque::new();
         let opened = OpenedFolder::open(self.top).ok();
         for path in paths {
@@ -215,13 +230,13 @@ impl Walk<'_> {
             let visited = safe_files::visit_stamps(&self.top.join(&folder), |name, kind, stamp| {
                 let path = folder.join(name);
                 match kind {
-                    FileKind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.own) => {
+                    FileKind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.log_dir) => {
                         inner.push(path);
                     }
                     FileKind::Folder => {}
                     _ => folders[number].note(self.is_changed(stamp), &path),
                 }
-                self.goes_on().then_some(())
+                self.count_and_continue().then_some(())
             });
             is_cut |= matches!(visited, Ok(None));
             if is_cut {
@@ -230,8 +245,8 @@ impl Walk<'_> {
             open.extend(inner.into_iter().map(|path| (number, path)));
         }
         changed.extend(folders.iter().filter_map(IgnoredFolder::shown));
-        is_cut |= changed.len() > MOST;
-        changed.truncate(MOST);
+        is_cut |= changed.len() > MAX_NAMED;
+        changed.truncate(MAX_NAMED);
         (changed, is_cut)
     }
 
@@ -239,10 +254,10 @@ impl Walk<'_> {
         stamp.changed >= self.since
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn count_and_continue(&mut self) -> bool {
         self.looked_at += 1;
-        let asks_clock = self.looked_at.is_multiple_of(BETWEEN_CLOCKS);
-        self.looked_at < MOST_LOOKED_AT && !(asks_clock && self.began.elapsed() > LONGEST_LOOK)
+        let asks_clock = self.looked_at.is_multiple_of(NAMES_PER_CLOCK_READ);
+        self.looked_at < MAX_CHECKED && !(asks_clock && self.began.elapsed() > MAX_CHECK_TIME)
     }
 }
 

@@ -1,6 +1,5 @@
-//! What is left in a worktree beside changed files: repositories that an agent made inside the repository, and commits that
-//! somebody made while an agent worked. No snapshot holds such a repository, so it is moved out as it is; commits are kept
-//! under a ref beside the branch.
+//! What an agent can leave besides changed files: repositories inside the worktree, and commits. A snapshot cannot
+//! contain such a repository, so it is moved out as it is. Commits are kept under a ref beside the branch.
 
 use std::{
     ffi::OsStr,
@@ -16,22 +15,22 @@ use crate::{
     safe_files,
 };
 
-/// Where they are put, below the repository's own directory.
-const ASIDE: &str = "arborist-aside";
+/// The folder for repositories that were moved out, below the common git directory.
+const MOVED_OUT_FOLDER: &str = "arborist-aside";
 
-/// A worktree before somebody was at work in it.
+/// A worktree before a child ran in it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pipeline) struct WorktreeBefore<'a> {
-    /// What lay there.
+    /// The tree of the worktree.
     pub(in crate::pipeline) tree: Oid,
-    /// What the index holds where nothing is staged.
+    /// The commit that the index corresponds to if nothing is staged.
     pub(in crate::pipeline) head: Oid,
-    /// The repositories without a commit that were there.
+    /// Nested repositories without a commit, which no tree can contain.
     pub(in crate::pipeline) left_out: &'a [Vec<u8>],
 }
 
-/// Moves repositories out of the worktree that were not there before: those that a snapshot shows among `touched`, and those
-/// that it had to leave out. Gives what is to be said of them, and of those that were there and have changed.
+/// Moves new repositories out of the worktree: gitlinks among the changes `touched`, and paths that the snapshot had to
+/// leave out. Returns a message about them, and about those that existed before and changed.
 pub(in crate::pipeline) fn move_out(
     repository: &Repository,
     before: WorktreeBefore<'_>,
@@ -40,7 +39,7 @@ pub(in crate::pipeline) fn move_out(
 ) -> Result<Option<String>, GitError> {
     let links: Vec<&TreeChange> = touched.iter().filter(|change| change.is_gitlink()).collect();
     let was_there = |path: &Vec<u8>| before.left_out.contains(path);
-    // Where git names too many, those are left out as well that were taken in before.
+    // If git names too many paths, it also leaves out some that the snapshot before contained.
     let known =
         if left_out.iter().all(was_there) { Vec::new() } else { repository.list_gitlinks_of(before.tree)? };
     let unborn = left_out.iter().filter(|path| !was_there(path) && !known.contains(path));
@@ -66,7 +65,7 @@ pub(in crate::pipeline) fn move_out(
         .collect();
     let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn).collect();
     if !moved.is_empty() {
-        words += &match put_aside(repository, &moved) {
+        words += &match move_to_new_folder(repository, &moved) {
             Ok(folder) => format!("; that is kept in {}", folder.display()),
             Err(error) => format!("; it could not be moved away: {error}"),
         };
@@ -76,9 +75,9 @@ pub(in crate::pipeline) fn move_out(
     Ok(Some(words))
 }
 
-/// Moves folders of the worktree to a new one that nothing else is in.
-fn put_aside(repository: &Repository, paths: &[&Vec<u8>]) -> io::Result<PathBuf> {
-    let aside = new_folder(&repository.common_dir.join(ASIDE))?;
+/// Moves folders of the worktree into a new, empty folder.
+fn move_to_new_folder(repository: &Repository, paths: &[&Vec<u8>]) -> io::Result<PathBuf> {
+    let aside = new_folder(&repository.common_dir.join(MOVED_OUT_FOLDER))?;
     for path in paths {
         let path = Path::new(OsStr::from_bytes(path));
         let to = aside.join(path);
@@ -99,18 +98,18 @@ fn new_folder(below: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Commits that were folded into one of ours.
+/// Commits of others that one of our commits folded in.
 #[derive(Debug)]
 pub struct Folded {
     count: u64,
-    /// The first line of the newest.
+    /// The subject of the newest commit.
     subject: String,
     /// The ref that keeps them.
     name: String,
 }
 
 impl Folded {
-    /// Those that only `tip` has, and not `head`.
+    /// Finds the commits that `tip` has and `head` does not have.
     pub(in crate::pipeline) fn find(
         repository: &Repository,
         (head, tip): (Oid, Oid),
@@ -124,8 +123,8 @@ impl Folded {
     }
 }
 
-/// What is said of them.
-pub(in crate::pipeline) fn words_of(folded: &[Folded]) -> Option<String> {
+/// A message about folded commits.
+pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
     let last = folded.last()?;
     let count: u64 = folded.iter().map(|folded| folded.count).sum();
     let Folded { subject, name, .. } = last;

@@ -1,8 +1,8 @@
-//! The checkout that an agent works in: what was there before is told from what the agent did, and what it did to the
-//! repository itself is undone.
+//! The checkout that an agent works in. This module tells the agent's changes from what was there before, and undoes
+//! what the agent did to the repository itself.
 //!
-//! An attempt begins and ends with a snapshot through a private index ([`place`]). Around every child process the `guard`
-//! compares refs, hooks and configuration; nothing that a child wrote there is believed.
+//! An attempt begins and ends with a snapshot through a private index ([`place`]). Around every child process the
+//! `guard` compares refs, hooks and configuration, and restores whatever the child changed there.
 
 pub(super) mod changed_paths;
 pub(super) mod guard;

@@ -1,5 +1,5 @@
-//! Other repositories that a task works in. What it does there is committed there, on the session's branch, with the same
-//! messages and turn numbers; where the task stands is told only by the repository that has the plan.
+//! Other repositories that a task works in. Work there is committed there, on the session's branch, with the same
+//! messages and turn numbers. Only the repository with the plan decides about the state of the task.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
         IgnoredFiles, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
         checkout::{
             guarded, hook, leftovers,
-            place::{self, AttemptCheckout, AttemptWork, Looker, WatchedFrom},
+            place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
         },
         steps::prompt::RepoDiff,
         turns::{keeper::CommittedTurns, message::TurnMessage},
@@ -27,28 +27,28 @@ use crate::{
     session::OtherCommit,
 };
 
-/// A place in another repository, on the session's branch there.
+/// A checkout of another repository, on the session's branch there.
 #[derive(Debug)]
 pub struct OtherRepo {
-    /// What the repository is called.
+    /// The configured name of the repository.
     pub name: RepoName,
-    /// The repository, as it is seen from there.
+    /// The repository, opened from that checkout.
     pub repository: Repository,
-    /// For which run is written there.
+    /// The run that commits are made for.
     pub identity: RunIdentity,
-    /// Where the branch stands.
+    /// The tip of the session's branch.
     pub tip: Tip,
-    /// Whether the user has a hook there to be asked.
+    /// Whether the user's pre-commit hook there must accept the work.
     pub hook: PreCommit,
-    /// What git ignores there. It stays from task to task.
+    /// The ignored files there, which stay from task to task.
     pub ignored: IgnoredFiles,
-    /// What the work of the task there is compared with.
+    /// The state that the task's work there is compared with.
     pub base: WorkBase,
-    /// Tells other runs of that repository that this one is at work there.
+    /// Tells other runs of that repository that this run works there.
     pub lock: FileLock,
 }
 
-/// Another repository in which an attempt is under way.
+/// Another repository during an attempt.
 pub(in crate::pipeline) struct RepoAttempt<'a> {
     name: &'a RepoName,
     hook: PreCommit,
@@ -58,7 +58,7 @@ pub(in crate::pipeline) struct RepoAttempt<'a> {
 }
 
 impl OtherRepo {
-    /// What the task has changed there so far.
+    /// What the task has changed there so far, for the reviewer.
     pub(in crate::pipeline) fn section(&self) -> Result<RepoDiff, GitError> {
         let place = self.repository.top().display();
         Ok(RepoDiff {
@@ -68,7 +68,7 @@ impl OtherRepo {
         })
     }
 
-    /// Finds what the work of this task there is compared with. It may have begun long ago.
+    /// Finds the state that the task's work there is compared with, which may be far back in history.
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
         let scope = RunScope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, CommitSource::Fresh)?;
@@ -77,7 +77,7 @@ impl OtherRepo {
         Ok(())
     }
 
-    /// This repository, for those who write the session down.
+    /// This repository, as the session's records name it.
     #[must_use]
     pub fn for_session(&self) -> SessionRepo {
         let (repository, branch) = (self.repository.clone(), self.tip.branch.clone());
@@ -88,8 +88,9 @@ impl OtherRepo {
         RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone())
     }
 
-    /// Makes the place hold what the session's branch holds, and says what did not. Nobody but the run has business there, so
-    /// anything else was left by tests, or by a child process of a task that does not work in this repository. It is kept.
+    /// Makes the checkout equal to the session's branch, and returns a message about what was not. Only the run works
+    /// there, so anything else was left by tests, or by a child of a task that does not work in this repository. It is
+    /// saved.
     fn tidy(&self, task: &TaskId, attempt: Attempt) -> Result<Option<String>, GitError> {
         let (recorder, repository) = (self.recorder(), &self.repository);
         let mark = Unfinished::name_of(recorder.branch(), task, attempt);
@@ -139,7 +140,7 @@ impl OtherRepo {
     }
 }
 
-/// All annexes of a task, while an attempt is under way.
+/// Begins an attempt in all other repositories of a task.
 pub(in crate::pipeline) fn enter<'a>(
     other_repos: &'a [OtherRepo],
     task: &Task,
@@ -149,7 +150,7 @@ pub(in crate::pipeline) fn enter<'a>(
     other_repos.iter().map(|other_repo| other_repo.enter(task, attempt, home)).collect()
 }
 
-/// Makes places hold what the session's branches there hold, and says what did not.
+/// Makes the checkouts equal to the session's branches there, and returns messages about what was not.
 pub(in crate::pipeline) fn tidy<'o>(
     other_repos: impl Iterator<Item = &'o OtherRepo>,
     task: &TaskId,
@@ -160,30 +161,30 @@ pub(in crate::pipeline) fn tidy<'o>(
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// The tracked files of places in other repositories before a test.
+/// The tracked files of other repositories before a test.
 pub(in crate::pipeline) struct TestedFiles(Vec<TrackedFiles>);
 
 impl TestedFiles {
     pub(in crate::pipeline) fn look<'o>(
         other_repos: impl Iterator<Item = &'o OtherRepo>,
-        company: OtherWriters,
+        other_writers: OtherWriters,
     ) -> Result<Self, GitError> {
-        let files = other_repos.map(|other| other.repository.look_at_tracked(other.tip.tree, company));
+        let files = other_repos.map(|other| other.repository.read_tracked(other.tip.tree, other_writers));
         Ok(Self(files.collect::<Result<_, _>>()?))
     }
 
-    /// Puts back what is not as it was in the same places, and says what that is.
+    /// Restores changed files in the same checkouts, and returns messages about them.
     pub(in crate::pipeline) fn put_back<'o>(
         &self,
         other_repos: impl Iterator<Item = &'o OtherRepo>,
-        company: OtherWriters,
+        other_writers: OtherWriters,
         (task, attempt): (&TaskId, Attempt),
     ) -> Result<Vec<String>, GitError> {
         let mut found = Vec::new();
         for (other_repo, before) in other_repos.zip(&self.0) {
             let recorder = other_repo.recorder();
             let mark = Unfinished::name_of(recorder.branch(), task, attempt);
-            let words = guarded::put_back_tracked(&recorder, (before, company), &mark)?;
+            let words = guarded::put_back_tracked(&recorder, (before, other_writers), &mark)?;
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
         }
         Ok(found)
@@ -191,12 +192,12 @@ impl TestedFiles {
 }
 
 impl<'a> RepoAttempt<'a> {
-    /// Its part in the turns of the attempt.
-    pub(in crate::pipeline) fn beside<'k>(&'k mut self) -> Beside<'k, 'a> {
-        Beside::new(self.name, &mut self.recorder, &self.begun)
+    /// This repository's part in the turns of the attempt.
+    pub(in crate::pipeline) fn beside<'k>(&'k mut self) -> TurnsElsewhere<'k, 'a> {
+        TurnsElsewhere::new(self.name, &mut self.recorder, &self.begun)
     }
 
-    /// What the agent left there.
+    /// Ends the attempt here, and returns what the agent left.
     pub(in crate::pipeline) fn end(&mut self, kept: CommittedTurns) -> Result<AttemptWork, PipelineError> {
         let mut work = place::end(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
         work.folded.splice(..0, kept.folded);
@@ -206,22 +207,22 @@ impl<'a> RepoAttempt<'a> {
         Ok(work)
     }
 
-    /// Whether nothing was changed there.
+    /// Whether nothing was changed here.
     pub(in crate::pipeline) fn is_untouched(&self, work: &AttemptWork) -> bool {
         work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
     }
 
-    /// Whether the task has added nothing there, in this attempt or an earlier one.
+    /// Whether the task has changed nothing here, in this attempt or an earlier one.
     pub(in crate::pipeline) fn adds_nothing(&self, work: &AttemptWork) -> bool {
         work.tree == self.base.tree
     }
 
-    /// What is to be said of commits that were folded in there.
-    pub(in crate::pipeline) fn words_on_folded(&self, work: &AttemptWork) -> Option<String> {
-        leftovers::words_of(&work.folded).map(|words| format!("in {}: {words}", self.name))
+    /// A message about commits that were folded in here.
+    pub(in crate::pipeline) fn folded_message(&self, work: &AttemptWork) -> Option<String> {
+        leftovers::folded_message(&work.folded).map(|words| format!("in {}: {words}", self.name))
     }
 
-    /// Whether its hook is asked about this work.
+    /// Whether the pre-commit hook must be asked about this work.
     pub(in crate::pipeline) fn is_asked(&self, work: &AttemptWork) -> bool {
         self.hook == PreCommit::Asked && work.trespass.is_none() && work.tree != self.begun.tree
     }
@@ -234,7 +235,8 @@ impl<'a> RepoAttempt<'a> {
         hook::ask_hook(&self.recorder, (self.hook, cancel), &self.begun, work)
     }
 
-    /// Commits what the attempt left, if it left anything. Gives where the branch is, and that commit, if it changes a file.
+    /// Commits what the attempt left, if there is an entry for it. Returns the tip of the branch, and the commit if it
+    /// changes a file.
     pub(in crate::pipeline) fn keep(
         mut self,
         entry: Option<TaskEvent<'_>>,
@@ -257,24 +259,24 @@ impl<'a> RepoAttempt<'a> {
 }
 
 impl TaskContext<'_> {
-    /// The places in other repositories that tests of the task are run with.
-    pub(in crate::pipeline) fn tested_elsewhere(&self) -> impl Iterator<Item = &OtherRepo> {
-        self.other_repos.iter().chain(&self.lent)
+    /// The checkouts of other repositories that the task's tests run with.
+    pub(in crate::pipeline) fn other_test_repos(&self) -> impl Iterator<Item = &OtherRepo> {
+        self.other_repos.iter().chain(&self.test_only_repos)
     }
 
-    /// A child process of another task may have written where this one is about to work or to be tested.
-    pub(in crate::pipeline) fn tidy_elsewhere(
+    /// Tidies them, because a child of another task may have written there.
+    pub(in crate::pipeline) fn tidy_other_repos(
         &mut self,
         task: &TaskId,
         attempt: Attempt,
     ) -> Result<(), GitError> {
-        for words in tidy(self.tested_elsewhere(), task, attempt)? {
-            self.tell(task, EventKind::note(format!("  {task}: {words}")));
+        for words in tidy(self.other_test_repos(), task, attempt)? {
+            self.emit(task, EventKind::note(format!("  {task}: {words}")));
         }
         Ok(())
     }
 
-    /// Where an agent is started and tests run: in the first repository that the task names.
+    /// The directory in which agents and tests run: the first repository that the task names.
     pub(in crate::pipeline) fn place_of(&self, task: &Task) -> &Path {
         match task.repos.first() {
             Some(name) => self.find_place(name).unwrap_or(self.dir),
@@ -287,13 +289,13 @@ impl TaskContext<'_> {
         place.map(|(_, path)| path.as_path())
     }
 
-    /// What a test command names that names a tool of a repository, as `NAME:TOOL`.
+    /// Finds the command of a repository that a test refers to as `NAME:TOOL`.
     pub(in crate::pipeline) fn find_tool(&self, command: &str) -> Option<&NamedCommand> {
         self.commands.iter().find(|known| known.name == command)
     }
 
-    /// What an agent is told of the repositories of its task, where there is more than its own directory.
-    pub(in crate::pipeline) fn words_on_places(&self, task: &Task) -> String {
+    /// The part of the prompt that lists the repositories of a task, if it names any.
+    pub(in crate::pipeline) fn list_repositories(&self, task: &Task) -> String {
         if task.repos.is_empty() {
             return String::new();
         }
@@ -305,25 +307,25 @@ impl TaskContext<'_> {
     }
 }
 
-/// What lay in a worktree before and after a turn; nothing where that is the same.
+/// The trees of a worktree before and after a turn; `None` if they are equal.
 pub(in crate::pipeline) type Trees = Option<(Oid, Oid)>;
 
 /// Another repository while an agent works in it.
-pub(in crate::pipeline) struct Beside<'k, 'a> {
+pub(in crate::pipeline) struct TurnsElsewhere<'k, 'a> {
     name: &'k RepoName,
     recorder: &'k mut RunRecorder<'a>,
     begun: &'k AttemptCheckout,
-    looker: Option<Looker<'a>>,
+    snapshots: Option<TurnSnapshots<'a>>,
     pub(in crate::pipeline) kept: CommittedTurns,
 }
 
-/// What a turn changed there, on the way to its commit.
+/// What a turn changed in another repository, before it is committed.
 pub(in crate::pipeline) struct Pending {
-    /// Which of the other repositories it is.
+    /// The index of the repository in the list of other repositories.
     pub(in crate::pipeline) at: usize,
     pub(in crate::pipeline) work: AttemptWork,
     pub(in crate::pipeline) message: TurnMessage,
-    /// Its commit, which the branch does not hold yet.
+    /// The written commit, which the branch does not contain yet.
     pub(in crate::pipeline) prepared: Option<Result<Prepared, RecordError>>,
 }
 
@@ -331,7 +333,7 @@ impl Pending {
     /// Writes the commit, so that the record of the turn can name it.
     pub(in crate::pipeline) fn prepare(
         &mut self,
-        beside: &Beside<'_, '_>,
+        beside: &TurnsElsewhere<'_, '_>,
         entry: Option<TaskEvent<'_>>,
         number: u32,
     ) -> Option<OtherCommit> {
@@ -348,31 +350,31 @@ impl Pending {
     }
 }
 
-impl<'k, 'a> Beside<'k, 'a> {
+impl<'k, 'a> TurnsElsewhere<'k, 'a> {
     pub(in crate::pipeline) fn new(
         name: &'k RepoName,
         recorder: &'k mut RunRecorder<'a>,
         begun: &'k AttemptCheckout,
     ) -> Self {
-        Self { name, recorder, begun, looker: None, kept: CommittedTurns::default() }
+        Self { name, recorder, begun, snapshots: None, kept: CommittedTurns::default() }
     }
 
-    /// What lay in its worktree before and what lies there now, if that is not the same.
+    /// Returns the trees of the worktree at the last look and now, if they differ.
     pub(in crate::pipeline) fn look(&mut self) -> Result<Trees, RecordError> {
         self.begun.look_again(&mut self.kept.noticed);
-        let looker = match &mut self.looker {
-            Some(looker) => looker,
-            none => none.insert(Looker::new(self.recorder.repository(), self.begun)?),
+        let snapshots = match &mut self.snapshots {
+            Some(snapshots) => snapshots,
+            none => none.insert(TurnSnapshots::new(self.recorder.repository(), self.begun)?),
         };
-        Ok(looker.look()?)
+        Ok(snapshots.look()?)
     }
 
-    /// What is to be committed here, where `after` lay in the worktree when the turn ended.
+    /// Returns what is to be committed here if the worktree had the tree `after` when the turn ended.
     pub(in crate::pipeline) fn find_work(&self, after: Oid) -> Result<Option<AttemptWork>, RecordError> {
         Ok(place::turn(self.recorder, self.begun, after)?)
     }
 
-    /// The branch takes in what the turn of this number changed here.
+    /// Moves the branch to the commit of this turn.
     pub(in crate::pipeline) fn keep(
         &mut self,
         pending: Pending,
@@ -397,10 +399,10 @@ impl<'k, 'a> Beside<'k, 'a> {
     }
 }
 
-/// What has changed here and in other repositories, as a patch and in a few words.
+/// The changes here and in other repositories, as a patch and as a short summary.
 pub(in crate::pipeline) fn diff(
     here: (&Repository, Trees),
-    others: &[Beside<'_, '_>],
+    others: &[TurnsElsewhere<'_, '_>],
     beside: &[Trees],
 ) -> Result<(String, String), GitError> {
     let others =

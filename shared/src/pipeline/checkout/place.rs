@@ -1,12 +1,12 @@
-//! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
-//! what the agent did to the repository itself is undone.
+//! The checkout of an attempt: the user's own, or a lane. An attempt begins and ends with a snapshot; the difference is
+//! the agent's work, and what the agent did to the repository itself is undone.
 
 use std::{io::ErrorKind, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use crate::{
     git::{
-        self, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
-        RefMove, Repository, Signing, Stamp, Stock, TreeChange,
+        self, ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
+        RefMove, Repository, Signing, Stamp, TreeChange, WorktreeSnapshot,
     },
     message::visible,
     name::{Attempt, Oid, TaskId},
@@ -21,53 +21,53 @@ use crate::{
     record::{AttemptMark, RunRecorder, StagedCommit, Unfinished},
 };
 
-/// A look at the worktree in the midst of an agent's work takes seconds. The agent is not held up for longer.
-const LOOK: Duration = Duration::from_secs(120);
+/// A snapshot during an agent's work takes seconds at most. The agent is not held up for longer than this.
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 
-/// A checkout that an attempt has begun in.
+/// A checkout in which an attempt has begun.
 #[derive(Debug)]
 pub struct AttemptCheckout {
-    /// The mark that tells a later run of this attempt.
+    /// The mark by which a later run recognises this attempt.
     pub unfinished: Unfinished,
-    /// Where the branch was.
+    /// The tip of the branch.
     pub head: Oid,
-    /// What it held.
+    /// The tree of the tip.
     pub tree: Oid,
-    /// What lay in the worktree.
+    /// The tree of the worktree.
     before: Oid,
-    /// What of that is not committed.
+    /// Paths with uncommitted changes.
     changed_paths: ChangedPaths,
-    /// The user's index then. If that is not what it was, somebody has staged something.
+    /// The stamp of the user's index. If it changed, something was staged meanwhile.
     index: Option<Stamp>,
-    /// What was staged then, where not all of the worktree was committed.
+    /// The index, if there were uncommitted changes.
     staged: Option<Arc<KnownIndex>>,
-    /// Repositories without a commit that lay there.
+    /// Nested repositories without a commit, which no tree can contain.
     left_out: Vec<Vec<u8>>,
-    /// Locks of git that were there.
+    /// Locks of git that already existed.
     locks: Vec<PathBuf>,
-    /// Submodules with something in them that is not committed there.
+    /// Submodules with uncommitted changes.
     inside: Vec<Vec<u8>>,
     watch: AttemptWatch,
-    /// What becomes of the branch is decided here, and not by whoever compares the refs of the run: commits of the agent's
-    /// own are folded in.
-    _branch: FloatingRef,
+    /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
+    /// commits by the agent are folded in.
+    _branch: ExemptRef,
 }
 
-/// What is watched while an attempt is under way.
+/// What is watched during an attempt.
 #[derive(Debug)]
 enum AttemptWatch {
     /// All repositories of the run.
     Run(Box<ConfigWatch>),
-    /// This checkout, beside one that the run is watched from.
+    /// Only this checkout, because another checkout of the task already watches the run.
     Place(Box<PlaceWatch>),
 }
 
-/// From where the run is watched while an attempt is under way in a checkout.
+/// Where the run is watched from during an attempt in a checkout.
 #[derive(Debug, Clone, Copy)]
 pub enum WatchedFrom<'w> {
-    /// From here.
+    /// From this checkout.
     Here(&'w ConfigGuard),
-    /// From the checkout in the repository that has the plan.
+    /// From the checkout in the repository with the plan.
     Home(&'w AttemptCheckout),
 }
 
@@ -84,8 +84,8 @@ impl WatchedFrom<'_> {
 }
 
 impl AttemptCheckout {
-    /// Undoes what was done to the repository since it was last looked at, and adds what it was, once. The agent is still
-    /// at work.
+    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
+    /// running.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
         let found = match &self.watch {
             AttemptWatch::Run(watch) => watch.restore(),
@@ -94,7 +94,7 @@ impl AttemptCheckout {
         add(noticed, found);
     }
 
-    /// The same once the agent, or the hook, has ended.
+    /// The same after the agent, or the hook, has ended.
     pub(in crate::pipeline) fn look_at_end(&self, noticed: &mut Vec<String>) {
         let found = match &self.watch {
             AttemptWatch::Run(watch) => watch.end(),
@@ -103,9 +103,10 @@ impl AttemptCheckout {
         add(noticed, found);
     }
 
-    /// What may be committed of `all` that differs between our last commit and a worktree that holds `after`, with the tree
-    /// of such a commit. `after` must be proven. What was not committed when the agent began is the user's.
-    fn deliverable(
+    /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be
+    /// committed, and returns the tree of such a commit. `after` must be proven. Paths that were uncommitted at the
+    /// beginning are the user's.
+    fn select_committable(
         &self,
         recorder: &RunRecorder<'_>,
         after: Oid,
@@ -119,7 +120,7 @@ impl AttemptCheckout {
             kept if kept == count => after,
             _ => {
                 let tree = recorder.repository().tree_with(recorder.tree(), &changes)?;
-                recorder.repository().require_proven(recorder.tree(), tree)?;
+                recorder.repository().require_verified(recorder.tree(), tree)?;
                 tree
             }
         };
@@ -128,16 +129,16 @@ impl AttemptCheckout {
 }
 
 impl AttemptCheckout {
-    /// Stages of the user's paths what was staged of them when the attempt began: an agent's `git add`, `git reset` or `git
-    /// stash` is not about them. What stands there instead and nowhere else is kept, for it may have been the user who
-    /// staged it meanwhile.
+    /// Restores the index entries of the user's paths to what was staged when the attempt began: an agent's `git add`,
+    /// `git reset` or `git stash` must not change them. Staged content that exists nowhere else is saved, because the
+    /// user may have staged it meanwhile.
     fn put_back_staged(&self, recorder: &RunRecorder<'_>, after: Oid) -> Result<Vec<String>, GitError> {
         let repository = recorder.repository();
         let Some(before) = &self.staged else { return Ok(Vec::new()) };
         if repository.find_known_index().as_ref() == Some(before) {
             return Ok(Vec::new());
         }
-        // With a conflict in it, an index is no tree.
+        // An index with conflicts cannot be written as a tree.
         let found = repository.staged().ok();
         if !repository.put_back_entries(before, |path| self.changed_paths.has(path))? {
             return Ok(Vec::new());
@@ -169,7 +170,7 @@ fn add(noticed: &mut Vec<String>, found: Vec<String>) {
     }
 }
 
-/// What an agent left.
+/// The work that an agent left.
 #[derive(Debug)]
 pub struct AttemptWork {
     /// The commit's tree: what the branch held, with the agent's changes.
@@ -178,29 +179,29 @@ pub struct AttemptWork {
     pub tip: Oid,
     /// The paths that changed since our last commit.
     pub changes: Vec<TreeChange>,
-    /// What the agent did that it may not do, in a sentence; it has been undone.
+    /// A message about what the agent did without permission; it has been undone.
     pub trespass: Option<String>,
-    /// Commits that are not ours, and that a commit of this work folds in.
+    /// Commits by others, which a commit of this work folds in.
     pub folded: Vec<Folded>,
-    /// What the user should know of what was put back.
+    /// Messages for the user about what was restored.
     pub notes: Vec<String>,
-    /// What lay in the worktree, and the index that has taken it in, if nothing of either is the user's.
+    /// The worktree's tree and an index that matches it, if nothing in either is the user's.
     pub(super) seen: Option<(Oid, IndexFile)>,
 }
 
 impl AttemptWork {
-    /// What a commit of it holds.
+    /// The content of a commit of this work.
     pub fn delivery(&self) -> StagedCommit<'_> {
         StagedCommit { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
     }
 
-    /// The index that holds all of the commit, if that is all that lies in the worktree.
+    /// The index of the whole worktree, if the commit contains all of it.
     pub fn whole_index(&self) -> Option<&IndexFile> {
         self.seen.as_ref().filter(|(tree, _)| *tree == self.tree).map(|(_, index)| index)
     }
 }
 
-/// Remembers what lies in the worktree, and marks that an attempt begins.
+/// Records the state of the worktree, and marks that an attempt begins.
 pub fn begin(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
@@ -210,20 +211,20 @@ pub fn begin(
     let repository = recorder.repository();
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
-    // First: the guard needs the same look.
+    // Asked first, because the guard uses the same scan.
     let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = watched_from.watch(repository);
-    let branch = repository.float_ref(&recorder.branch().to_ref());
+    let branch = repository.exempt_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
     let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let stock = repository.take_snapshot()?;
-        // What git cannot take in after an earlier attempt is the agent's to mend. Before the first one it is the user's, and
-        // nobody is paid.
+        // Files that git cannot read after an earlier attempt are the agent's to fix. Before the first attempt they are
+        // the user's, and the error comes before any agent is paid.
         let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
-        let Stock { tree: before, left_out, .. } = stock;
+        let WorktreeSnapshot { tree: before, left_out, .. } = stock;
         let staged = repository.staged()?;
         let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
         (before, Some(staged), changed_paths, left_out)
@@ -249,17 +250,18 @@ pub fn begin(
     })
 }
 
-/// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
+/// Takes snapshots at the end of each turn. It has a private index, so that unchanged files are not read again.
 #[derive(Debug)]
-pub struct Looker<'a> {
+pub struct TurnSnapshots<'a> {
     index: PrivateIndex<'a>,
-    /// Whether a look hung at something that the agent has put there: it is not tried again before the agent ends.
+    /// Whether a snapshot timed out because of something that the agent put there. No further one is tried before the
+    /// end.
     is_stuck: bool,
     seen: Option<(Stamp, Oid)>,
     last: Oid,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> TurnSnapshots<'a> {
     /// For an attempt that has begun.
     pub fn new(repository: &'a Repository, begun: &AttemptCheckout) -> Result<Self, GitError> {
         Ok(Self {
@@ -270,17 +272,17 @@ impl<'a> Looker<'a> {
         })
     }
 
-    /// What lay in the worktree before and what lies there now, if that is not the same.
+    /// Returns the trees of the worktree at the last look and now, if they differ.
     pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
         if self.is_stuck {
             return Ok(None);
         }
-        let after = match within(LOOK, &Cancel::new(), || self.index.take_in_again(&mut self.seen)) {
+        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.seen)) {
             Err(GitError::Process(error)) if error.source.kind() == ErrorKind::TimedOut => {
                 self.is_stuck = true;
                 return Ok(None);
             }
-            // It is taken away, or told, when the agent ends.
+            // The cause is removed or reported when the agent ends.
             Err(GitError::Special { .. } | GitError::Failed { .. }) => return Ok(None),
             after => after?,
         };
@@ -289,9 +291,9 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// What has changed up to `after` since our last commit, while the agent is still at work. Nothing is put back yet: if
-/// the branch is not where the agent found it, what has changed is left for the end. So it is while a git holds the index
-/// of the user's checkout: it may be a commit of theirs, with an editor open, which fails if the branch moves under it.
+/// Returns the changes up to the tree `after` since our last commit, while the agent is still running. Nothing is
+/// undone yet: if the branch was moved, the changes wait for the end. They also wait while another git holds the index
+/// of the user's checkout: it may be the user's own commit with an editor open, which would fail if the branch moved.
 pub fn turn(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
@@ -316,7 +318,7 @@ pub fn turn(
         return Ok(None);
     }
     let all = repository.changes(recorder.tree(), after)?;
-    let (tree, changes) = begun.deliverable(recorder, after, all)?;
+    let (tree, changes) = begun.select_committable(recorder, after, all)?;
     Ok((!changes.is_empty()).then_some(AttemptWork {
         tree,
         tip,
@@ -328,9 +330,9 @@ pub fn turn(
     }))
 }
 
-/// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before. All objects
-/// are proven that the tree `base`, which the task started from, does not hold: an agent can replace one that an earlier
-/// attempt brought, and a reviewer sees them all.
+/// Returns the changes of the attempt, after undoing everything that an agent may not do. `noticed` are messages about
+/// what was undone before. All objects that are not in `base`, the tree that the task started from, are proven: an
+/// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
 pub fn end(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
@@ -345,17 +347,17 @@ pub fn end(
     }
     let mut trespasses = noticed;
     begun.look_at_end(&mut trespasses);
-    // The worktree and the branch are two questions, and neither waits for the other.
+    // The snapshot and the branch do not depend on each other, so they are looked at in parallel.
     let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.take_proven_snapshot(base));
+        let after = scope.spawn(|| repository.take_verified_snapshot(base));
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
     let ((stock, untrue), (tip, saved, moved)) = (after?, moved?);
-    let Stock { tree: after, index, left_out, unreadable } = stock;
+    let WorktreeSnapshot { tree: after, index, left_out, unreadable } = stock;
     trespasses.extend(moved);
     trespasses.extend(unreadable.iter().map(|found| format!("git cannot take in a file: {}", found.why)));
-    let words = |object: &FalseObject| format!("it stored something else under the id {}", object.id);
+    let words = |object: &ForgedObject| format!("it stored something else under the id {}", object.id);
     trespasses.extend(untrue.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
@@ -365,14 +367,14 @@ pub fn end(
     let touched = repository.changes(begun.before, after)?;
     let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(look_into_submodules(repository, begun)?);
+    trespasses.extend(find_dirty_submodules(repository, begun)?);
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
     let notes = begun.put_back_staged(recorder, after)?;
-    let (tree, changes) = begun.deliverable(recorder, after, all)?;
+    let (tree, changes) = begun.select_committable(recorder, after, all)?;
     let is_ours = unreadable.is_empty()
         && begun.changed_paths.is_empty()
         && begun.left_out.is_empty()
@@ -381,8 +383,8 @@ pub fn end(
     Ok(AttemptWork { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
 }
 
-/// A git that an agent ran, and that was killed with it, leaves its locks. In a lane nobody else can have them; in the
-/// user's checkout they may be the user's, and those that were there before an agent began are left alone.
+/// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
+/// user's checkout they may be the user's, so those that existed before the agent began are kept.
 fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     if recorder.branch() == recorder.run() {
         return recorder.repository().await_index();
@@ -391,8 +393,8 @@ fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     Ok(())
 }
 
-/// A merge, a rebase and the like that was begun and not ended. Whoever ended it later would take back what is written
-/// down since, or claim that something was merged.
+/// Ends a merge, rebase or similar operation that was left unfinished. Finishing it later would undo what was recorded
+/// since, or claim that something was merged.
 pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<String>, GitError> {
     let words = |git::EndedOperation { what, with, stashed }| {
         let of = with.map_or_else(String::new, |commit| format!(" of {}", commit.short()));
@@ -407,8 +409,8 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
     repository.quit_operations()?.into_iter().map(words).collect()
 }
 
-/// Says in which submodules something was changed and not committed. Only their own repositories could hold it.
-fn look_into_submodules(
+/// Names submodules with new uncommitted changes. Only the repository of the submodule could contain them.
+fn find_dirty_submodules(
     repository: &Repository,
     begun: &AttemptCheckout,
 ) -> Result<Option<String>, GitError> {
@@ -420,9 +422,9 @@ fn look_into_submodules(
     Ok((!shown.is_empty()).then(words))
 }
 
-/// `HEAD` is on the run's branch again. Commits of the agent's own are saved under a ref, which is given; the branch itself is
-/// moved when the work is written down. It must still follow `base`, where the agent found it: what it made of its own turns
-/// is its affair.
+/// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,
+/// which is returned with the tip; the branch itself is moved when the work is committed. It must still descend from
+/// `base`, where the agent found it; the agent may rewrite its own turns.
 pub(in crate::pipeline) fn put_back_branch(
     recorder: &RunRecorder<'_>,
     attempt: &str,
@@ -431,7 +433,7 @@ pub(in crate::pipeline) fn put_back_branch(
     let repository = recorder.repository();
     let branch = recorder.branch();
     let ours = recorder.head();
-    let mut trespasses = part_branch(recorder, attempt)?;
+    let mut trespasses = unlink_branch(recorder, attempt)?;
     trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
     if !matches!(found, HeadOf::Branch { .. }) {
@@ -461,16 +463,16 @@ pub(in crate::pipeline) fn put_back_branch(
     Ok((tip, Some(saved), trespasses))
 }
 
-/// A branch that leads to another one is made a branch again: whoever moved it would move that other one.
-fn part_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+/// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
+fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
     let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
-    if !repository.leads_elsewhere(&name) {
+    if !repository.is_symbolic_ref(&name) {
         return Ok(Vec::new());
     }
     if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
         save(repository, attempt, tip)?;
     }
-    repository.unlink_ref(&name)?;
+    repository.remove_symbolic_ref(&name)?;
     // An older value of it may be packed.
     let old = repository.find_ref(&name)?;
     if old != Some(recorder.head()) {
@@ -480,7 +482,7 @@ fn part_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>,
     Ok(vec!["it made the branch lead to another one".to_owned()])
 }
 
-/// The branch is at `tip` again, and checked out. Where it was is saved.
+/// Moves the branch back to `tip` and checks it out. Its previous value is saved.
 pub(in crate::pipeline) fn put_back_at(
     recorder: &RunRecorder<'_>,
     attempt: &str,
@@ -496,12 +498,12 @@ pub(in crate::pipeline) fn put_back_at(
     Ok(trespasses)
 }
 
-/// Whether the branch is checked out, and where the run left it.
+/// Whether the branch is checked out and where the run left it.
 pub(in crate::pipeline) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
     recorder.repository().is_head_at(recorder.branch(), recorder.head())
 }
 
-/// Keeps a worktree that somebody left as it may not be, on top of `parent`, and tells where.
+/// Saves the tree of a worktree that must be restored, as a commit on top of `parent`, and returns the ref.
 pub(in crate::pipeline) fn save_tree(
     repository: &Repository,
     attempt: &str,
@@ -513,7 +515,7 @@ pub(in crate::pipeline) fn save_tree(
     save(repository, attempt, commit)
 }
 
-/// Keeps commits that nothing else would hold, named after the mark of an attempt, and tells where.
+/// Saves commits that no other ref contains, under a name derived from the mark of the attempt, and returns the ref.
 fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
     let folder = attempt.replace("refs/arborist/wip/", "refs/arborist/saved/");
     let name = format!("{folder}-{}", tip.short());

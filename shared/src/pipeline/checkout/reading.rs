@@ -1,7 +1,7 @@
-//! Where a reviewer reads. It may change nothing: what it changed all the same is put back as it was.
+//! Guards a reviewer, which may read everything but change nothing. Whatever it changes is restored.
 
 use crate::{
-    git::{GitError, Repository, Stock, TreeChange},
+    git::{GitError, Repository, TreeChange, WorktreeSnapshot},
     name::Oid,
     pipeline::{
         ConfigGuard,
@@ -14,51 +14,52 @@ use crate::{
     record::RunRecorder,
 };
 
-/// A place that somebody only reads in, as it was before.
+/// The state of a checkout before a reviewer reads it.
 #[derive(Debug)]
-pub(in crate::pipeline) struct Lent {
-    /// What git said of it; `None` if that needed not be asked.
+pub(in crate::pipeline) struct ReviewedCheckout {
+    /// The output of `git status`; `None` if the checkout was known to be clean.
     status: Option<Vec<u8>>,
-    /// Whether worktree and index held what the branch holds, and nothing else.
+    /// Whether worktree and index were equal to the branch.
     is_clean: bool,
-    /// What lay in the worktree.
+    /// The tree of the worktree.
     tree: Oid,
-    /// What was staged.
+    /// The tree of the index.
     staged: Oid,
-    /// Repositories without a commit that lay there.
+    /// Nested repositories without a commit, which no tree can contain.
     left_out: Vec<Vec<u8>>,
     watch: ConfigWatch,
 }
 
-/// Remembers how everything is.
-pub(in crate::pipeline) fn lend(
+/// Records the state of the checkout before a reviewer begins.
+pub(in crate::pipeline) fn begin(
     recorder: &RunRecorder<'_>,
     config_guard: &ConfigGuard,
-) -> Result<Lent, GitError> {
+) -> Result<ReviewedCheckout, GitError> {
     let repository = recorder.repository();
-    // Where nobody was at work since the last commit, there is nothing new to see. First: the guard needs the same look.
+    // If no child ran since the last commit, the checkout is known to be clean. Asked first, because the guard uses the
+    // same scan.
     let is_known = recorder.is_settled() || repository.is_known_clean(recorder.tree());
     let watch = config_guard.watch(repository);
     let status = if is_known { None } else { Some(repository.status()?) };
-    let is_clean = status.as_deref().is_none_or(says_nothing);
+    let is_clean = status.as_deref().is_none_or(is_clean_status);
     let (tree, staged, left_out) = if is_clean {
         (recorder.tree(), recorder.tree(), Vec::new())
     } else {
-        let Stock { tree, left_out, .. } = repository.take_snapshot()?;
+        let WorktreeSnapshot { tree, left_out, .. } = repository.take_snapshot()?;
         (tree, repository.staged()?, left_out)
     };
-    Ok(Lent { status, is_clean, tree, staged, left_out, watch })
+    Ok(ReviewedCheckout { status, is_clean, tree, staged, left_out, watch })
 }
 
-impl Lent {
-    /// Watches the worktree that the reader works in. End what is returned after this was taken back.
+impl ReviewedCheckout {
+    /// Also watches the worktree that the reviewer works in. End the returned watch after [`Self::restore`].
     pub(in crate::pipeline) fn watch_place(&self, repository: &Repository) -> PlaceWatch {
         self.watch.watch_place(repository)
     }
 
-    /// Makes everything as it was, and says what was not, in a sentence. What was made of files is kept under the name
-    /// of the mark that `attempt` had.
-    pub(in crate::pipeline) fn take_back(
+    /// Restores everything, and returns a message about what had changed. What the reviewer made of files is saved
+    /// under the name of the mark `attempt`.
+    pub(in crate::pipeline) fn restore(
         &self,
         recorder: &RunRecorder<'_>,
         attempt: &str,
@@ -68,7 +69,7 @@ impl Lent {
             && (self.is_known_untouched(recorder)?
                 || self.is_as_before(recorder, &recorder.repository().status()?));
         trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
-        // A branch that leads to another one looks the same, and would move that one.
+        // A branch that became a symbolic ref has the same value, but writing to it would move another branch.
         if !is_untouched || !place::is_untouched(recorder)? {
             trespasses.extend(place::put_back_at(recorder, attempt, recorder.head())?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);
@@ -76,7 +77,7 @@ impl Lent {
         Ok(joined(&trespasses))
     }
 
-    /// Whether nothing has changed, as far as can be told without git.
+    /// Whether nothing has changed, as far as can be decided without git.
     fn is_known_untouched(&self, recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
         let is_clean = || recorder.repository().is_known_clean(recorder.tree());
         Ok(self.status.is_none() && place::is_untouched(recorder)? && is_clean())
@@ -85,13 +86,13 @@ impl Lent {
     fn is_as_before(&self, recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
         match &self.status {
             Some(before) => status == before,
-            None => says_nothing(status) && tells_of(recorder, status),
+            None => is_clean_status(status) && is_at_head(recorder, status),
         }
     }
 
     fn put_back_files(&self, recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
         let repository = recorder.repository();
-        let Stock { tree: after, left_out, .. } = repository.take_snapshot()?;
+        let WorktreeSnapshot { tree: after, left_out, .. } = repository.take_snapshot()?;
         let touched = repository.changes(self.tree, after)?;
         let before = WorktreeBefore { tree: self.tree, head: recorder.head(), left_out: &self.left_out };
         let planted = leftovers::move_out(repository, before, &touched, &left_out)?;
@@ -102,7 +103,8 @@ impl Lent {
             let under = place::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
             let is_shared = recorder.branch() == recorder.run();
-            kept = if is_shared { way_back(&under, &shown) } else { format!("; that is kept in {under}") };
+            kept =
+                if is_shared { recovery_hint(&under, &shown) } else { format!("; that is kept in {under}") };
         }
         let staged = repository.staged()?;
         repository.enter(&repository.changes(staged, self.staged)?)?;
@@ -112,8 +114,8 @@ impl Lent {
     }
 }
 
-/// In the user's checkout it may have been the user who saved a file meanwhile: they are told how to get it back.
-fn way_back(under: &str, shown: &[String]) -> String {
+/// In the user's checkout the user may have saved a file meanwhile, so the message says how to get it back.
+fn recovery_hint(under: &str, shown: &[String]) -> String {
     let is_plain =
         |path: &&String| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
     let file = match shown {
@@ -123,13 +125,13 @@ fn way_back(under: &str, shown: &[String]) -> String {
     format!("; that is kept in {under}, and if you saved it: git restore --source={under} -- {file}")
 }
 
-/// Whether a status tells of the branch only.
-fn says_nothing(status: &[u8]) -> bool {
+/// Whether a status contains only lines about the branch.
+fn is_clean_status(status: &[u8]) -> bool {
     status.split(|byte| *byte == 0).all(|line| line.is_empty() || line.starts_with(b"# "))
 }
 
-/// Whether a status tells that our branch is checked out, where we left it.
-fn tells_of(recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
+/// Whether a status says that our branch is checked out and where we left it.
+fn is_at_head(recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
     let head = [format!("# branch.oid {}", recorder.head()), format!("# branch.head {}", recorder.branch())];
     head.iter().all(|wanted| status.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes()))
 }

@@ -1,14 +1,14 @@
-//! How many tests passed, failed and were skipped, read from what the test program printed. Where no program that
-//! we know has spoken, nothing is said.
+//! Reads from the output of test programs how many tests passed, failed and were skipped. Returns nothing for programs
+//! that we do not know.
 
-/// Sums over all that was printed.
+/// Counts over the whole output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Passed.
     pub passed: u64,
     /// Failed, or ended in an error.
     pub failed: u64,
-    /// Skipped, ignored or to be done.
+    /// Skipped, ignored or marked as to do.
     pub skipped: u64,
 }
 
@@ -20,7 +20,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// The counts in `output`, by whichever program printed them.
+/// Reads the counts in `output`, whichever program printed them.
 #[must_use]
 pub fn read_counts(output: &str) -> Option<Counts> {
     let plain = crate::message::plain_text(output);
@@ -45,7 +45,7 @@ fn pairs(text: &str) -> Counts {
     counts
 }
 
-/// The sum of `pairs` over the lines that `wanted` gives the interesting part of.
+/// The sum of `pairs` over the parts of lines that `wanted` returns.
 fn sum<'a>(text: &'a str, wanted: impl Fn(&'a str) -> Option<&'a str>) -> Option<Counts> {
     let mut found = None;
     for part in text.lines().filter_map(wanted) {
@@ -117,7 +117,7 @@ fn go(text: &str) -> Option<Counts> {
     (counts != Counts::default()).then_some(counts)
 }
 
-/// Lines `ok 1 - x` and `not ok 2 - y`, where a plan `1..n` stands too.
+/// Lines `ok 1 - x` and `not ok 2 - y`, if there is also a plan `1..n`.
 fn tap(text: &str) -> Option<Counts> {
     let is_plan = |line: &str| line.strip_prefix("1..").is_some_and(|n| leading_number(n).is_some());
     if !text.lines().any(is_plan) {

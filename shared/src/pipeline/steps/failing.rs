@@ -1,18 +1,18 @@
-//! The names of the tests that failed, read from what the test program printed. Pure.
+//! Reads the names of failed tests from the output of test programs. Pure.
 
 use std::collections::BTreeSet;
 
 use super::counts::{Counts, read_counts};
 use crate::process::{Ending, SupervisedEnd};
 
-/// How a test command ended, and what can be read of its tests.
+/// How a test command ended, and what its output says about tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// What it exited with; `None` if it did not start, was killed or ran out of time.
+    /// The exit code; `None` if it did not start, was killed or timed out.
     pub code: Option<i32>,
-    /// How many tests passed and failed, where that could be read.
+    /// The counts, if the output contains them.
     pub counts: Option<Counts>,
-    /// The tests that failed, where the output names all of them.
+    /// The failed tests, if the output names all of them.
     pub failing: Option<BTreeSet<String>>,
 }
 
@@ -26,7 +26,7 @@ impl Observed {
         Self { code, counts, failing: counts.and_then(|counts| read_failing(&said, counts)) }
     }
 
-    /// Two commands as one. What is known of only one of them is not known of both.
+    /// Joins two commands. A fact that is known about only one of them is not known about both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         let code = match (self.code, other.code) {
@@ -48,14 +48,14 @@ impl Observed {
         Self { code, counts, failing }
     }
 
-    /// Whether the command ran to its end and said no.
+    /// Whether the command ran to its end and failed.
     #[must_use]
     pub fn is_red(&self) -> bool {
         self.code.is_some_and(|code| !matches!(code, 0 | 126 | 127))
     }
 }
 
-/// The names of all tests that failed. `None` where the output does not name as many as it counts.
+/// The names of all failed tests; `None` if the output names fewer than it counts.
 fn read_failing(output: &str, counts: Counts) -> Option<BTreeSet<String>> {
     let plain = crate::message::plain_text(output);
     let readers = [cargo, pytest, unittest, nextest, go, tap, vitest, jest, junit];
@@ -69,7 +69,7 @@ fn cargo(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// `FAILED tests/test_a.py::test_b - assert …`, and `ERROR …` for what broke down before it ran.
+/// `FAILED tests/test_a.py::test_b - assert …`, and `ERROR …` for tests that failed before they ran.
 fn pytest(text: &str) -> BTreeSet<String> {
     let name = |line: &str| {
         let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;

@@ -1,7 +1,7 @@
-//! The implement step: an agent works, and what it left is committed, however it ended.
+//! The implement step: an agent works, and its changes are committed however the call ended.
 //!
-//! An agent whose every command failed also says that it is done, so a step that adds nothing fails, unless the agent says
-//! in so many words that there is nothing to do: then the reviewer decides.
+//! An agent whose every command failed may still claim success. So a step that changes nothing fails, unless the agent
+//! explicitly says that there is nothing to do; then the reviewer decides.
 
 use crate::{
     agent::CallOutcome,
@@ -11,7 +11,7 @@ use crate::{
     message::{Body, Status, Step as StepKind, plain_text},
     name::Attempt,
     pipeline::{
-        AgentCall, CallReply, Called, Expense, OtherRepo, PipelineError, TaskRun,
+        AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -25,42 +25,42 @@ use crate::{
         turns::{
             keeper::{CommittedTurns, TurnKeeper},
             messenger::Messenger,
-            note::TurnsOf,
-            whole_call::{Changed, Plain},
+            note::TurnContext,
+            whole_call::{CallChanges, WholeCallTurn},
         },
     },
     record::{IndexUpdate, StagedCommit, Tip},
     session::OtherCommit,
 };
 
-/// How many characters of an agent's last words stand in the commit.
+/// How many characters of an agent's answer the commit contains.
 const LONGEST_WORDS: usize = 2000;
 
-/// What an attempt came to.
+/// The result of an attempt.
 struct Judgement {
     status: Status,
     body: Body,
     why: Option<String>,
-    /// Why the attempt does not count, if it does not.
+    /// The reason why the attempt does not count, if it does not.
     interruption: Option<String>,
 }
 
-/// What is known of an attempt that may have added nothing.
-struct Idle {
-    /// Why it has, if so.
+/// What is known about an attempt that may have changed nothing.
+struct UnchangedAttempt {
+    /// The reason why it counts as unchanged, if it does.
     why: Option<String>,
-    /// What the agent says about that.
+    /// The agent's explanation.
     said: Option<String>,
     /// Whether this attempt changed no file.
     is_untouched: bool,
-    /// Whether how the call ended decides alone.
-    is_decided: bool,
+    /// Whether the result of the call decides alone.
+    is_conclusive: bool,
 }
 
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let mut other_repos = std::mem::take(&mut self.context.other_repos);
-        let ended = self.implement_beside(attempt, &other_repos);
+        let ended = self.implement_with_other_repos(attempt, &other_repos);
         let step = ended.and_then(|(step, tips)| {
             other_repos.iter_mut().zip(tips).for_each(|(other_repo, tip)| other_repo.tip = tip);
             step
@@ -69,27 +69,27 @@ impl TaskRun<'_, '_, '_> {
         step
     }
 
-    fn implement_beside(
+    fn implement_with_other_repos(
         &mut self,
         attempt: Attempt,
         other_repos: &[OtherRepo],
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
         let chain = self.context.run.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
-        let by = self.context.name_of_next(&chain);
+        let by = self.context.next_runner_name(&chain);
         let log = self.log_path("implement");
         self.announce("implement", attempt, (&by, &log));
-        let prompt = implement(self.subject(), &self.events) + &self.context.words_on_places(self.task);
+        let prompt = implement(self.subject(), &self.events) + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         self.recorder.unsettle();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             let words = format!("  {}: {words}", self.task.id);
-            self.context.tell(&self.task.id, EventKind::note(words));
+            self.context.emit(&self.task.id, EventKind::note(words));
         }
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
         let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
-        let mut rooms = other_repo::enter(other_repos, self.task, attempt, &begun)?;
+        let mut repo_attempts = other_repo::enter(other_repos, self.task, attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
         let agent_call = AgentCall {
@@ -105,14 +105,14 @@ impl TaskRun<'_, '_, '_> {
             log,
         };
         let messenger = Messenger::of(self.context, &place.git_dir, &self.log_path("commit-message"));
-        let of = TurnsOf::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
-        let others = rooms.iter_mut().map(RepoAttempt::beside).collect();
+        let of = TurnContext::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
+        let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.context.call(agent_call, Some(&mut turns));
         let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
             turns.finish();
         called.expense.add(expense.usage, expense.time);
-        self.context.checkpoints.owe(&called.expense, told);
+        self.context.checkpoints.add_unreported(&called.expense, told);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
@@ -120,36 +120,36 @@ impl TaskRun<'_, '_, '_> {
             self.recorder.catch_up(begun.tree)?;
         }
         let mut beside = Vec::new();
-        for (mut room, kept) in rooms.into_iter().zip(others) {
-            let work = room.end(kept)?;
-            beside.push((room, work));
+        for (mut repo_attempt, kept) in repo_attempts.into_iter().zip(others) {
+            let work = repo_attempt.end(kept)?;
+            beside.push((repo_attempt, work));
         }
         let called = self.cut_short(called);
         self.conclude(attempt, (begun, &mut work), beside, (called, plain))
     }
 
-    /// What the attempt came to is written down: first in other repositories, last in the one that has the plan, which
-    /// alone says that it is over.
+    /// Commits the result of the attempt: first in other repositories, last in the one with the plan. Only the last
+    /// commit ends the attempt, so that a crash in between leaves it unfinished.
     fn conclude(
         &mut self,
         attempt: Attempt,
         (begun, work): (AttemptCheckout, &mut AttemptWork),
         mut beside: Vec<(RepoAttempt<'_>, AttemptWork)>,
-        (called, plain): (Called, Option<Plain>),
+        (called, plain): (FinishedCall, Option<WholeCallTurn>),
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
-            && beside.iter().all(|(room, work)| room.is_untouched(work));
+            && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
         let judgement = match &called.result {
             Ok(reply) => {
                 let refusal = self.ask_hooks((&begun, work), &mut beside)?;
-                let idle = Idle {
-                    why: self.find_emptiness((&begun, work), &beside)?,
+                let idle = UnchangedAttempt {
+                    why: self.find_unchanged_reason((&begun, work), &beside)?,
                     said: reason(reply),
                     is_untouched,
-                    is_decided: called.is_decided,
+                    is_conclusive: called.is_conclusive,
                 };
-                Some(refused(judge(reply, work), refusal).of_nothing(idle))
+                Some(refused(judge(reply, work), refusal).fail_if_unchanged(idle))
             }
             Err(error)
                 if is_untouched
@@ -161,19 +161,19 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error) => Some(interrupted(error, work.trespass.as_deref())),
         };
-        let folded: Vec<String> = leftovers::words_of(&work.folded)
+        let folded: Vec<String> = leftovers::folded_message(&work.folded)
             .into_iter()
-            .chain(beside.iter().filter_map(|(room, work)| room.words_on_folded(work)))
+            .chain(beside.iter().filter_map(|(repo_attempt, work)| repo_attempt.folded_message(work)))
             .collect();
         let judgement = judgement.map(|judgement| judgement.folding(&folded));
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
-            self.context.tell(&self.task.id, EventKind::note(words));
+            self.context.emit(&self.task.id, EventKind::note(words));
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
-        for (room, work) in beside {
-            let entry = judgement.as_ref().filter(|_| !room.is_untouched(&work));
+        for (repo_attempt, work) in beside {
+            let entry = judgement.as_ref().filter(|_| !repo_attempt.is_untouched(&work));
             let entry = entry.map(|judgement| {
                 let mut entry = self.entry(judgement.status, attempt);
                 entry.body = judgement.body.clone();
@@ -182,7 +182,7 @@ impl TaskRun<'_, '_, '_> {
                 }
                 entry
             });
-            let (tip, commit) = room.keep(entry, &work)?;
+            let (tip, commit) = repo_attempt.keep(entry, &work)?;
             tips.push(tip);
             others.extend(commit.map(|commit| (commit, work.changes)));
         }
@@ -198,8 +198,8 @@ impl TaskRun<'_, '_, '_> {
         Ok((called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed }), tips))
     }
 
-    /// Asks the pre-commit hooks of all repositories, up to the first that refuses. Where anything was touched that may
-    /// not be, none is asked.
+    /// Runs the pre-commit hooks of all repositories, up to the first that rejects the work. None runs if the agent did
+    /// something that it may not do.
     fn ask_hooks(
         &self,
         (begun, work): (&AttemptCheckout, &mut AttemptWork),
@@ -211,13 +211,15 @@ impl TaskRun<'_, '_, '_> {
             true => hook::ask_hook(self.recorder, (self.context.run.hook, cancel), begun, work)?,
             false => None,
         };
-        for (room, theirs) in beside.iter_mut().filter(|(room, theirs)| room.is_asked(theirs)) {
+        for (repo_attempt, theirs) in
+            beside.iter_mut().filter(|(repo_attempt, theirs)| repo_attempt.is_asked(theirs))
+        {
             if !noticed.is_empty() || work.trespass.is_some() || refusal.is_some() {
                 break;
             }
             let before = self.recorder.repository().take_snapshot()?.tree;
-            refusal = room.ask_hook(theirs, cancel)?;
-            // It ran there, and could write here.
+            refusal = repo_attempt.ask_hook(theirs, cancel)?;
+            // The hook ran in the other repository, but could write here.
             begun.look_at_end(&mut noticed);
             noticed.extend(theirs.trespass.clone());
             work.notes.extend(hook::put_back_files(self.recorder, begun, (work, before))?);
@@ -226,13 +228,13 @@ impl TaskRun<'_, '_, '_> {
         Ok(refusal)
     }
 
-    /// Commits what an attempt left, with what it cost.
+    /// Commits the changes of an attempt, with its cost.
     fn keep(
         &mut self,
         attempt: Attempt,
         (begun, work): (AttemptCheckout, &AttemptWork),
-        (judgement, called): (Judgement, &Called),
-        (plain, others): (Option<Plain>, &[(OtherCommit, Vec<TreeChange>)]),
+        (judgement, called): (Judgement, &FinishedCall),
+        (plain, others): (Option<WholeCallTurn>, &[(OtherCommit, Vec<TreeChange>)]),
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
@@ -245,9 +247,10 @@ impl TaskRun<'_, '_, '_> {
         }
         let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
         let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
-        let changed = Changed { here: &work.changes, others };
+        let changed = CallChanges { here: &work.changes, others };
         let event = match plain {
-            // The record of the call moves with the commit: a run that is killed between them would not know its own work.
+            // The record of the call moves together with the commit: a run that is killed between them would not know
+            // its own work.
             Some(plain) => self.deliver_plain((entry, delivery, &ended), (plain, called), changed)?,
             None => self.recorder.deliver(entry, delivery, &ended)?,
         };
@@ -259,7 +262,7 @@ impl TaskRun<'_, '_, '_> {
 }
 
 impl Judgement {
-    /// Whoever made commits meanwhile must be able to find them.
+    /// Lists folded commits, so that their authors can find them.
     fn folding(self, words: &[String]) -> Self {
         if words.is_empty() {
             return self;
@@ -267,13 +270,13 @@ impl Judgement {
         Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
     }
 
-    /// An agent that says that it is done and has added nothing fails, unless it says why nothing was to be done.
-    fn of_nothing(self, idle: Idle) -> Self {
-        let Idle { why, said, is_untouched, is_decided } = idle;
+    /// Turns a success without changes into a failure, unless the agent explained why there was nothing to do.
+    fn fail_if_unchanged(self, idle: UnchangedAttempt) -> Self {
+        let UnchangedAttempt { why, said, is_untouched, is_conclusive } = idle;
         if self.status != Status::ImplementPass {
             return self;
         }
-        match (why.filter(|_| !is_decided), said) {
+        match (why.filter(|_| !is_conclusive), said) {
             (Some(_), Some(said)) => {
                 let why = Some(format!("no file was changed: {said}"));
                 Self { body: Body::new(NOTHING_TO_DO, &said).followed_by(self.body), why, ..self }
@@ -288,7 +291,7 @@ impl Judgement {
     }
 }
 
-/// The agent's word counts only if it kept to its place.
+/// Decides by the call's outcome. A violation makes a failure of any success.
 fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     const HEADING: &str = "Runner output (truncated to 2000 chars):";
     let first = |text: &str| text.chars().take(LONGEST_WORDS).collect::<String>();
@@ -313,7 +316,7 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     }
 }
 
-/// A hook that refuses makes a failure of any success.
+/// A hook that rejects the work makes a failure of any success.
 fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     let Some(said) = refusal else {
         return judgement;
@@ -323,7 +326,7 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
 
-/// What ends a call from outside is not the agent's fault: the attempt does not count.
+/// The result if the call was ended from outside. That is not the agent's fault, so the attempt does not count.
 fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
     let reason = error.reason();
     let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
@@ -331,22 +334,22 @@ fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
     Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }
 
-/// The heading over the reason of an agent that found nothing to do.
+/// The heading over the explanation of an agent that found nothing to do.
 pub(in crate::pipeline) const NOTHING_TO_DO: &str = "Nothing to do:";
-/// What such an agent is asked to say in its last line, before the reason.
-pub(in crate::pipeline) const WORDS: &str = "NOTHING TO DO:";
+/// How the last line of such an agent must begin; the explanation follows.
+pub(in crate::pipeline) const NOTHING_TO_DO_PREFIX: &str = "NOTHING TO DO:";
 
-/// The reason of an agent that says that there is nothing to do.
+/// The explanation of an agent that says that there is nothing to do.
 pub(in crate::pipeline) fn reason(reply: &CallReply) -> Option<String> {
     let CallOutcome::Success { text, .. } = &reply.outcome else { return None };
     let text = plain_text(text);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let last = last.trim().trim_matches(['*', '_', '`']);
-    let reason = last.strip_prefix(WORDS)?.trim_matches([' ', '*', '_', '`']);
+    let reason = last.strip_prefix(NOTHING_TO_DO_PREFIX)?.trim_matches([' ', '*', '_', '`']);
     (!reason.is_empty()).then(|| reason.to_owned())
 }
 
-/// The same as it was written down with the newest passed implement step.
+/// The same from the commit of the newest implement step that passed.
 pub(in crate::pipeline) fn recorded_reason(events: &[Event]) -> Option<String> {
     let last = events.iter().rfind(|event| event.status() == Status::ImplementPass)?;
     let sections = last.body().sections;
@@ -354,20 +357,23 @@ pub(in crate::pipeline) fn recorded_reason(events: &[Event]) -> Option<String> {
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// Why an attempt has added nothing, if so: the task has changed nothing at all, or nothing since it was last rejected.
-    pub(in crate::pipeline) fn find_emptiness(
+    /// Why an attempt counts as unchanged, if it does: the task has changed nothing at all, or nothing since it was
+    /// rejected.
+    pub(in crate::pipeline) fn find_unchanged_reason(
         &self,
         (begun, work): (&AttemptCheckout, &AttemptWork),
         beside: &[(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<Option<String>, PipelineError> {
-        if work.tree == self.base.tree && beside.iter().all(|(room, work)| room.adds_nothing(work)) {
+        if work.tree == self.base.tree
+            && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
+        {
             return Ok(Some("the task has not changed any file".into()));
         }
-        if beside.iter().any(|(room, work)| !room.is_untouched(work)) {
+        if beside.iter().any(|(repo_attempt, work)| !repo_attempt.is_untouched(work)) {
             return Ok(None);
         }
         let events: Vec<&Event> = self.earlier.iter().chain(&self.events).collect();
-        let Some(at) = events.iter().rposition(|event| is_no(event)) else { return Ok(None) };
+        let Some(at) = events.iter().rposition(|event| is_rejection(event)) else { return Ok(None) };
         let is_changed = work.tree != self.recorder.repository().tree_of(events[at].commit)?
             && (work.tree != begun.tree || self.has_changes(&events[at + 1..])?);
         Ok((!is_changed).then(|| {
@@ -380,7 +386,7 @@ impl TaskRun<'_, '_, '_> {
         }))
     }
 
-    /// Whether one of these commits changed a file. Between the attempts of a task there may be commits of others, so trees
+    /// Whether one of these commits changed a file. Commits of others may lie between the attempts of a task, so trees
     /// of different times cannot be compared.
     fn has_changes(&self, events: &[&Event]) -> Result<bool, PipelineError> {
         let repository = self.recorder.repository();
@@ -395,7 +401,7 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// Whether an event says no to the work. A review or an attempt that was interrupted says nothing.
-fn is_no(event: &Event) -> bool {
+/// Whether an event rejects the work. An interrupted review or test says nothing about it.
+fn is_rejection(event: &Event) -> bool {
     matches!(event.status(), Status::ReviewRejected | Status::TestFail) && !event.is_interruption()
 }

@@ -1,5 +1,5 @@
-//! Tests that are known to fail: before a run that was allowed to begin so, or because a task wrote them to fail first.
-//! They are written into the driver's own commits and read back from there, never from a file.
+//! Tests that are known to fail: because they failed before a run that was allowed to begin, or because a task wrote
+//! them to fail first. They are recorded in the driver's own commits and read from there, never from a file.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -10,19 +10,19 @@ use crate::{
     pipeline::{Counts, Observed},
 };
 
-/// The heading of the tests that failed before a run began, in its first commit.
+/// The heading over tests that failed before a run began, in its first commit.
 pub const BEFORE_THE_RUN: &str = "Tests before the run";
-/// The heading of the tests that a task wrote to fail first, in the commit of its test step.
+/// The heading over tests that a task wrote to fail first, in the commit of its test step.
 pub const TO_BE_MENDED: &str = "Tests that must fail until a later task makes them pass";
-/// What stands in the heading where nothing but the exit code could be read.
-const UNREAD: &str = "exit code only";
+/// The heading's addition if only the exit code is known.
+const EXIT_CODE_ONLY: &str = "exit code only";
 
 /// Tests that are known to fail.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct KnownRed {
     names: BTreeSet<String>,
     failed: u64,
-    /// How many tests passed beside them, at least.
+    /// The smallest number of other tests that passed.
     passed: u64,
     /// Whether only the exit code is known.
     is_unread: bool,
@@ -37,7 +37,7 @@ impl KnownRed {
         Self { names, failed, passed, is_unread: false }
     }
 
-    /// No test is known to fail, and so many passed.
+    /// No known failures, and this many tests passed.
     #[must_use]
     pub fn none_of(passed: u64) -> Self {
         Self { passed, ..Self::default() }
@@ -49,13 +49,13 @@ impl KnownRed {
         self.failed == 0 && !self.is_unread
     }
 
-    /// Whether only the exit code told that something fails.
+    /// Whether only the exit code says that something fails.
     #[must_use]
     pub fn is_unread(&self) -> bool {
         self.is_unread
     }
 
-    /// The tests that failed before a run began, as it was allowed to: the newest start or accepted change tells.
+    /// The tests that failed before a run began, according to its newest start or accepted plan change.
     pub fn before_run(repository: &Repository, run: &Run) -> Result<Self, GitError> {
         let Some(start) = &run.start else { return Ok(Self::default()) };
         for commit in repository.load_commits(&[start.accepted, start.commit])? {
@@ -68,13 +68,13 @@ impl KnownRed {
         Ok(Self::default())
     }
 
-    /// How many are known to fail.
+    /// The number of tests that are known to fail.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.failed
     }
 
-    /// All that fails in either.
+    /// All known failures of both.
     #[must_use]
     pub fn join(self, other: &Self) -> Self {
         let is_named = self.is_named() && other.is_named();
@@ -85,8 +85,9 @@ impl KnownRed {
         Self { names, failed, passed: self.passed.max(other.passed), is_unread }
     }
 
-    /// Whether a command failed by nothing but these tests. What nobody counts is not excused: a suite that does not
-    /// compile has no failing test either. Fewer that pass than before are not excused, whatever they are called.
+    /// Whether a command failed only because of these tests. Output without counts is not excused, because a suite that
+    /// does not compile has no failing test either. Neither is a smaller number of passing tests, whatever their names
+    /// are.
     #[must_use]
     pub fn excuses(&self, now: &Observed) -> bool {
         let Some(counts) = now.counts else {
@@ -101,8 +102,8 @@ impl KnownRed {
         }
     }
 
-    /// The tests that a task has written to fail first. `self` is what failed and passed before, `added` the lines that
-    /// the task added. `Err` tells why they are not as they have to be.
+    /// Returns the tests that a task wrote to fail first. `self` is the state before, `added` are the lines that the
+    /// task added. `Err` says what is wrong with them.
     pub fn require_new(&self, now: &Observed, added: &str) -> Result<Self, String> {
         if now.code == Some(0) {
             return Err("its new tests pass, but those of a task marked red must fail first".to_owned());
@@ -132,25 +133,25 @@ impl KnownRed {
         }
     }
 
-    /// As a section of a commit's message.
+    /// A section of a commit message.
     #[must_use]
     pub fn quoted(&self, heading: &str) -> Body {
         let mut told = String::new();
         let _ = match self.is_unread {
-            true => write!(told, "{heading} ({UNREAD}):"),
+            true => write!(told, "{heading} ({EXIT_CODE_ONLY}):"),
             false => write!(told, "{heading} ({} failed, {} passed):", self.failed, self.passed),
         };
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         Body::new(&told, &names.join("\n"))
     }
 
-    /// What a commit's message says under this heading.
+    /// Reads the section with this heading.
     #[must_use]
     pub fn read(body: &Body, heading: &str) -> Option<Self> {
         let section = body.sections.iter().find(|section| section.heading.starts_with(heading))?;
         let (_, told) = section.heading.rsplit_once('(')?;
         let told = told.split(')').next().unwrap_or_default();
-        if told == UNREAD {
+        if told == EXIT_CODE_ONLY {
             return Some(Self { is_unread: true, ..Self::default() });
         }
         let number = |part: &str, word: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
@@ -161,18 +162,18 @@ impl KnownRed {
         Some(Self { names: if is_whole { names } else { BTreeSet::new() }, failed, passed, is_unread: false })
     }
 
-    /// Whether every one of them is known by its name.
+    /// Whether the names of all of them are known.
     fn is_named(&self) -> bool {
         !self.is_unread && self.names.len() as u64 == self.failed
     }
 }
 
-/// The part of a test's name that stands in its source: `test_y` of `t/test_x.py::test_y[1]`.
+/// The part of a test's name that appears in its source: `test_y` of `t/test_x.py::test_y[1]`.
 fn last_part(name: &str) -> &str {
     let name = [" (", "["].iter().fold(name, |name, cut| name.split(cut).next().unwrap_or(name));
     let parts = ["::", " > ", " › ", "/", " "];
     parts.iter().fold(name, |name, cut| match *cut {
-        // A sentence is a name of its own; a package before a path is not part of it.
+        // A sentence is a whole name; a package before a path is not part of the name.
         " " if !name.contains("::") => name,
         cut => name.rsplit(cut).next().unwrap_or(name),
     })

@@ -1,4 +1,4 @@
-//! The steps of a task, and what each of them reads and decides.
+//! The steps of a task, and the parts that they share: prompts, test counts, known failures, verdicts.
 
 pub(super) mod counts;
 pub(super) mod failing;

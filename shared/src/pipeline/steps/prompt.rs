@@ -1,4 +1,4 @@
-//! What agents are asked, and the changes that a reviewer is shown. Pure.
+//! The prompts of agents and reviewers, and the diff that a reviewer is shown. Pure.
 
 use std::fmt::Write;
 
@@ -9,20 +9,20 @@ use crate::{
     name::TaskId,
 };
 
-/// What a prompt says about its task.
+/// The task that a prompt is about.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptSubject<'a> {
     /// The task's id.
     pub id: &'a TaskId,
     /// Its name.
     pub name: &'a str,
-    /// Everything that the plan says about it.
+    /// The plan's text about it.
     pub description: &'a str,
     /// Whether it writes tests that must fail.
     pub is_red: bool,
 }
 
-/// Asks for the work, with what went wrong in earlier attempts.
+/// The prompt of an implement step, with the failures of earlier attempts.
 #[must_use]
 pub fn implement(subject: PromptSubject<'_>, earlier: &[Event]) -> String {
     let PromptSubject { id, name, description, is_red } = subject;
@@ -46,7 +46,7 @@ pub fn implement(subject: PromptSubject<'_>, earlier: &[Event]) -> String {
     prompt
 }
 
-/// Asks for a decision on a change.
+/// The prompt of a review.
 #[must_use]
 pub fn review(subject: PromptSubject<'_>, diff: &str, idle: Option<&str>) -> String {
     let PromptSubject { id, name, description, is_red } = subject;
@@ -72,7 +72,7 @@ pub fn review(subject: PromptSubject<'_>, diff: &str, idle: Option<&str>) -> Str
     prompt
 }
 
-/// What failed before, oldest first, in the words that the commits quote.
+/// Earlier failures, oldest first, as the commits quote them.
 fn feedback(earlier: &[Event]) -> String {
     let mut text = String::new();
     // An interruption says nothing about the work.
@@ -91,7 +91,7 @@ fn feedback(earlier: &[Event]) -> String {
     text
 }
 
-/// `diff` cut to `longest` characters at the end of a line, with `stat` in place of what was cut.
+/// Cuts `diff` to `longest` characters at the end of a line, and appends `stat` if something was cut.
 #[must_use]
 pub fn cut_diff(diff: &str, stat: &str, longest: usize) -> String {
     if diff.chars().count() <= longest {
@@ -102,17 +102,17 @@ pub fn cut_diff(diff: &str, stat: &str, longest: usize) -> String {
     format!("{}[the diff was cut here; all of it touches:]\n{}", &kept[..end], stat.trim_end())
 }
 
-/// So long the list of changed files may be. A reviewer is told how many more there are.
+/// The longest list of changed files, in characters. The rest is only counted.
 const LONGEST_LIST: usize = 20_000;
 
 /// What a task has changed in one repository.
 #[derive(Debug)]
 pub struct RepoDiff {
-    /// What the repository is called, if it is not the one that has the plan.
+    /// The name of the repository, unless it is the one with the plan.
     pub repository: Option<String>,
-    /// What differs.
+    /// The changes.
     pub difference: Difference,
-    /// The command that shows all of it.
+    /// The command that shows all of them.
     pub command: String,
 }
 
@@ -122,7 +122,7 @@ impl RepoDiff {
     }
 }
 
-/// The change for a prompt, in about `longest` characters.
+/// Renders the changes for a prompt, in about `longest` characters.
 #[must_use]
 pub fn render(sections: &[RepoDiff], longest: usize) -> String {
     let files = || sections.iter().flat_map(|section| &section.difference.files);
@@ -152,7 +152,7 @@ pub fn render(sections: &[RepoDiff], longest: usize) -> String {
     text + &list(sections)
 }
 
-/// How much of each file is shown: short ones as a whole, and what they leave goes to the long ones in equal parts.
+/// How much of each file is shown. Short files are shown completely; long ones share the rest equally.
 fn shares(sizes: &[usize], longest: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|at| sizes[*at]);
@@ -165,7 +165,7 @@ fn shares(sizes: &[usize], longest: usize) -> Vec<usize> {
     shares
 }
 
-/// The first lines of a file's part, and how many follow.
+/// The first lines of a file's diff, and how many follow.
 fn cut(file: &str, longest: usize) -> String {
     if file.chars().count() <= longest {
         return file.to_owned();
@@ -179,7 +179,7 @@ fn cut(file: &str, longest: usize) -> String {
     format!("{kept}[the diff was cut here: {more} more lines of this file]\n")
 }
 
-/// All files with the numbers of their lines that were added and removed.
+/// Lists all files with their numbers of added and removed lines.
 fn list(sections: &[RepoDiff]) -> String {
     let count: usize = sections.iter().map(|section| section.difference.list.len()).sum();
     let mut text = format!("\nAll {count} changed files, with the lines added and removed:\n");

@@ -1,4 +1,4 @@
-//! The report of a completed task. It is committed with the word that the task is complete.
+//! The report of a completed task, which is part of the commit that completes it.
 
 use crate::{
     agent::limits::Spent,
@@ -10,8 +10,8 @@ use crate::{
     record::StagedCommit,
 };
 
-/// So many reports of a task have names of their own in one second.
-const MOST_AT_ONCE: u32 = 100;
+/// How many different names the reports of a task can have within one second.
+const MAX_NAMES_PER_SECOND: u32 = 100;
 
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn complete(&mut self, attempt: Attempt) -> Result<(), PipelineError> {
@@ -32,19 +32,23 @@ impl TaskRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Where no other report is. Runs may follow each other within a second.
+    /// A path without a report. Two runs may complete the same task within a second.
     fn free_path(&self) -> String {
-        let begin =
-            format!("{}/{}_run_{}", self.context.run.options.report_dir, self.task.id, self.context.stamp());
+        let begin = format!(
+            "{}/{}_run_{}",
+            self.context.run.options.report_dir,
+            self.task.id,
+            self.context.file_timestamp()
+        );
         let is_free = |path: &String| !self.recorder.repository().top().join(path).exists();
-        let numbered = (2..=MOST_AT_ONCE).map(|number| format!("{begin}-{number}.json"));
+        let numbered = (2..=MAX_NAMES_PER_SECOND).map(|number| format!("{begin}-{number}.json"));
         std::iter::once(format!("{begin}.json"))
             .chain(numbered)
             .find(is_free)
             .unwrap_or_else(|| format!("{begin}.json"))
     }
 
-    /// What is not known is left out.
+    /// The report as JSON. Unknown values are left out.
     fn report(&self, attempt: Attempt) -> String {
         let step = |event: &Event| {
             let attempt = event.attempt().map(|attempt| attempt.0);

@@ -1,4 +1,4 @@
-//! The review step: a reviewer decides about the commit under review, in a worktree that holds nothing else.
+//! The review step: a reviewer decides about a commit, in a worktree that contains nothing else.
 
 use std::{fmt, path::Path, thread, time::Duration};
 
@@ -9,8 +9,8 @@ use crate::{
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
-        AgentCall, CallReply, Called, Doubt, Expense, IgnoredChanges, Neighbours, OtherRepo, PipelineError,
-        Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
+        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
+        PipelineError, Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
         checkout::{
             guard::{PlaceWatch, joined},
             reading,
@@ -21,15 +21,15 @@ use crate::{
             prompt::{self, RepoDiff},
         },
         task::{StepOutcome, last_line},
-        turns::{keeper::TurnKeeper, note::TurnsOf, whole_call::Changed},
+        turns::{keeper::TurnKeeper, note::TurnContext, whole_call::CallChanges},
     },
     record::Unfinished,
 };
 
-/// How often reviewers are asked about one change before a person has to look at why they fail.
-const MOST_TRIES: u32 = 3;
+/// How often reviewers are called for one change before the user has to find out why they fail.
+const MAX_TRIES: u32 = 3;
 
-/// A worktree for a reviewer that is still to be got ready.
+/// A request for a reviewer's worktree.
 struct WantedPlace<'a> {
     places: &'a dyn ReviewPlaces,
     repository: &'a Repository,
@@ -49,15 +49,15 @@ impl TaskRun<'_, '_, '_> {
         let called = self.ask_reviewers(attempt, &log)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {
-                let (verdict, words) = opinion(reply);
+                let (verdict, words) = verdict_of(reply);
                 let why = (verdict == Verdict::Rejected).then(|| reason(&words));
                 (verdict, Body::new("Review:", &words), why)
             }
             Err(error) => {
-                // Nobody has decided anything, so this is no rejection: the review alone is taken again.
+                // There was no decision, so this is no rejection: only the review is repeated.
                 if error.is_interruption() || called.is_worth_counting() {
                     let next = Resume { attempt, stage: Stage::Review };
-                    self.keep_interruption(next, &error.reason(), called.expense)?;
+                    self.record_interruption(next, &error.reason(), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -68,16 +68,16 @@ impl TaskRun<'_, '_, '_> {
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
-    fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
+    fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
-        let by = self.context.name_of_next(&chain);
+        let by = self.context.next_runner_name(&chain);
         self.announce("review", attempt, (&by, log));
         if let Some(path) = self.find_changed_reviewer(&chain)? {
             return Ok(rejected(&format!(
                 "REJECTED: the change edits '{path}', which the reviewer is called with: a task cannot change its own reviewer"
             )));
         }
-        // The worktree is filled while git compares the trees: neither needs the other.
+        // The worktree is filled while git compares the trees, because neither depends on the other.
         let (prompt, mut apart) = thread::scope(|scope| {
             let wanted = self.review_place();
             let place = scope.spawn(move || WantedPlace::take(wanted));
@@ -90,10 +90,10 @@ impl TaskRun<'_, '_, '_> {
             let time_left = match self.allowance(&expense) {
                 Ok(left) => left,
                 Err(overrun) => {
-                    return Ok(Called { expense, result: Err(overrun.into()), is_decided: false });
+                    return Ok(FinishedCall { expense, result: Err(overrun.into()), is_conclusive: false });
                 }
             };
-            // One who failed may have left anything there.
+            // A reviewer that failed may have changed its worktree.
             let place = if tries == 1 {
                 std::mem::replace(&mut apart, Ok(None))
             } else {
@@ -102,16 +102,16 @@ impl TaskRun<'_, '_, '_> {
             let (called, trespass) =
                 self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
-            let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
+            let called = self.cut_short(FinishedCall { expense, ..reject_doubtful_answer(called, trespass) });
             match &called.result {
-                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
+                Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
                     let words = format!("  the reviewer failed and is asked again: {message}");
-                    self.context.tell(&self.task.id, EventKind::note(words));
+                    self.context.emit(&self.task.id, EventKind::note(words));
                 }
-                // Who breaks down has said nothing about the work, and to do that again would not help.
+                // A failing reviewer says nothing about the work, and calling it once more would not help.
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {
                     let error = PipelineError::NoReview { tries, said: message.clone() };
-                    return Ok(Called { result: Err(error), ..called });
+                    return Ok(FinishedCall { result: Err(error), ..called });
                 }
                 _ => return Ok(called),
             }
@@ -119,7 +119,7 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.context.run.cancel))
     }
 
-    /// A file that the task changes and that the command of a reviewer names: otherwise a task could rewrite the script that judges it.
+    /// Finds a changed file that the command of a reviewer names: a task must not rewrite the script that judges it.
     fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
         let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
         let names_it = |path: &str| {
@@ -132,39 +132,39 @@ impl TaskRun<'_, '_, '_> {
         Ok(paths.find(|path| names_it(path)).map(visible))
     }
 
-    /// One call of a reviewer, and what it did that it may not do.
+    /// Calls a reviewer once. Also returns a message about what it did without permission.
     fn ask_reviewer(
         &mut self,
         attempt: Attempt,
         (chain, time_left): (&Chain<StepRunner>, Option<Duration>),
         (prompt, log): (&str, &Path),
         apart: Option<&ReviewPlace>,
-    ) -> Result<(Called, Option<String>), PipelineError> {
+    ) -> Result<(FinishedCall, Option<String>), PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
         let session = Sessions::Fresh;
         let agent_call =
             AgentCall { chain, time_left, session, task, step, place, other_repos: &[], apart, prompt, log };
-        let neighbours = Neighbours::count(place);
-        let files = self.look_at_reviewed(apart, neighbours)?;
-        let lent = reading::lend(self.recorder, &self.context.run.config_guard)?;
-        // The worktree of the reviewer has files of its own that git obeys.
-        let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
+        let concurrent_children = ConcurrentChildren::count(place);
+        let files = self.look_at_reviewed(apart, concurrent_children)?;
+        let reviewed_checkout = reading::begin(self.recorder, &self.context.run.config_guard)?;
+        // The reviewer's worktree has its own files that git obeys.
+        let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();
         let beside: Vec<PlaceWatch> =
-            other_repos.map(|other_repo| lent.watch_place(&other_repo.repository)).collect();
-        let of = TurnsOf::of(self.context, self.task, (StepKind::Review, attempt));
+            other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
+        let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
         let mut turns = TurnKeeper::new(self.recorder, None, of);
         let called = self.context.call(agent_call, Some(&mut turns));
         let (kept, _, plain) = turns.finish();
-        self.context.checkpoints.owe(&called.expense, kept.told);
-        self.keep_plain(plain, &called, Changed::NOTHING);
-        let company = neighbours.since(1);
-        let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
+        self.context.checkpoints.add_unreported(&called.expense, kept.told);
+        self.keep_plain(plain, &called, CallChanges::NOTHING);
+        let other_writers = concurrent_children.since(1);
+        let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&beside);
         let mut trespasses: Vec<String> = places.flat_map(PlaceWatch::end).collect();
-        // One that was alone may write what it likes: its worktree is discarded.
-        if let (Some((apart, before)), OtherWriters::Others) = (files, company) {
-            trespasses.extend(altered(&apart.repository.look_again(&before, company)?));
+        // A reviewer that ran alone may write there, because its worktree is discarded.
+        if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
+            trespasses.extend(altered(&apart.repository.look_again(&before, other_writers)?));
         }
         if let Some(more) = taken_back? {
             trespasses.retain(|known| !more.contains(known));
@@ -174,20 +174,20 @@ impl TaskRun<'_, '_, '_> {
         Ok((called, joined(&trespasses)))
     }
 
-    /// The files that a reviewer in a lane is about to see. Others are at work beside it.
+    /// The tracked files that a reviewer in a lane is about to see. Other tasks run at the same time.
     fn look_at_reviewed<'p>(
         &self,
         apart: Option<&'p ReviewPlace>,
-        neighbours: Neighbours<'_>,
+        concurrent_children: ConcurrentChildren<'_>,
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
         let is_lane = self.recorder.branch() != self.recorder.run();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
-        Ok(Some((apart, apart.repository.look_at_tracked(apart.tree, neighbours.now())?)))
+        Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.now())?)))
     }
 
-    /// The worktree that a reviewer is to have. A task that works in another repository first is reviewed there.
+    /// The worktree for a reviewer. A task that primarily works in another repository is reviewed there.
     fn review_place(&self) -> Option<WantedPlace<'_>> {
-        // Where calls are played again, nobody works anywhere.
+        // A replay calls no reviewer.
         let places = self.context.run.review_places().filter(|_| self.context.run.playback.is_none())?;
         let first = self.task.repos.first();
         let other_repo = self
@@ -221,22 +221,22 @@ impl TaskRun<'_, '_, '_> {
         for other_repo in &self.context.other_repos {
             sections.push(other_repo.section()?);
         }
-        let diff = prompt::render(&sections, longest) + &self.words_on_ignored()?;
+        let diff = prompt::render(&sections, longest) + &self.describe_uncommitted()?;
         let idle = implement::recorded_reason(&self.events);
         Ok(review(self.subject(), &diff, idle.as_deref()))
     }
 
-    /// A file that no commit has can make tests pass here and nowhere else.
-    fn words_on_ignored(&self) -> Result<String, PipelineError> {
+    /// Lists uncommitted files for the reviewer: they can make tests pass here and nowhere else.
+    fn describe_uncommitted(&self) -> Result<String, PipelineError> {
         let log_dir = &self.context.run.options.log_dir;
         let mut words = String::new();
         if let Some(ignored) = &self.context.ignored {
             let changes = ignored.look(self.recorder.repository(), self.recorder.tree(), log_dir)?;
-            words += &words_on(&changes, "");
+            words += &list_uncommitted(&changes, "");
         }
-        for OtherRepo { name, repository, tip, ignored, .. } in self.context.tested_elsewhere() {
+        for OtherRepo { name, repository, tip, ignored, .. } in self.context.other_test_repos() {
             let changes = ignored.look(repository, tip.tree, log_dir)?;
-            words += &words_on(&changes, &format!("In {name}: "));
+            words += &list_uncommitted(&changes, &format!("In {name}: "));
         }
         Ok(words)
     }
@@ -261,21 +261,21 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// A rejection for which no reviewer was called.
-fn rejected(words: &str) -> Called {
+/// A rejection without calling a reviewer.
+fn rejected(words: &str) -> FinishedCall {
     let outcome = CallOutcome::Success { text: words.to_owned(), usage: None, session: None };
     let reply = CallReply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };
-    Called { expense: Expense::default(), result: Ok(reply), is_decided: false }
+    FinishedCall { expense: Expense::default(), result: Ok(reply), is_conclusive: false }
 }
 
-/// Whether tracked files were written where a change was reviewed. Who did it cannot be told, and a reviewer must not: it may have
-/// seen something else than what lands, or followed instructions that no commit holds.
+/// A message if tracked files were written during a review. It is not known which process wrote them. The reviewer may
+/// have seen something else than what lands, or followed instructions that are in no commit.
 pub fn altered(touched: &Touched) -> Option<String> {
     let paths = touched.shown().join(", ");
     (!paths.is_empty()).then(|| format!("tracked files were written while it was reviewed: {paths}"))
 }
 
-/// Why it is a no, in one line.
+/// The reason of a rejection in one line.
 fn reason(words: &str) -> String {
     let last = last_line(words);
     if last.trim_start_matches(['*', '_', '`', ' ']).starts_with("REJECTED") {
@@ -284,8 +284,8 @@ fn reason(words: &str) -> String {
     format!("the reviewer's last line is neither 'APPROVED' nor 'REJECTED: ...': {last}")
 }
 
-/// The word of a reviewer that did not keep to reading does not count, nor one that may not be its own.
-fn discounted(called: Called, trespass: Option<String>) -> Called {
+/// Turns the answer of a reviewer into a failure if it wrote files, or if the answer may not be its own.
+fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> FinishedCall {
     let result = called.result.map(|reply| {
         let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
@@ -303,23 +303,25 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
             None => reply,
         }
     });
-    Called { result, ..called }
+    FinishedCall { result, ..called }
 }
 
-/// Whether a reviewer that was called outside of a task's steps has approved; why not, otherwise.
+/// Whether a reviewer that was called outside of a task's steps approved; if not, why.
 pub fn judge(reply: CallReply) -> Result<(), String> {
-    let called = Called { expense: Expense::default(), result: Ok(reply), is_decided: false };
-    let Ok(reply) = discounted(called, None).result else { return Err("there was no reply".into()) };
-    match opinion(&reply) {
+    let called = FinishedCall { expense: Expense::default(), result: Ok(reply), is_conclusive: false };
+    let Ok(reply) = reject_doubtful_answer(called, None).result else {
+        return Err("there was no reply".into());
+    };
+    match verdict_of(&reply) {
         (Verdict::Approved, _) => Ok(()),
         (Verdict::Rejected, words) => Err(reason(&words)),
     }
 }
 
-/// Only what a reviewer says is an opinion.
-fn opinion(reply: &CallReply) -> (Verdict, String) {
+/// The verdict and its words.
+fn verdict_of(reply: &CallReply) -> (Verdict, String) {
     match &reply.outcome {
-        // What something else may have printed behind a no does not make it a yes.
+        // Output after a rejection may come from another program, and does not turn it into an approval.
         CallOutcome::Success { text, .. } if reply.doubt == Some(Doubt::Rejected) => {
             (Verdict::Rejected, text.clone())
         }
@@ -330,10 +332,10 @@ fn opinion(reply: &CallReply) -> (Verdict, String) {
     }
 }
 
-/// Gives reviewers places of their own.
+/// Creates worktrees for reviewers.
 pub trait ReviewPlaces: Sync {
-    /// A place that holds exactly this commit of a repository, for the run of `branch`. Nobody else has it until it is
-    /// dropped, and what was done there is discarded then.
+    /// Returns a worktree of exactly this commit, for the run of `branch`. It is reserved until it is dropped; changes
+    /// in it are then discarded.
     fn take(
         &self,
         repository: &Repository,
@@ -344,13 +346,13 @@ pub trait ReviewPlaces: Sync {
 
 /// A worktree for one review.
 pub struct ReviewPlace {
-    /// The repository as it is seen from there.
+    /// The repository, opened from the worktree.
     pub repository: Repository,
-    /// What is checked out there.
+    /// The tree that is checked out.
     pub tree: Oid,
-    /// What programs find in their environment there.
+    /// Environment variables for programs there.
     pub environment: Vec<(String, String)>,
-    /// Gives the place back when it is dropped.
+    /// Returns the worktree when it is dropped.
     pub held: Box<dyn Send>,
 }
 
@@ -360,8 +362,8 @@ impl fmt::Debug for ReviewPlace {
     }
 }
 
-/// What a reviewer is told of files that no commit has. `place` says where they are.
-fn words_on(changes: &IgnoredChanges, place: &str) -> String {
+/// The part of the prompt about uncommitted files. `place` says where they are.
+fn list_uncommitted(changes: &IgnoredChanges, place: &str) -> String {
     let IgnoredChanges { new, changed, others, is_cut } = changes;
     let list = |heading: &str, names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();

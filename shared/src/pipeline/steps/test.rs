@@ -1,5 +1,5 @@
-//! The test step: all commands of a task, in order, as one result. Tests that are known to fail are not the task's fault,
-//! and a task that is marked red has to fail.
+//! The test step: runs all test commands of a task in order, with one result. Tests that are known to fail do not count
+//! against the task, and the new tests of a task that is marked red must fail.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     pipeline::{
-        Counts, KnownRed, Neighbours, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
+        ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
         calls::call::{Redaction, file_error, refuse_survivors},
         checkout::{guard::joined, guarded, other_repo::TestedFiles},
         context::with_environment,
@@ -21,41 +21,41 @@ use crate::{
     safe_files,
 };
 
-/// What came of the tests.
+/// The result of the tests.
 #[derive(Debug)]
 pub struct TestResult {
     /// Whether all commands succeeded.
     pub is_passed: bool,
     /// Why not, in one line.
     pub why: Option<String>,
-    /// What could be read of the tests.
+    /// The counts and names of tests in the output.
     pub observed: Observed,
-    /// What is quoted.
+    /// The output that the commit quotes.
     pub body: Body,
     /// Kinds, counts, time and log.
     pub trailers: Trailers,
 }
 
 impl TestResult {
-    /// Of a task that has no test command. Nothing is run, so that there is nothing to be watched either.
+    /// The result for a task without a test command. Nothing runs, so nothing needs to be watched.
     pub(in crate::pipeline) fn without_test(commands: &[TestCommand], log: &str) -> Self {
-        Sum::default().result(commands, log)
+        TestTotals::default().result(commands, log)
     }
 
-    /// Tests that did what they may not do have failed, whatever they said.
+    /// Turns the result into a failure if the tests did something that they may not do.
     #[must_use]
-    pub fn but(self, trespass: Option<String>) -> Self {
+    pub fn with_violation(self, trespass: Option<String>) -> Self {
         let Some(why) = trespass else { return self };
         let body = Body::new(FAILED, &why).followed_by(self.body);
         Self { is_passed: false, why: Some(why), body, ..self }
     }
 }
 
-/// How much of each stream stands in the commit.
+/// How many characters of each stream the commit contains.
 const TAIL: usize = 1000;
 
 impl TaskContext<'_> {
-    /// The tests of a phase. They run on the run's own branch in its checkout, or on no branch beside it.
+    /// Runs the tests of a phase, on the run's branch in its checkout, or in a separate worktree without a branch.
     pub fn test_phase(
         &mut self,
         recorder: &RunRecorder<'_>,
@@ -63,21 +63,21 @@ impl TaskContext<'_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         let first = Attempt(0);
-        self.tidy_elsewhere(&phase.id, first)?;
-        let neighbours = Neighbours::count(recorder.repository());
-        let elsewhere = TestedFiles::look(self.tested_elsewhere(), neighbours.now())?;
-        let guarded = guarded::begin(recorder, &self.run.config_guard, self.tested_elsewhere());
+        self.tidy_other_repos(&phase.id, first)?;
+        let concurrent_children = ConcurrentChildren::count(recorder.repository());
+        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
+        let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(phase, commands, log, recorder.head());
         let is_in_place = self.dir == recorder.repository().top();
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
-        let company = neighbours.since(1);
-        let changed = elsewhere.put_back(self.tested_elsewhere(), company, (&phase.id, first))?;
+        let other_writers = concurrent_children.since(1);
+        let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
         let trespass = trespass.or(joined(&changed));
-        Ok(result?.but(trespass))
+        Ok(result?.with_violation(trespass))
     }
 
-    /// Runs `commands` for a task; the log stays only if they fail.
+    /// Runs `commands` for a task. The log is kept only if they fail.
     pub fn test(
         &mut self,
         task: &Task,
@@ -85,12 +85,12 @@ impl TaskContext<'_> {
         log: &str,
         commit: Oid,
     ) -> Result<TestResult, PipelineError> {
-        let mut clean = self.clean_places.take();
+        let mut clean = self.clean_checkouts.take();
         let place = clean.as_mut().map(|places| places(commit)).transpose();
-        self.clean_places = clean;
+        self.clean_checkouts = clean;
         let place = place?;
         let place = place.as_ref().map(|place| place.path.as_path());
-        let mut sum = Sum::default();
+        let mut sum = TestTotals::default();
         for (n, command) in commands.iter().enumerate() {
             let file = self.run.home.join(log).with_extension(format!("{n}.log"));
             let ended = self.run_test(task, command, (&file, place))?;
@@ -111,7 +111,7 @@ impl TaskContext<'_> {
     ) -> Result<SupervisedEnd, PipelineError> {
         let time = command.timeout.map_or(self.run.options.test_time, std::time::Duration::from_secs);
         let here = self.place_of(task);
-        // Only what is tested in the repository that has the plan has a clean place.
+        // Only the repository with the plan has clean checkouts.
         let clean = clean.filter(|_| here == self.dir);
         let own = (command.command.as_str(), clean.unwrap_or(here), &[][..]);
         let tool = self.find_tool(&command.command);
@@ -136,7 +136,7 @@ impl TaskContext<'_> {
     }
 }
 
-/// Appends one command's log to the step's, or drops it.
+/// Appends the log of one command to the log of the step, or removes it.
 fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> {
     let write = || -> std::io::Result<()> {
         if !is_success {
@@ -148,7 +148,7 @@ fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> 
 }
 
 #[derive(Default)]
-struct Sum {
+struct TestTotals {
     observed: Option<Observed>,
     why: Option<String>,
     counts: Option<Counts>,
@@ -156,7 +156,7 @@ struct Sum {
     body: Body,
 }
 
-impl Sum {
+impl TestTotals {
     fn add(&mut self, command: &TestCommand, ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         let observed = Observed::of(ended);
@@ -187,7 +187,7 @@ impl Sum {
             let _ = trailers.set(key, value);
         };
         set(Key::TestType, kinds(commands));
-        // A command that succeeds although it printed failures decides; its counts would contradict it.
+        // The exit code decides. If a command succeeds although it printed failures, its counts would contradict it.
         if let Some(counts) = self.counts.filter(|counts| self.why.is_some() || counts.failed == 0) {
             set(Key::TestPassed, counts.passed.to_string());
             set(Key::TestFailed, counts.failed.to_string());
@@ -217,11 +217,11 @@ pub(in crate::pipeline) fn last(text: &str, count: usize) -> &str {
     text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }
 
-/// The heading of known failures that a test was passed with.
+/// The heading of known failures in the commit of a test that passed.
 const AS_EXPECTED: &str = "Tests that still fail, as expected";
 
 impl TaskRun<'_, '_, '_> {
-    /// What the result means for this task.
+    /// Applies known failures and the mark `red` to a result.
     pub(in crate::pipeline) fn judged(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
         if self.task.red {
             return self.judged_red(result);
@@ -233,7 +233,7 @@ impl TaskRun<'_, '_, '_> {
         Ok(passed(result, body))
     }
 
-    /// The new tests fail, and all others pass.
+    /// Passes if the new tests fail and all others pass.
     fn judged_red(&mut self, result: TestResult) -> Result<TestResult, PipelineError> {
         // A command that did not run to its end has not shown that a test fails.
         if !result.is_passed && !result.observed.is_red() {
@@ -252,8 +252,8 @@ impl TaskRun<'_, '_, '_> {
         })
     }
 
-    /// Whether the tests fail without the task's work too, in a lane in which none has passed yet: then it lacks
-    /// something, and no attempt is charged for that.
+    /// Checks the lane: if the tests also fail without the task's work, and none has passed in the lane yet, the lane
+    /// lacks something, and no attempt is used up.
     pub(in crate::pipeline) fn require_good_lane(
         &mut self,
         result: &TestResult,
@@ -266,7 +266,8 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// A test that was passed has no failures in its trailers: readers would not believe it. The body has them.
+/// Makes a result pass. Its trailers may contain no failures, because readers reject such a commit; the body lists
+/// them.
 fn passed(result: TestResult, body: Body) -> TestResult {
     const OF_FAILURE: [Key; 4] = [Key::TestPassed, Key::TestFailed, Key::TestSkipped, Key::TestLog];
     let mut trailers = Trailers::default();

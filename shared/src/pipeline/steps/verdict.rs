@@ -1,17 +1,17 @@
-//! What a reviewer decided. Only a plain yes in the last line is a yes; everything else is a no.
+//! Reads a reviewer's decision. Only a plain yes in the last line approves; everything else rejects.
 
 use crate::{agent::begins_with_rejection, message::plain_text};
 
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The last line says so, and nothing in it says otherwise.
+    /// The last line is a plain yes.
     Approved,
     /// Everything else.
     Rejected,
 }
 
-/// Words that take a yes back, or make it depend on something.
+/// Words that take a yes back or make it conditional.
 const DOUBTS: [&str; 24] = [
     "not",
     "no",
@@ -40,12 +40,12 @@ const DOUBTS: [&str; 24] = [
 ];
 
 impl Verdict {
-    /// Reads the decision from all that a reviewer said.
+    /// Reads the decision from a reviewer's whole answer.
     #[must_use]
     pub fn of(review: &str) -> Self {
         let plain = plain_text(review);
         let last = plain.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        // Something else may have written to the reviewer's output after its no.
+        // Another program may have written to the reviewer's output after its rejection.
         if is_yes(undecorated(last)) && !begins_with_rejection(&plain) {
             Self::Approved
         } else {
@@ -54,7 +54,7 @@ impl Verdict {
     }
 }
 
-/// Emphasis around a whole line changes nothing.
+/// Removes Markdown emphasis around a whole line.
 fn undecorated(line: &str) -> &str {
     line.trim().trim_matches(['*', '_', '`']).trim()
 }

@@ -1,4 +1,4 @@
-//! Writes a session's records while its run goes on: its turns, and how far each step brought it.
+//! Writes a session's records during a run: its turns, and a checkpoint after each step that changed something.
 
 use std::path::Path;
 
@@ -15,84 +15,84 @@ use crate::{
     settings::Settings,
 };
 
-/// Who writes a session down.
+/// Writes the records of a session.
 #[derive(Debug, Clone)]
 pub struct CheckpointWriter<'a> {
-    /// Where to.
+    /// Appends to the session's ref.
     pub session_writer: &'a SessionWriter,
-    /// What the run is called.
+    /// The name of the run.
     pub pipeline: PipelineName,
-    /// Whether what is said is kept.
-    pub words: Words,
-    /// Seconds since 1970.
+    /// Whether transcripts are kept.
+    pub words: TranscriptMode,
+    /// Returns the current time in seconds since 1970.
     pub clock: fn() -> i64,
     /// The tree at the last checkpoint.
     last: Option<Oid>,
     /// The other repositories of the workspace.
     others: Vec<SessionRepo>,
-    /// Where these were at the last checkpoint.
+    /// The tips of their branches at the last checkpoint.
     seen: Snapshot,
 }
 
 /// Another repository that a session works in.
 #[derive(Debug, Clone)]
 pub struct SessionRepo {
-    /// What it is called.
+    /// The configured name.
     pub name: String,
-    /// It itself.
+    /// The repository.
     pub repository: Repository,
     /// The session's branch there.
     pub branch: BranchName,
 }
 
-/// Whether what agents say and hear is kept.
+/// Whether the transcripts of agents are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Words {
-    /// It is.
+pub enum TranscriptMode {
+    /// They are kept.
     Kept,
-    /// It is not.
-    Forgotten,
+    /// They are not kept.
+    Dropped,
 }
 
-impl Words {
-    /// As it is configured.
+impl TranscriptMode {
+    /// Reads the setting `session.transcripts`.
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
-        if settings.text("session.transcripts") == Some("off") { Self::Forgotten } else { Self::Kept }
+        if settings.text("session.transcripts") == Some("off") { Self::Dropped } else { Self::Kept }
     }
 }
 
 impl<'a> CheckpointWriter<'a> {
-    /// For a run that is called so.
+    /// For the run with this name.
     #[must_use]
     pub fn new(
         session_writer: &'a SessionWriter,
         pipeline: PipelineName,
-        words: Words,
+        words: TranscriptMode,
         clock: fn() -> i64,
     ) -> Self {
         let (others, seen) = (Vec::new(), Snapshot::new());
         Self { session_writer, pipeline, words, clock, last: None, others, seen }
     }
 
-    /// The same for a session that works in other repositories too.
+    /// Adds other repositories that the session works in.
     #[must_use]
     pub fn beside(self, others: Vec<SessionRepo>) -> Self {
         let seen = heads_of(&others);
         Self { others, seen, ..self }
     }
 
-    /// Work begins at this tree.
+    /// Sets the tree at which work begins.
     pub fn begin(&mut self, tree: Oid) {
         self.last = Some(tree);
     }
 
-    /// What calls have spent beyond what their turns tell is owed to the session.
-    pub(in crate::pipeline) fn owe(&self, expense: &Expense, told: Usage) {
-        self.session_writer.owe(expense.usage.unwrap_or_default().minus(told));
+    /// Adds the cost of a call that its turns did not report, so that the next record contains it.
+    pub(in crate::pipeline) fn add_unreported(&self, expense: &Expense, told: Usage) {
+        self.session_writer.add_unreported(expense.usage.unwrap_or_default().minus(told));
     }
 
-    /// A step has ended. Where it changed something in any repository, that is a checkpoint.
+    /// A step has ended. If it changed something in any repository, a checkpoint is written.
     pub fn step(&mut self, recorder: &RunRecorder<'_>, event: &Event) -> Option<EventKind> {
         let others = heads_of(&self.others);
         if self.last == Some(recorder.tree()) && self.seen == others {
@@ -109,8 +109,8 @@ impl<'a> CheckpointWriter<'a> {
         }
     }
 
-    /// The session's branch has moved, and no task has moved it: the run began there, or something landed. That is a
-    /// checkpoint unless it is known already, so that the records alone lead to all that is on the branch.
+    /// Writes a checkpoint if the session's branch moved without a task, because the run began there or something
+    /// landed. So everything on the branch is reachable from the records alone.
     pub fn follow(&self, repository: &Repository, branch: &BranchName, by: Status) -> Option<EventKind> {
         let tip = repository.find_branch(branch).ok().flatten()?;
         if self.session_writer.newest().record.context.tip == tip {
@@ -153,8 +153,8 @@ fn not_written(error: &SessionError) -> EventKind {
     EventKind::note(format!("the session could not be written down: {error}"))
 }
 
-/// Where the session's branches are. There is no moment that several repositories share, so each is asked by itself; one
-/// that cannot be asked is left out.
+/// The tips of the session's branches. Several repositories share no moment, so each is read separately; one that
+/// cannot be read is left out.
 fn heads_of(others: &[SessionRepo]) -> Snapshot {
     let head = |other: &SessionRepo| {
         let head = other.repository.find_own_branch(&other.branch).ok().flatten()?;
@@ -163,7 +163,7 @@ fn heads_of(others: &[SessionRepo]) -> Snapshot {
     others.iter().filter_map(head).collect()
 }
 
-/// What a repository is called in records: as its folder, also in lanes.
+/// The name of a repository in records: the name of its folder, also for lanes.
 #[must_use]
 pub fn repository_name(repository: &Repository) -> String {
     let common = &repository.common_dir;

@@ -1,7 +1,7 @@
-//! Follows an agent's stream and commits each turn, in every repository of the task.
+//! Observes an agent's stream and commits each turn, in every repository of the task.
 //!
-//! When the last tool of a turn has answered, the model has the word and the tree does not change: only then is the worktree
-//! looked at.
+//! After the last tool call of a turn was answered, the model is working and the files do not change. Only then is a
+//! snapshot of the worktree taken.
 
 use std::{
     collections::VecDeque,
@@ -15,61 +15,61 @@ use crate::{
     history::Event,
     name::Oid,
     pipeline::{
-        Expense, Follower, MessageBy, Who,
+        ActiveRunner, CallObserver, Expense, MessageOrigin,
         checkout::{
             leftovers::Folded,
-            other_repo::{Beside, Pending, Trees, diff},
-            place::{self, AttemptCheckout, Looker},
+            other_repo::{Pending, Trees, TurnsElsewhere, diff},
+            place::{self, AttemptCheckout, TurnSnapshots},
         },
         turns::{
             message::TurnMessage,
             messenger::{MessageReply, MessageTopic},
-            note::{Noted, OpenTurn as Draft, TurnsOf},
-            whole_call::Plain,
+            note::{OpenTurn, TurnContext, TurnNotes},
+            whole_call::WholeCallTurn,
         },
     },
     record::{IndexUpdate, RunRecorder, StagedCommit},
     session::SessionError,
 };
 
-/// So many turns that end at once are told apart.
-const MOST_AT_ONCE: usize = 4;
+/// How many turns that end between two looks are kept apart.
+const MAX_ENDED_AT_ONCE: usize = 4;
 
-/// Keeps the turns of one attempt.
+/// Commits the turns of one attempt.
 pub(in crate::pipeline) struct TurnKeeper<'k, 'r, 'a> {
     recorder: &'k mut RunRecorder<'r>,
-    /// Where the agent may write; a reviewer may not.
+    /// The checkout that the agent may write to; `None` for a reviewer.
     begun: Option<&'k AttemptCheckout>,
-    of: TurnsOf<'k>,
-    looker: Option<Looker<'r>>,
-    /// Other repositories that it works in.
-    others: Vec<Beside<'k, 'a>>,
-    who: Who,
-    /// The turn under way.
-    draft: Draft,
-    /// Those that have ended since somebody last looked, oldest first.
-    ended: VecDeque<Draft>,
+    of: TurnContext<'k>,
+    snapshots: Option<TurnSnapshots<'r>>,
+    /// Other repositories that the agent works in.
+    others: Vec<TurnsElsewhere<'k, 'a>>,
+    active_runner: ActiveRunner,
+    /// The current turn.
+    draft: OpenTurn,
+    /// Turns that have ended since the last look, oldest first.
+    ended: VecDeque<OpenTurn>,
     looked: Option<Instant>,
     /// Turns that have ended and wait for their message, oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<EndedTurn>,
     asked: usize,
     kept: CommittedTurns,
-    has_complained: bool,
+    has_warned: bool,
 }
 
-/// The worktree, and those of other repositories.
+/// The trees of the worktree, and of the worktrees in other repositories.
 type Seen = (Trees, Vec<Trees>);
 
 /// A turn that has ended.
-struct Waiting {
-    draft: Draft,
-    /// What lay in the worktree then, if that was something new.
+struct EndedTurn {
+    draft: OpenTurn,
+    /// The tree of the worktree, if it had changed.
     after: Option<Oid>,
     /// The same in other repositories.
     beside: Vec<Option<Oid>>,
     model: Option<String>,
     session: Option<String>,
-    /// Where its message comes from, if somebody was asked.
+    /// Receives the message, if a model was asked for one.
     answer: Option<Receiver<MessageReply>>,
 }
 
@@ -77,67 +77,74 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     pub(in crate::pipeline) fn new(
         recorder: &'k mut RunRecorder<'r>,
         begun: Option<&'k AttemptCheckout>,
-        of: TurnsOf<'k>,
+        of: TurnContext<'k>,
     ) -> Self {
-        let draft = Draft::new((of.checkpoints.clock)(), of.checkpoints.words);
+        let draft = OpenTurn::new((of.checkpoints.clock)(), of.checkpoints.words);
         Self {
             recorder,
             begun,
             of,
-            looker: None,
+            snapshots: None,
             others: Vec::new(),
-            who: Who::default(),
+            active_runner: ActiveRunner::default(),
             draft,
             ended: VecDeque::new(),
             looked: None,
             waiting: VecDeque::new(),
             asked: 0,
             kept: CommittedTurns::default(),
-            has_complained: false,
+            has_warned: false,
         }
     }
 
-    /// The same with other repositories that the agent works in.
-    pub(in crate::pipeline) fn beside(self, others: Vec<Beside<'k, 'a>>) -> Self {
+    /// Adds other repositories that the agent works in.
+    pub(in crate::pipeline) fn beside(self, others: Vec<TurnsElsewhere<'k, 'a>>) -> Self {
         Self { others, ..self }
     }
 
-    /// The attempt is over. Gives what became of its turns here, and in other repositories, and what is known of an agent
-    /// that tells of none.
-    pub(in crate::pipeline) fn finish(mut self) -> (CommittedTurns, Vec<CommittedTurns>, Option<Plain>) {
-        let is_plain = self.who.events == EventFormat::Text && !self.who.runner.is_empty();
+    /// Ends the attempt. Returns its turns here and in other repositories, and the single turn of an agent that reports
+    /// none.
+    pub(in crate::pipeline) fn finish(
+        mut self,
+    ) -> (CommittedTurns, Vec<CommittedTurns>, Option<WholeCallTurn>) {
+        let is_plain =
+            self.active_runner.events == EventFormat::Text && !self.active_runner.runner.is_empty();
         let plain = is_plain.then(|| {
             self.draft.close();
-            let model = self.who.model.clone();
-            Plain::new(&self.of, &self.who, Noted::new(&self.draft, (model, None), &self.of.secrets))
+            let model = self.active_runner.model.clone();
+            WholeCallTurn::new(
+                &self.of,
+                &self.active_runner,
+                TurnNotes::new(&self.draft, (model, None), &self.of.secrets),
+            )
         });
         (self.kept, self.others.into_iter().map(|other| other.kept).collect(), plain)
     }
 
-    fn next_draft(&self) -> Draft {
-        Draft::new((self.of.checkpoints.clock)(), self.of.checkpoints.words)
+    fn next_draft(&self) -> OpenTurn {
+        OpenTurn::new((self.of.checkpoints.clock)(), self.of.checkpoints.words)
     }
 
-    /// An agent can talk faster than anybody can look. What it says without using a tool, and right behind another turn,
-    /// is a part of the next one.
-    fn is_worth_a_look(&self) -> bool {
-        !self.draft.tools.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= self.who.pause)
+    /// Whether the turn deserves a look at the worktree. An agent can talk faster than we can look, so text without
+    /// tool calls right after another turn becomes part of the next turn.
+    fn should_look(&self) -> bool {
+        !self.draft.tools.is_empty()
+            || self.looked.is_none_or(|looked| looked.elapsed() >= self.active_runner.pause)
     }
 
-    /// The turn under way has ended. A stream that tells of more turns at once than anybody could have taken is not worth
-    /// the memory.
-    fn put_down(&mut self) {
+    /// Closes the current turn. If too many turns end at once, the oldest is dropped to bound memory.
+    fn close_turn(&mut self) {
         let next = self.next_draft();
-        if self.ended.len() == MOST_AT_ONCE {
+        if self.ended.len() == MAX_ENDED_AT_ONCE {
             self.ended.pop_front();
         }
         self.ended.push_back(std::mem::replace(&mut self.draft, next));
     }
 
-    /// Takes in a turn that has ended, and what was seen then in the worktree, before and after it.
+    /// Queues a turn that has ended, with the trees before and after it.
     fn end_turn(
         &mut self,
-        mut draft: Draft,
+        mut draft: OpenTurn,
         (seen, beside): Seen,
         tally: &Tally,
     ) -> Result<(), SessionError> {
@@ -155,17 +162,17 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             }
             _ => None,
         };
-        let model = tally.model().or(self.who.model.as_deref()).map(str::to_owned);
+        let model = tally.model().or(self.active_runner.model.as_deref()).map(str::to_owned);
         let session = tally.session().map(str::to_owned);
         let after = |seen: Trees| seen.map(|(_, after)| after);
         let (after, beside) = (after(seen), beside.into_iter().map(after).collect());
-        self.waiting.push_back(Waiting { draft, after, beside, model, session, answer });
+        self.waiting.push_back(EndedTurn { draft, after, beside, model, session, answer });
         Ok(())
     }
 
     fn look_everywhere(&mut self) -> Result<Seen, SessionError> {
         let seen = self.look()?;
-        let beside = self.others.iter_mut().map(Beside::look).collect::<Result<_, _>>()?;
+        let beside = self.others.iter_mut().map(TurnsElsewhere::look).collect::<Result<_, _>>()?;
         Ok((seen, beside))
     }
 
@@ -175,39 +182,39 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             return Ok(None);
         };
         begun.look_again(&mut self.kept.noticed);
-        let looker = match &mut self.looker {
-            Some(looker) => looker,
-            none => none.insert(Looker::new(self.recorder.repository(), begun)?),
+        let snapshots = match &mut self.snapshots {
+            Some(snapshots) => snapshots,
+            none => none.insert(TurnSnapshots::new(self.recorder.repository(), begun)?),
         };
-        Ok(looker.look()?)
+        Ok(snapshots.look()?)
     }
 
-    /// Writes turns down whose message is there; where `waits` says so, the others too, when theirs is.
-    fn flush(&mut self, waits: Waits) -> Vec<EventKind> {
+    /// Commits the turns whose message has arrived. [`WaitForMessages::Yes`] waits for the messages of all others.
+    fn flush(&mut self, waits: WaitForMessages) -> Vec<EventKind> {
         let mut event = Vec::new();
         while let Some(turn) = self.waiting.front() {
             let answer = match (&turn.answer, waits) {
                 (None, _) => MessageReply::default(),
-                (Some(answer), Waits::Yes) => answer.recv().unwrap_or_default(),
-                (Some(answer), Waits::No) => match answer.try_recv() {
+                (Some(answer), WaitForMessages::Yes) => answer.recv().unwrap_or_default(),
+                (Some(answer), WaitForMessages::No) => match answer.try_recv() {
                     Ok(answer) => answer,
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => MessageReply::default(),
                 },
             };
             if let Some(turn) = self.waiting.pop_front() {
-                event.extend(self.keep_everywhere(turn, &answer));
+                event.extend(self.commit_everywhere(turn, &answer));
             }
         }
         event
     }
 
-    /// What could not be committed now is a part of the next commit.
+    /// Reports the first error. Changes that could not be committed become part of the next commit.
     fn told(&mut self, kept: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
         match kept {
             Ok(committed) => committed,
-            Err(error) if !self.has_complained => {
-                self.has_complained = true;
+            Err(error) if !self.has_warned => {
+                self.has_warned = true;
                 let words = format!("a turn of {} could not be written down: {error}", self.of.task.id);
                 Some(EventKind::note(words))
             }
@@ -215,12 +222,12 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         }
     }
 
-    /// Writes a turn down here, and commits under its number what it changed elsewhere.
-    fn keep_everywhere(&mut self, turn: Waiting, answer: &MessageReply) -> Vec<EventKind> {
-        let Waiting { draft, after, beside, model, session, .. } = turn;
+    /// Commits a turn here, and under the same number in other repositories.
+    fn commit_everywhere(&mut self, turn: EndedTurn, answer: &MessageReply) -> Vec<EventKind> {
+        let EndedTurn { draft, after, beside, model, session, .. } = turn;
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
-        let noted = Noted::new(&draft, (model, session), &self.of.secrets);
-        let told = answer.message.clone().or_else(|| self.told_before());
+        let noted = TurnNotes::new(&draft, (model, session), &self.of.secrets);
+        let told = answer.message.clone().or_else(|| self.recorded_message());
         let mut event = Vec::new();
         let mut elsewhere = Vec::new();
         for (at, after) in beside.into_iter().enumerate() {
@@ -245,16 +252,16 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         event
     }
 
-    /// What a model once said of a turn that is played again.
-    fn told_before(&self) -> Option<TurnMessage> {
-        let is_model = matches!(self.of.message_by, MessageBy::Model(_));
-        self.who.message.clone().filter(|_| is_model)
+    /// The message that a model wrote when a replayed turn was recorded.
+    fn recorded_message(&self) -> Option<TurnMessage> {
+        let is_model = matches!(self.of.message_by, MessageOrigin::Model(_));
+        self.active_runner.message.clone().filter(|_| is_model)
     }
 
     fn keep(
         &mut self,
         after: Option<Oid>,
-        noted: &Noted,
+        noted: &TurnNotes,
         told: Option<TurnMessage>,
         elsewhere: &mut [Pending],
     ) -> Result<(u32, Option<EventKind>), SessionError> {
@@ -269,15 +276,15 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             None => StagedCommit { tree, tip, changes, index: None },
         };
         let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
-        let Self { of, who, recorder, others, .. } = self;
+        let Self { of, active_runner, recorder, others, .. } = self;
         let now = (of.checkpoints.clock)();
         let mut number = 0;
         let written = of.checkpoints.session_writer.deliver_turn(recorder, delivery, now, |given| {
             number = given;
-            let mut draft = of.drafted(who, noted, (message.as_ref(), changes), (given, now));
+            let mut draft = of.drafted(active_runner, noted, (message.as_ref(), changes), (given, now));
             for pending in &mut *elsewhere {
                 let changed = (Some(&pending.message), &pending.work.changes[..]);
-                let entry = of.drafted(who, noted, changed, (given, now)).entry;
+                let entry = of.drafted(active_runner, noted, changed, (given, now)).entry;
                 draft.turn.others.extend(pending.prepare(&others[pending.at], entry, given));
                 draft.turn.message = draft.turn.message.or_else(|| Some(pending.message.text()));
             }
@@ -297,41 +304,42 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 }
 
-/// Whether messages are waited for.
+/// Whether to wait for messages.
 #[derive(Clone, Copy)]
-enum Waits {
+enum WaitForMessages {
     Yes,
     No,
 }
 
-impl Follower for TurnKeeper<'_, '_, '_> {
-    fn begins(&mut self, who: Who) {
-        self.who = who;
+impl CallObserver for TurnKeeper<'_, '_, '_> {
+    fn on_begin(&mut self, active_runner: ActiveRunner) {
+        self.active_runner = active_runner;
         self.draft = self.next_draft();
     }
 
-    fn goes_on(&mut self, who: Who) {
-        self.who = who;
+    fn on_continue(&mut self, active_runner: ActiveRunner) {
+        self.active_runner = active_runner;
     }
 
-    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
+    fn on_output(&mut self, printed: &[u8], events: &[AgentEvent]) {
         self.draft.print(printed);
         for event in events {
-            self.draft.note(event, self.who.speaks_in_pieces());
+            self.draft.note(event, self.active_runner.streams_fragments());
             if !matches!(event, AgentEvent::TurnEnded { .. }) {
                 continue;
             }
             self.draft.is_over = true;
-            // Nothing was printed: it is over because the program is.
+            // Nothing was printed: the turn ended because the program did.
             self.draft.is_cut = printed.is_empty();
-            if self.is_worth_a_look() {
-                self.put_down();
+            if self.should_look() {
+                self.close_turn();
             }
         }
     }
 
-    /// Of several turns that have ended meanwhile nobody can tell what each of them did: the last that used a tool did it.
-    fn settle(&mut self, tally: &Tally) -> Vec<EventKind> {
+    /// If several turns ended at once, it is unknown which of them changed the files; the last one with a tool call is
+    /// assumed.
+    fn on_idle(&mut self, tally: &Tally) -> Vec<EventKind> {
         let mut event = Vec::new();
         let last = self.ended.len().saturating_sub(1);
         let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
@@ -340,33 +348,33 @@ impl Follower for TurnKeeper<'_, '_, '_> {
             let ended = seen.and_then(|seen| self.end_turn(draft, seen, tally));
             event.extend(self.told(ended.map(|()| None)));
         }
-        event.extend(self.flush(Waits::No));
+        event.extend(self.flush(WaitForMessages::No));
         event
     }
 
-    fn ends(&mut self, tally: &Tally) -> Vec<EventKind> {
+    fn on_end(&mut self, tally: &Tally) -> Vec<EventKind> {
         if self.draft.is_over {
-            self.put_down();
+            self.close_turn();
         }
-        let mut event = self.settle(tally);
-        event.extend(self.flush(Waits::Yes));
+        let mut event = self.on_idle(tally);
+        event.extend(self.flush(WaitForMessages::Yes));
         event
     }
 }
 
-/// What became of an attempt's turns.
+/// The committed turns of an attempt.
 pub(in crate::pipeline) struct CommittedTurns {
-    /// What was written down.
+    /// The events of the commits.
     pub(in crate::pipeline) events: Vec<Event>,
-    /// What the agent did that it may not do; it has been undone.
+    /// Messages about what the agent did without permission; it has been undone.
     pub(in crate::pipeline) noticed: Vec<String>,
-    /// Commits that are not ours, and that those of the turns fold in.
+    /// Commits by others, which the commits of turns fold in.
     pub(in crate::pipeline) folded: Vec<Folded>,
-    /// Whether the index knows of all of it.
+    /// Whether the index is up to date.
     pub(in crate::pipeline) index: IndexUpdate,
-    /// What was spent on messages.
+    /// The cost of messages.
     pub(in crate::pipeline) expense: Expense,
-    /// What the turns themselves tell to have spent.
+    /// The cost that the turns themselves reported.
     pub(in crate::pipeline) told: Usage,
 }
 

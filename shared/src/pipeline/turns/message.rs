@@ -1,66 +1,67 @@
-//! What a turn's commit says: the agent's own words where they can be read as an order, else what the change itself tells.
+//! The message of a turn's commit: the agent's own words if they read as an imperative, otherwise a description of the
+//! change.
 
 use crate::{
     git::TreeChange,
     message::{Body, plain_text},
 };
 
-/// Longest first line, in characters.
-pub(in crate::pipeline) const LONGEST_SUBJECT: usize = 72;
+/// The longest subject, in characters.
+pub(in crate::pipeline) const MAX_SUBJECT: usize = 72;
 
-/// How many characters of an agent's words stand in the commit.
+/// How many characters of an agent's words the commit contains.
 const LONGEST_WORDS: usize = 1000;
 
-/// How many sentences are looked at for one that says what is done.
+/// How many sentences are searched for one that says what was done.
 const SENTENCES: usize = 6;
 
 /// The message of a turn's commit, without its trailers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pipeline) struct TurnMessage {
-    /// An order, as git's own commits are worded.
+    /// The subject in the imperative mood.
     pub(in crate::pipeline) subject: String,
-    /// What stands below it, and over that.
+    /// The text of the body, and the heading over it.
     words: String,
     heading: &'static str,
 }
 
-/// What stands over words of the agent.
-const SAID: &str = "The agent's words (truncated to 1000 chars):";
-/// What stands over words of one who looked at the change.
-const TOLD: &str = "Description:";
+/// The heading over the agent's words.
+const AGENT_WORDS_HEADING: &str = "The agent's words (truncated to 1000 chars):";
+/// The heading over the words of a model that described the change.
+const DESCRIPTION_HEADING: &str = "Description:";
 
 impl TurnMessage {
-    /// From the agent's words and what changed.
+    /// Made from the agent's words and the change.
     pub(in crate::pipeline) fn of(words: &str, changes: &[TreeChange]) -> Self {
         let subject = sentences(words)
             .take(SENTENCES)
             .find_map(|sentence| imperative(&sentence))
             .unwrap_or_else(|| plain(changes));
-        Self { subject, words: cut_words(words), heading: SAID }
+        Self { subject, words: cut_words(words), heading: AGENT_WORDS_HEADING }
     }
 
-    /// From what changed alone.
+    /// Made from the change alone.
     pub(in crate::pipeline) fn plain(changes: &[TreeChange]) -> Self {
-        Self { subject: plain(changes), words: String::new(), heading: SAID }
+        Self { subject: plain(changes), words: String::new(), heading: AGENT_WORDS_HEADING }
     }
 
-    /// As somebody told it who looked at the change.
+    /// Written by a model that was shown the change.
     pub(in crate::pipeline) fn told(subject: String, words: &str) -> Self {
-        Self { subject, words: cut_words(words), heading: TOLD }
+        Self { subject, words: cut_words(words), heading: DESCRIPTION_HEADING }
     }
 
-    /// As it was once written for people.
+    /// The message of a replayed turn.
     pub(in crate::pipeline) fn repeated(text: &str) -> Self {
         let (subject, words) = text.split_once("\n\n").unwrap_or((text, ""));
         Self::told(subject.to_owned(), words)
     }
 
-    /// All of it, for people.
+    /// The whole text.
     pub(in crate::pipeline) fn text(&self) -> String {
         format!("{}\n\n{}", self.subject, self.words).trim_end().to_owned()
     }
 
-    /// What stands below the first line.
+    /// The body of the commit message.
     pub(in crate::pipeline) fn body(&self) -> Body {
         if self.words.trim().is_empty() {
             return Body::default();
@@ -73,7 +74,7 @@ fn cut_words(words: &str) -> String {
     words.chars().take(LONGEST_WORDS).collect()
 }
 
-/// What a change itself tells, as the first line of a commit.
+/// Describes a change in one line.
 pub fn plain(changes: &[TreeChange]) -> String {
     let renamed = match changes {
         [a, b] => renaming(a, b).or_else(|| renaming(b, a)),
@@ -102,7 +103,7 @@ fn renaming<'c>(from: &'c TreeChange, to: &'c TreeChange) -> Option<(&'c TreeCha
     is_renamed.then_some((from, to))
 }
 
-/// Sentences of what somebody said, without the marks of Markdown around them.
+/// The sentences of a text, without Markdown around them.
 fn sentences(words: &str) -> impl Iterator<Item = String> {
     let plain = plain_text(words);
     let lines: Vec<String> = plain.lines().map(str::to_owned).collect();
@@ -120,7 +121,7 @@ fn sentences(words: &str) -> impl Iterator<Item = String> {
     parts.filter(|part| !part.trim().is_empty())
 }
 
-/// How people begin before they say what they do.
+/// Phrases before the verb.
 const OPENINGS: [&str; 40] = [
     "okay",
     "ok",
@@ -164,7 +165,7 @@ const OPENINGS: [&str; 40] = [
     "begin by",
 ];
 
-/// What is done to files, and to what is in them.
+/// Verbs for changes of files and their content.
 const VERBS: [&str; 62] = [
     "add",
     "adjust",
@@ -230,7 +231,7 @@ const VERBS: [&str; 62] = [
     "write",
 ];
 
-/// Forms that no rule gives.
+/// Forms that follow no rule.
 const IRREGULAR: [(&str, &str); 8] = [
     ("wrote", "write"),
     ("written", "write"),
@@ -242,7 +243,7 @@ const IRREGULAR: [(&str, &str); 8] = [
     ("putting", "put"),
 ];
 
-/// A sentence as an order: `I'll add a form` becomes `Add a form`. `None` if it tells of nothing that is done to files.
+/// Rewrites a sentence in the imperative: `I'll add a form` becomes `Add a form`. `None` if it describes no change.
 fn imperative(sentence: &str) -> Option<String> {
     let mut rest = sentence.trim();
     while let Some(after) = OPENINGS.iter().find_map(|opening| without(rest, opening)) {
@@ -259,7 +260,7 @@ fn imperative(sentence: &str) -> Option<String> {
     Some(cut(&format!("{capital} {what}")))
 }
 
-/// What follows an opening that `text` begins with, as a word.
+/// The rest of `text` after an opening, if it begins with it as a whole word.
 fn without<'t>(text: &'t str, opening: &str) -> Option<&'t str> {
     let head = text.get(..opening.len())?;
     let rest = &text[opening.len()..];
@@ -268,7 +269,7 @@ fn without<'t>(text: &'t str, opening: &str) -> Option<&'t str> {
         .then(|| rest.trim_start_matches([' ', ',', ':', '!', '.']))
 }
 
-/// The verb that a word is a form of, if it is one of ours.
+/// The verb of [`VERBS`] that a word is a form of.
 fn base(word: &str) -> Option<&'static str> {
     let irregular = IRREGULAR.iter().find(|(form, _)| *form == word).map(|(_, verb)| *verb);
     irregular.or_else(|| VERBS.iter().copied().find(|verb| is_form(word, verb)))
@@ -287,13 +288,13 @@ fn is_form(word: &str, verb: &str) -> bool {
     matches!(rest, "" | "s" | "es" | "d" | "ed" | "ing") || matches!(doubled, Some("ed" | "ing"))
 }
 
-/// At most as long as a first line may be, at the end of a word.
+/// Cuts a line at the end of a word to the length of a subject.
 fn cut(line: &str) -> String {
-    if line.chars().count() <= LONGEST_SUBJECT {
+    if line.chars().count() <= MAX_SUBJECT {
         return line.to_owned();
     }
-    let kept: String = line.chars().take(LONGEST_SUBJECT - 1).collect();
-    let end = kept.rfind(' ').filter(|end| *end > LONGEST_SUBJECT / 2).unwrap_or(kept.len());
+    let kept: String = line.chars().take(MAX_SUBJECT - 1).collect();
+    let end = kept.rfind(' ').filter(|end| *end > MAX_SUBJECT / 2).unwrap_or(kept.len());
     format!("{}…", kept[..end].trim_end())
 }
 

@@ -1,5 +1,5 @@
-//! Asks a model what a turn's commit should say. It has its own time and its own place, and nothing waits for it but the
-//! commit: the agent goes on meanwhile.
+//! Asks a model for the message of a turn's commit. The call has its own time limit and directory, and only the commit
+//! waits for it; the agent continues meanwhile.
 
 use std::{
     path::PathBuf,
@@ -17,30 +17,30 @@ use crate::{
     name::TaskId,
     pipeline::{
         AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext, cut_diff,
-        turns::message::{LONGEST_SUBJECT, TurnMessage},
+        turns::message::{MAX_SUBJECT, TurnMessage},
     },
     process::{Cancel, Limits},
     safe_files,
 };
 
-/// How many characters of a change the model sees, and of the agent's words.
+/// How many characters of the change and of the agent's words the model is shown.
 const LONGEST_DIFF: usize = 6000;
 const LONGEST_INTENT: usize = 2000;
 
-/// Where the message of a turn's commit comes from.
+/// The source of the message of a turn's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MessageBy {
+pub enum MessageOrigin {
     /// The agent's own words.
     Agent,
-    /// Somebody who is shown the change.
+    /// A model that is shown the change.
     Model(Box<StepRunner>),
-    /// The names of the files.
+    /// The names of the changed files.
     Plain,
 }
 
-impl MessageBy {
-    /// What is said of a change of which nobody is asked.
-    pub(in crate::pipeline) fn unasked(&self, words: &str, changes: &[TreeChange]) -> TurnMessage {
+impl MessageOrigin {
+    /// The message if no model is asked.
+    pub(in crate::pipeline) fn without_model(&self, words: &str, changes: &[TreeChange]) -> TurnMessage {
         match self {
             Self::Plain => TurnMessage::plain(changes),
             Self::Agent | Self::Model(_) => TurnMessage::of(words, changes),
@@ -48,7 +48,7 @@ impl MessageBy {
     }
 }
 
-/// Asks for messages.
+/// Asks a model for messages.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Messenger {
     step_runner: StepRunner,
@@ -59,16 +59,16 @@ pub(in crate::pipeline) struct Messenger {
     log: PathBuf,
 }
 
-/// What came of a question.
+/// The result of one request.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct MessageReply {
-    /// The message, if there is one that can be used.
+    /// The message, if the reply contained a usable one.
     pub(in crate::pipeline) message: Option<TurnMessage>,
     /// What it cost.
     pub(in crate::pipeline) expense: Expense,
 }
 
-/// What a message is to be about.
+/// What a message is about.
 pub(in crate::pipeline) struct MessageTopic<'a> {
     pub(in crate::pipeline) task: &'a TaskId,
     pub(in crate::pipeline) words: &'a str,
@@ -77,14 +77,14 @@ pub(in crate::pipeline) struct MessageTopic<'a> {
 }
 
 impl Messenger {
-    /// For a task, if somebody is to be asked.
+    /// For a task, if a model writes its messages.
     pub(in crate::pipeline) fn of(
         context: &TaskContext<'_>,
         git_dir: &std::path::Path,
         log: &str,
     ) -> Option<Self> {
         let RunOptions { message_by, message_limits, .. } = context.run.options;
-        let MessageBy::Model(step_runner) = message_by else {
+        let MessageOrigin::Model(step_runner) = message_by else {
             return None;
         };
         if context.run.playback.is_some() {
@@ -100,14 +100,10 @@ impl Messenger {
         })
     }
 
-    /// Asks, and does not wait.
-    pub(in crate::pipeline) fn ask(
-        &self,
-        matter: &MessageTopic<'_>,
-        number: usize,
-    ) -> Receiver<MessageReply> {
+    /// Asks without waiting for the reply.
+    pub(in crate::pipeline) fn ask(&self, topic: &MessageTopic<'_>, number: usize) -> Receiver<MessageReply> {
         let (sender, answer) = channel();
-        let prompt = prompt(matter);
+        let prompt = prompt(topic);
         let mut messenger = self.clone();
         messenger.log = self.log.with_extension(format!("{number}.log"));
         thread::spawn(move || {
@@ -126,9 +122,9 @@ impl Messenger {
             cancel: &self.cancel,
             orphan_lock: None,
             on_event: &mut quiet,
-            follower: None,
+            observer: None,
             expense: Expense::default(),
-            retold: None,
+            prior_usage: None,
         };
         let request = Request {
             prompt,
@@ -152,12 +148,12 @@ impl Messenger {
     }
 }
 
-fn prompt(matter: &MessageTopic<'_>) -> String {
-    let MessageTopic { task, words, patch, stat } = matter;
+fn prompt(topic: &MessageTopic<'_>) -> String {
+    let MessageTopic { task, words, patch, stat } = topic;
     let intent: String = words.chars().take(LONGEST_INTENT).collect();
     format!(
         "Write the message of a git commit for one step of the work on task {task}.\n\
-         The first line is an order in at most {LONGEST_SUBJECT} characters, such as \"Add a health endpoint\". Below an empty \
+         The first line is an order in at most {MAX_SUBJECT} characters, such as \"Add a health endpoint\". Below an empty \
          line follow one to three sentences that say what was done and why. Reply with the message only.\n\n\
          What the one who did it said:\n{}\n\nDiff:\n{}\n",
         intent.trim(),
@@ -165,14 +161,14 @@ fn prompt(matter: &MessageTopic<'_>) -> String {
     )
 }
 
-/// The message in a reply, if its first line can be one.
+/// The message in a reply, if its first line can be a subject.
 fn message_in(reply: &str) -> Option<TurnMessage> {
     let is_fence = |line: &&str| line.trim_start().starts_with("```");
     let mut lines = reply.lines().filter(|line| !is_fence(line)).skip_while(|line| line.trim().is_empty());
     let first = lines.next()?.trim().trim_matches(['"', '`', '*', '#', ' ']).trim_end_matches('.');
     let length = first.chars().count();
     let words = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
-    (1..=LONGEST_SUBJECT).contains(&length).then(|| TurnMessage::told(first.to_owned(), &words))
+    (1..=MAX_SUBJECT).contains(&length).then(|| TurnMessage::told(first.to_owned(), &words))
 }
 
 #[cfg(test)]

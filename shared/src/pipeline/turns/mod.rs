@@ -1,4 +1,4 @@
-//! The turns of an agent: each is committed when it ends, and recorded in its session.
+//! The turns of an agent. Each turn is committed when it ends, and recorded in the session.
 //!
 //! A turn's commit, its number, its record and the branch move in one transaction, so that a crash leaves either all of
 //! them or none.

@@ -1,5 +1,5 @@
-//! What is known of a turn while the agent works, at bounded memory, and what is recorded about it: its commit, its record
-//! and its transcript.
+//! Collects what an agent says and does in a turn, within bounded memory, and makes the commit, the record and the
+//! transcript of the turn from it.
 
 use crate::{
     agent::{
@@ -10,25 +10,25 @@ use crate::{
     message::Step,
     name::{Attempt, TaskId},
     pipeline::{
-        CheckpointWriter, MessageBy, TaskContext, Who, Words,
+        ActiveRunner, CheckpointWriter, MessageOrigin, TaskContext, TranscriptMode,
         turns::{message::TurnMessage, messenger::Messenger},
     },
     plan::Task,
     session::{Speaker, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, Utterance, value_of},
 };
 
-/// Whose turns are kept.
-pub(in crate::pipeline) struct TurnsOf<'a> {
+/// The step that turns belong to.
+pub(in crate::pipeline) struct TurnContext<'a> {
     pub(in crate::pipeline) task: &'a Task,
     attempt: Attempt,
     step: Step,
     pub(in crate::pipeline) checkpoints: CheckpointWriter<'a>,
     pub(in crate::pipeline) secrets: Secrets,
-    pub(in crate::pipeline) message_by: MessageBy,
+    pub(in crate::pipeline) message_by: MessageOrigin,
     pub(in crate::pipeline) messenger: Option<Messenger>,
 }
 
-impl<'a> TurnsOf<'a> {
+impl<'a> TurnContext<'a> {
     pub(in crate::pipeline) fn of(
         context: &TaskContext<'a>,
         task: &'a Task,
@@ -46,14 +46,14 @@ impl<'a> TurnsOf<'a> {
         }
     }
 
-    /// The same with somebody who is asked for messages, if that is wanted.
+    /// Lets a model write the messages, if there is one.
     pub(in crate::pipeline) fn asking(self, messenger: Option<Messenger>) -> Self {
         Self { messenger, ..self }
     }
 }
 
-/// What a turn came to, without secrets.
-pub(in crate::pipeline) struct Noted {
+/// The content of a finished turn, without secrets.
+pub(in crate::pipeline) struct TurnNotes {
     pub(in crate::pipeline) words: String,
     tools: Vec<ToolCall>,
     lines: Vec<Utterance>,
@@ -64,7 +64,7 @@ pub(in crate::pipeline) struct Noted {
     session: Option<String>,
 }
 
-impl Noted {
+impl TurnNotes {
     pub(in crate::pipeline) fn new(
         draft: &OpenTurn,
         (model, session): (Option<String>, Option<String>),
@@ -86,23 +86,23 @@ impl Noted {
     }
 }
 
-/// The call that a turn is of.
-pub(in crate::pipeline) struct CallOf<'a> {
+/// The call that a turn belongs to.
+pub(in crate::pipeline) struct CallLabel<'a> {
     pub(in crate::pipeline) node: &'a TaskId,
     pub(in crate::pipeline) attempt: Attempt,
     pub(in crate::pipeline) step: &'a str,
-    pub(in crate::pipeline) words: Words,
+    pub(in crate::pipeline) words: TranscriptMode,
 }
 
-impl Noted {
-    /// The record of a turn that changed nothing, and what was said in it if that is kept.
+impl TurnNotes {
+    /// The record of a turn without changes, and its transcript if these are kept.
     pub(in crate::pipeline) fn written(
         &self,
-        of: &CallOf<'_>,
-        who: &Who,
+        of: &CallLabel<'_>,
+        active_runner: &ActiveRunner,
         (number, ended): (u32, i64),
     ) -> (Turn, Option<Transcript>) {
-        let CallOf { node, attempt, step, words } = *of;
+        let CallLabel { node, attempt, step, words } = *of;
         let (model, usage) = (self.model.as_deref(), self.usage);
         let turn = Turn {
             number,
@@ -110,8 +110,8 @@ impl Noted {
             step: step.to_owned(),
             attempt,
             model: value_of(model),
-            provider: value_of(who.provider_of(model).as_deref()),
-            runner: value_of(Some(&who.runner)),
+            provider: value_of(active_runner.provider_of(model).as_deref()),
+            runner: value_of(Some(&active_runner.runner)),
             files: Vec::new(),
             tools: self.tools.clone(),
             tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
@@ -126,45 +126,45 @@ impl Noted {
             started: self.started,
             ended,
         };
-        let transcript = (words == Words::Kept).then(|| Transcript {
+        let transcript = (words == TranscriptMode::Kept).then(|| Transcript {
             turn: number,
             node: node.clone(),
             step: step.to_owned(),
             attempt,
-            runner: who.runner.clone(),
-            events: who.events.as_str().to_owned(),
+            runner: active_runner.runner.clone(),
+            events: active_runner.events.as_str().to_owned(),
             lines: self.lines.clone(),
         });
         (turn, transcript)
     }
 }
 
-impl TurnsOf<'_> {
-    /// What a turn's commit says; `told` is what somebody said who was asked.
+impl TurnContext<'_> {
+    /// The message of a turn's commit; `told` is the reply of a model.
     pub(in crate::pipeline) fn message(
         &self,
         told: Option<TurnMessage>,
         words: &str,
         changes: &[TreeChange],
     ) -> TurnMessage {
-        told.unwrap_or_else(|| self.message_by.unasked(words, changes))
+        told.unwrap_or_else(|| self.message_by.without_model(words, changes))
     }
 
-    /// A turn as it is written down under this number.
+    /// The commit, record and transcript of a turn with this number.
     pub(in crate::pipeline) fn drafted(
         &self,
-        who: &Who,
-        noted: &Noted,
+        active_runner: &ActiveRunner,
+        notes: &TurnNotes,
         (message, changes): (Option<&TurnMessage>, &[TreeChange]),
         (number, ended): (u32, i64),
     ) -> TurnDraft<'static> {
         let (node, attempt, words) = (&self.task.id, self.attempt, self.checkpoints.words);
-        let call = CallOf { node, attempt, step: self.step.as_str(), words };
-        let (turn, transcript) = noted.written(&call, who, (number, ended));
+        let call = CallLabel { node, attempt, step: self.step.as_str(), words };
+        let (turn, transcript) = notes.written(&call, active_runner, (number, ended));
         let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
         let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
-        let model = noted.model.as_deref();
-        let provider = who.provider_of(model);
+        let model = notes.model.as_deref();
+        let provider = active_runner.provider_of(model);
         let (provider, pipeline) = (provider.as_deref(), self.checkpoints.pipeline.as_str());
         let entry = message.map(|message| {
             let (subject, body) = (message.subject.as_str(), message.body());
@@ -174,39 +174,39 @@ impl TurnsOf<'_> {
     }
 }
 
-/// Most of an agent's words in a turn that is kept, in bytes.
+/// How many bytes of an agent's words are kept for a turn.
 const LONGEST_WORDS: usize = 16 * 1024;
 
-/// Most calls of tools in a turn that are kept.
+/// How many tool calls are kept for a turn.
 const MOST_TOOLS: usize = 500;
 
-/// Most of what a program prints in a turn that is kept, in bytes.
+/// How many bytes of output are kept for a turn.
 const MOST_PRINTED: usize = 256 * 1024;
 
-/// A turn under way.
+/// The current turn.
 #[derive(Debug)]
 pub(in crate::pipeline) struct OpenTurn {
-    /// When it began: seconds since 1970.
+    /// When it began, in seconds since 1970.
     pub(in crate::pipeline) started: i64,
-    /// What the agent said.
+    /// The text of the agent.
     pub(in crate::pipeline) words: String,
     /// The tools that it called.
     pub(in crate::pipeline) tools: Vec<ToolCall>,
-    /// What it spent, if that was told.
+    /// What it cost, if the agent reported that.
     pub(in crate::pipeline) usage: Option<Usage>,
-    /// What the program printed, a line each.
+    /// The lines that the program printed.
     pub(in crate::pipeline) lines: Vec<Utterance>,
-    /// Whether a turn has ended in it.
+    /// Whether the end of a turn was reported.
     pub(in crate::pipeline) is_over: bool,
-    /// Whether the program ended within it.
+    /// Whether the program ended during it.
     pub(in crate::pipeline) is_cut: bool,
-    keeps: Words,
+    keeps: TranscriptMode,
     unfinished: Vec<u8>,
     printed: usize,
 }
 
 impl OpenTurn {
-    pub(in crate::pipeline) fn new(started: i64, keeps: Words) -> Self {
+    pub(in crate::pipeline) fn new(started: i64, keeps: TranscriptMode) -> Self {
         Self {
             started,
             words: String::new(),
@@ -221,9 +221,9 @@ impl OpenTurn {
         }
     }
 
-    /// Takes in what the program printed. A line is kept whole or not at all, since a part of one cannot be read.
+    /// Adds output of the program. A line is kept completely or not at all, because a part of one cannot be parsed.
     pub(in crate::pipeline) fn print(&mut self, bytes: &[u8]) {
-        if self.keeps == Words::Forgotten {
+        if self.keeps == TranscriptMode::Dropped {
             return;
         }
         self.printed += bytes.len();
@@ -237,7 +237,7 @@ impl OpenTurn {
         }
     }
 
-    /// Takes in a line that nobody has ended.
+    /// Adds the last line if it has no newline.
     pub(in crate::pipeline) fn close(&mut self) {
         if !self.unfinished.is_empty() {
             let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
@@ -246,7 +246,7 @@ impl OpenTurn {
         }
     }
 
-    /// Takes in what it told.
+    /// Adds an event.
     pub(in crate::pipeline) fn note(&mut self, event: &AgentEvent, in_pieces: bool) {
         match event {
             AgentEvent::Text(words) => self.say(words, in_pieces),

@@ -1,4 +1,4 @@
-//! A call that is recorded as one turn: that of an agent that tells of no turns, and one that is no step of a task.
+//! Calls that are recorded as a single turn: those of agents that report no turns, and those outside of a task's steps.
 
 use crate::{
     agent::{AgentEvent, Tally, redact::Secrets},
@@ -7,10 +7,11 @@ use crate::{
     history::Event,
     name::{Attempt, Oid, SessionId, TaskId},
     pipeline::{
-        Called, Expense, Follower, PipelineError, StepRunner, TaskRun, Who, Words,
+        ActiveRunner, CallObserver, Expense, FinishedCall, PipelineError, StepRunner, TaskRun,
+        TranscriptMode,
         turns::{
             message::TurnMessage,
-            note::{CallOf, Noted, OpenTurn, TurnsOf},
+            note::{CallLabel, OpenTurn, TurnContext, TurnNotes},
         },
     },
     record::{StagedCommit, TaskEvent},
@@ -20,40 +21,44 @@ use crate::{
     },
 };
 
-/// What such a call changed: in the repository that has the plan, and in others, with their commits.
+/// The changes of such a call in the repository with the plan, and in others with their commits.
 #[derive(Clone, Copy)]
-pub(in crate::pipeline) struct Changed<'a> {
+pub(in crate::pipeline) struct CallChanges<'a> {
     pub(in crate::pipeline) here: &'a [TreeChange],
     pub(in crate::pipeline) others: &'a [(OtherCommit, Vec<TreeChange>)],
 }
 
-impl Changed<'_> {
-    /// Who reviews changes nothing.
+impl CallChanges<'_> {
+    /// Reviewers change nothing.
     pub(in crate::pipeline) const NOTHING: Self = Self { here: &[], others: &[] };
 }
 
-/// What such a call came to.
-pub(in crate::pipeline) struct Plain {
+/// The turn of such a call.
+pub(in crate::pipeline) struct WholeCallTurn {
     turn: Turn,
     transcript: Option<Transcript>,
     words: String,
 }
 
-impl Plain {
-    pub(in crate::pipeline) fn new(of: &TurnsOf<'_>, who: &Who, noted: Noted) -> Self {
+impl WholeCallTurn {
+    pub(in crate::pipeline) fn new(
+        of: &TurnContext<'_>,
+        active_runner: &ActiveRunner,
+        notes: TurnNotes,
+    ) -> Self {
         let now = (of.checkpoints.clock)();
-        let TurnDraft { turn, transcript, .. } = of.drafted(who, &noted, (None, &[]), (0, now));
-        Self { turn, transcript, words: noted.words }
+        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &notes, (None, &[]), (0, now));
+        Self { turn, transcript, words: notes.words }
     }
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// Writes down the turn of an agent that told of none, if it was one. What it changed is in our newest commit.
+    /// Records the turn of an agent that reports none, if it is one. Its changes are in our newest commit.
     pub(in crate::pipeline) fn keep_plain(
         &mut self,
-        plain: Option<Plain>,
-        called: &Called,
-        changed: Changed<'_>,
+        plain: Option<WholeCallTurn>,
+        called: &FinishedCall,
+        changed: CallChanges<'_>,
     ) {
         let Some(plain) = plain.map(|plain| self.stopped(plain, called)) else { return };
         let head = self.recorder.head();
@@ -61,13 +66,13 @@ impl TaskRun<'_, '_, '_> {
         self.tell_of_unwritten(written.err().as_ref());
     }
 
-    /// Writes the commit of a step together with the turn of an agent that told of none. A session that cannot be written
-    /// keeps no commit from being made.
+    /// Commits a step together with the turn of an agent that reports none. If the session cannot be written, the
+    /// commit is made anyway.
     pub(in crate::pipeline) fn deliver_plain(
         &mut self,
         (entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
-        (plain, called): (Plain, &Called),
-        changed: Changed<'_>,
+        (plain, called): (WholeCallTurn, &FinishedCall),
+        changed: CallChanges<'_>,
     ) -> Result<Event, PipelineError> {
         let plain = self.stopped(plain, called);
         let step = self.recorder.prepare_step(entry, &delivery)?;
@@ -80,31 +85,31 @@ impl TaskRun<'_, '_, '_> {
         Ok(delivered?)
     }
 
-    fn stopped(&self, plain: Plain, called: &Called) -> Plain {
+    fn stopped(&self, plain: WholeCallTurn, called: &FinishedCall) -> WholeCallTurn {
         let interrupted = called.result.is_err() || self.context.run.cancel.is_cancelled();
-        Plain { turn: Turn { interrupted, ..plain.turn }, ..plain }
+        WholeCallTurn { turn: Turn { interrupted, ..plain.turn }, ..plain }
     }
 
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
-            self.context.tell(&self.task.id, EventKind::note(words));
+            self.context.emit(&self.task.id, EventKind::note(words));
         }
     }
 
-    /// Writes the turn about a commit, with refs that move with its record.
+    /// Records the turn about a commit, together with the movement of refs.
     fn write_plain(
         &self,
-        plain: &Plain,
-        changed: Changed<'_>,
+        plain: &WholeCallTurn,
+        changed: CallChanges<'_>,
         (about, moves): (Oid, &[RefMove<'_>]),
     ) -> Result<(), SessionError> {
-        let Plain { turn, transcript, words } = plain;
+        let WholeCallTurn { turn, transcript, words } = plain;
         let (recorder, checkpoints) = (&self.recorder, &self.context.checkpoints);
-        let Changed { here, others } = changed;
+        let CallChanges { here, others } = changed;
         let commit = (!here.is_empty()).then_some(about);
         let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
-        let message = first.map(|changes| self.context.run.options.message_by.unasked(words, changes));
+        let message = first.map(|changes| self.context.run.options.message_by.without_model(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
         let files = here.iter().map(TreeChange::shown).collect();
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
@@ -121,71 +126,71 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// Hears what is said in a call.
+/// Records a call outside of a task's steps.
 pub struct CallRecord {
-    who: Who,
+    active_runner: ActiveRunner,
     draft: OpenTurn,
     model: Option<String>,
     session: Option<String>,
-    words: Words,
+    words: TranscriptMode,
 }
 
-/// What a call was about, and what it came to.
+/// What a call was about, and its result.
 #[derive(Debug)]
 pub struct CallFacts<'a> {
     /// The task.
     pub node: &'a TaskId,
-    /// What was asked for.
+    /// What it was called for.
     pub step: &'static str,
-    /// Which time, from 0.
+    /// The number of the attempt, from 0.
     pub attempt: Attempt,
-    /// The code that it was about.
+    /// The commit that it was about.
     pub about: Oid,
-    /// What was spent.
+    /// What it cost.
     pub expense: Expense,
     /// The paths that were changed.
     pub files: Vec<String>,
     /// Why these are in no commit of the turn.
     pub not_committed: Option<String>,
-    /// Whether it was stopped.
+    /// Whether it was interrupted.
     pub interrupted: bool,
 }
 
 impl CallRecord {
-    /// Of a call of this one that begins now.
+    /// Begins to record a call of this runner.
     #[must_use]
-    pub fn of(step_runner: &StepRunner, words: Words, now: i64) -> Self {
-        let (who, draft) = (Who::called(step_runner), OpenTurn::new(now, words));
-        let model = who.model.clone();
-        Self { who, draft, model, session: None, words }
+    pub fn of(step_runner: &StepRunner, words: TranscriptMode, now: i64) -> Self {
+        let (active_runner, draft) = (ActiveRunner::calling(step_runner), OpenTurn::new(now, words));
+        let model = active_runner.model.clone();
+        Self { active_runner, draft, model, session: None, words }
     }
 
-    /// Writes the call down, if there is a session of this name.
+    /// Writes the record, if the session exists.
     pub fn keep(
         mut self,
         (repository, session): (&Repository, &SessionId),
-        matter: &CallFacts<'_>,
+        facts: &CallFacts<'_>,
         (secrets, now): (&Secrets, i64),
     ) -> Result<(), SessionError> {
         let Some(session_writer) = SessionWriter::find(repository, session)? else {
             return Ok(());
         };
         self.draft.close();
-        self.draft.usage = matter.expense.usage;
-        let noted = Noted::new(&self.draft, (self.model, self.session), secrets);
-        let (node, attempt, words) = (matter.node, matter.attempt, self.words);
-        let call = CallOf { node, attempt, step: matter.step, words };
+        self.draft.usage = facts.expense.usage;
+        let notes = TurnNotes::new(&self.draft, (self.model, self.session), secrets);
+        let (node, attempt, words) = (facts.node, facts.attempt, self.words);
+        let call = CallLabel { node, attempt, step: facts.step, words };
         session_writer.append(now, |number| {
             let (turn, transcript): (Turn, Option<Transcript>) =
-                noted.written(&call, &self.who, (number, now));
+                notes.written(&call, &self.active_runner, (number, now));
             let turn = Turn {
-                files: matter.files.clone(),
-                not_committed: matter.not_committed.clone(),
-                interrupted: matter.interrupted,
+                files: facts.files.clone(),
+                not_committed: facts.not_committed.clone(),
+                interrupted: facts.interrupted,
                 ..turn
             };
             Ok::<_, SessionError>(DraftRecord {
-                about: Some(matter.about),
+                about: Some(facts.about),
                 transcript,
                 ..DraftRecord::of(Record::Turn(turn))
             })
@@ -194,25 +199,25 @@ impl CallRecord {
     }
 }
 
-impl Follower for CallRecord {
-    fn begins(&mut self, who: Who) {
-        self.who = who;
+impl CallObserver for CallRecord {
+    fn on_begin(&mut self, active_runner: ActiveRunner) {
+        self.active_runner = active_runner;
     }
 
-    fn goes_on(&mut self, who: Who) {
-        self.who = who;
+    fn on_continue(&mut self, active_runner: ActiveRunner) {
+        self.active_runner = active_runner;
     }
 
-    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
+    fn on_output(&mut self, printed: &[u8], events: &[AgentEvent]) {
         self.draft.print(printed);
-        events.iter().for_each(|event| self.draft.note(event, self.who.speaks_in_pieces()));
+        events.iter().for_each(|event| self.draft.note(event, self.active_runner.streams_fragments()));
     }
 
-    fn settle(&mut self, _: &Tally) -> Vec<EventKind> {
+    fn on_idle(&mut self, _: &Tally) -> Vec<EventKind> {
         Vec::new()
     }
 
-    fn ends(&mut self, tally: &Tally) -> Vec<EventKind> {
+    fn on_end(&mut self, tally: &Tally) -> Vec<EventKind> {
         self.model = tally.model().map(str::to_owned).or(self.model.take());
         self.session = tally.session().map(str::to_owned);
         Vec::new()

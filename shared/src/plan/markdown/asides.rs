@@ -3,7 +3,7 @@
 use super::section::{counted_label, is_dependencies, phase_label, without_brackets};
 
 /// Words that only a list of checks is called by.
-const CHECK_LISTS: [&str; 26] = [
+const CHECK_LISTS: [&str; 25] = [
     "legend",
     "图例",
     "凡例",
@@ -14,8 +14,6 @@ const CHECK_LISTS: [&str; 26] = [
     "criteria",
     "definition of done",
     "done when",
-    "sign-off",
-    "signoff",
     "exit condition",
     "exit conditions",
     "quality gate",
@@ -30,13 +28,16 @@ const CHECK_LISTS: [&str; 26] = [
     "완료 기준",
     "critères",
     "criterios",
+    "critérios",
 ];
 
 /// Words that a list of checks may be called by, and a phase of work too.
-const CHECKS: [&str; 16] = [
+const CHECKS: [&str; 18] = [
     "validation",
     "validations",
     "verification",
+    "sign-off",
+    "signoff",
     "success",
     "checkpoint",
     "review",

@@ -436,7 +436,11 @@ impl Order<'_> {
         if !self.stated.replaced[at] {
             self.add_all(at, &front.base, Basis::Story);
         }
-        let before = self.same_story(at, front);
+        let mut before = self.same_story(at, front);
+        // "Phase 8 (US5) depends on Phase 6" says all of Phase 8, also where the tasks of Phase 7 have the tag of US5.
+        if self.stated.replaced[at] && self.stated.numbered.contains(&at) {
+            before.retain(|on| !self.roles[at].is_tagged && !self.roles[*on].is_tagged);
+        }
         self.add_all(at, &before, Basis::Phase);
         front.stories.push(at);
         for story in &self.roles[at].stories {

@@ -70,6 +70,11 @@ impl<'a> TaskLine<'a> {
         Self::parse_with(text, |text| ids::family(text).filter(|id| ids::parse(id).is_some()))
     }
 
+    /// The same in a table or a heading.
+    pub(super) fn parse_series(text: &'a str) -> Option<Self> {
+        Self::parse_with(text, |text| ids::series(text).filter(|id| ids::parse(id).is_some()))
+    }
+
     fn parse_with(text: &'a str, id_at: fn(&str) -> Option<&str>) -> Option<Self> {
         let mut head = Self::default();
         let mut open = Vec::new();

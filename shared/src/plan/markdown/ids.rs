@@ -63,6 +63,15 @@ pub(super) fn named(text: &str) -> Option<&str> {
 /// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`, `TEST-FE-US1-T001`. It is one only in a file whose boxes
 /// begin so. Stories and priorities have such names too and are none.
 pub(super) fn family(text: &str) -> Option<&str> {
+    of_letters(text, &["US", "P"])
+}
+
+/// The same in a table or in headings that count through, where requirements and criteria have such names too.
+pub(super) fn series(text: &str) -> Option<&str> {
+    of_letters(text, &["US", "FR", "NFR", "SC", "AC", "BR", "UC", "REQ", "ADR", "RISK", "R"])
+}
+
+fn of_letters<'a>(text: &'a str, not_tasks: &[&str]) -> Option<&'a str> {
     const MOST_LETTERS: usize = 10;
     const MOST_DIGITS: usize = 4;
     const MOST_PARTS: usize = 5;
@@ -70,7 +79,8 @@ pub(super) fn family(text: &str) -> Option<&str> {
     let is_part = |byte: &&u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     let part_at = |at: usize| bytes.iter().skip(at).take_while(is_part).count();
     let letters_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_uppercase()).count();
-    if matches!(&text[..letters_at(0)], "" | "US" | "P") {
+    let first = &text[..letters_at(0)];
+    if first.is_empty() || not_tasks.contains(&first) {
         return None;
     }
     // It ends with the last part that is letters and a number.

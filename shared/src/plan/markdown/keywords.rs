@@ -94,6 +94,7 @@ fn words(
     Some(match word {
         "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),
         "depends" | "depend" if follows(&["only"]) => (Waits, Far, 2, true),
+        "depends-on" | "blocked-by" => (Waits, Far, 1, true),
         "depende" | "dependen" | "dépend" | "dépendent" | "Dépend"
             if follows(&["de", "del", "do", "da", "des", "du"]) =>
         {
@@ -178,6 +179,7 @@ fn words(
         "之前" | "前" if is_section => return None,
         "then" if is_section => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
+        "paralelo" if follows(&["com", "con", "a", "ao"]) => (Unrelated, Near, 2, false),
         "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "while" if is_section => (Unrelated, Near, 1, false),
@@ -192,7 +194,10 @@ fn words(
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
-    clause[at.saturating_sub(SHORTLY)..at].iter().any(|token| {
+    // In "Tests: no | Depends on: T001" the bar parts two statements.
+    let is_apart = |token: &&Token<'_>| matches!(token.what, Piece::Other | Piece::Colon);
+    let mut before = clause[at.saturating_sub(SHORTLY)..at].iter().rev().take_while(|token| !is_apart(token));
+    before.any(|token| {
         // Chinese writes no spaces: `無其他故事` is one word.
         matches!(token.what, Piece::Word(word) if word.starts_with(['无', '無', '不', '没', '沒']) || matches!(
             word.to_ascii_lowercase().as_str(),

@@ -23,6 +23,7 @@ mod outline;
 mod parallel_sections;
 mod paths;
 mod prose;
+mod prose_titles;
 mod section;
 mod sentences;
 mod settle;

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
+    asides::has_word,
     entry::{Form, TaskEntry},
     head::{TaskLine, checkbox},
     ids,
     lines::{self, LineKind},
     outline,
-    section::slug,
+    section::{phase_label, slug},
     settle,
 };
 use crate::{
@@ -126,6 +127,40 @@ pub(super) fn reads_families(lines: &[PlanLine<'_>]) -> bool {
         }
     }
     ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count
+}
+
+/// The headings of a phase or of "Validation tasks" that are tasks by ids such as `P001`, by line: at least two in a file, and no box with an id below them.
+pub(super) fn series_headings(lines: &[PlanLine<'_>]) -> HashSet<usize> {
+    const FEWEST: usize = 2;
+    const DIGITS: usize = 3;
+    let (mut found, mut phase, mut open) = (HashSet::new(), None, None);
+    for (at, line) in lines.iter().enumerate() {
+        match line.kind {
+            LineKind::Heading(level) => {
+                open = open.filter(|(_, own)| *own < level);
+                let holds_tasks = |title: &str| phase_label(title).is_some() || has_word(title, &["tasks"]);
+                phase = phase
+                    .filter(|own| *own < level)
+                    .or(Some(level).filter(|level| *level > 1 && holds_tasks(line.content())));
+                let head = TaskLine::parse_series(line.content());
+                let is_id = |head: &TaskLine<'_>| {
+                    head.id.bytes().rev().take_while(u8::is_ascii_digit).count() >= DIGITS
+                        && !head.title.is_empty()
+                };
+                if phase.is_some_and(|own| own < level) && head.is_some_and(|head| is_id(&head)) {
+                    found.insert(at);
+                    open = Some((at, level));
+                }
+            }
+            LineKind::Item(_)
+                if checkbox(line.content()).is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) =>
+            {
+                open.take().map(|(heading, _)| found.remove(&heading));
+            }
+            _ => {}
+        }
+    }
+    if found.len() < FEWEST { HashSet::new() } else { found }
 }
 
 /// Whether a point or a bracket parts a number from its title.

@@ -236,7 +236,7 @@ impl NodeIndex {
             Name::AllBefore => self.all_before(subject),
             Name::AllAfter => self.all_after(subject),
             Name::Task(id) => {
-                let found = self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id));
+                let found = self.find(id).map(|at| vec![at]);
                 match found.or_else(|| self.group(id)) {
                     Some(found) => found,
                     None => return (Vec::new(), Some(UnknownId::Task(id))),
@@ -367,17 +367,6 @@ impl NodeIndex {
         let start = all.partition_point(|(other, _)| *other < key);
         let mut same = all[start..].iter().take_while(|(other, _)| *other == key);
         same.next().map(|(_, at)| *at).filter(|_| same.next().is_none())
-    }
-
-    /// `T004-007` or `T004-7` for `T004` to `T007`.
-    fn short_range(&self, id: &str) -> Option<Vec<usize>> {
-        let (first, last) = id.rsplit_once('-')?;
-        self.find(first)?;
-        let digits = first.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let width = first.len() - digits;
-        let last = format!("{}{:0>width$}", &first[..digits], last.trim_start_matches('0'));
-        self.find(&last)?;
-        Some(self.range(first, &last))
     }
 
     /// A base id names its group: `T056` stands for `T056a` to `T056c`, `3` for `3.1` and `3.2`.

@@ -1,6 +1,9 @@
 //! A Markdown file as an outline: sections, tasks with everything that belongs to them, and what is left over.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use super::{
     Offset, PlanLine,
@@ -9,7 +12,7 @@ use super::{
     head::{Checkbox, TaskLine, checkbox},
     ids,
     lines::LineKind,
-    naming::{Names, counted_level, reads_families},
+    naming::{Names, counted_level, reads_families, series_headings},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
     section::{HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table::{self, Cell, WaveRow},
@@ -81,6 +84,8 @@ pub(super) struct Builder<'f, 'a> {
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     reads_families: bool,
+    /// Headings with ids such as `P001`, by line.
+    series: HashSet<usize>,
 }
 
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
@@ -97,12 +102,23 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>]) -> Outlin
         return outline_with(file, lines, Reading { prose: steps, ..Reading::default() });
     }
     if !outline.entries.iter().all(is_check) {
-        return outline;
+        let lists = prose::lists_of_phases_without_boxes(lines);
+        let is_plain = outline.entries.iter().all(|entry| entry.form == Form::Plain);
+        if lists.is_empty() || !is_plain {
+            return outline;
+        }
+        return outline_with(file, lines, Reading { prose: lists, ..Reading::default() });
     }
     let level = counted_level(lines);
     let is_empty = outline.entries.is_empty();
     if !is_empty && level.is_none() {
-        return outline;
+        // Boxes that are nothing but checks, beside phases told in prose: the phases are the plan.
+        let phases = prose::phase_tasks(lines);
+        let has_boxes = phases.keys().any(|at| checkbox(lines[*at].content()).is_some());
+        if phases.len() < 2 || has_boxes {
+            return outline;
+        }
+        return outline_with(file, lines, Reading { prose: phases, ..Reading::default() });
     }
     let outline = outline_with(
         file,
@@ -151,6 +167,7 @@ fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], reading: Readin
         lead: Lead::None,
         reading,
         reads_families: reads_families(lines),
+        series: series_headings(lines),
     };
     let mut at = 0;
     while at < lines.len() {
@@ -248,7 +265,8 @@ impl<'a> Builder<'_, 'a> {
         let is_counted =
             self.reading.counted_level.is_some_and(|level| self.lines[at].kind == LineKind::Heading(level));
         let is_id = |head: &TaskLine<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
-        let Some(head) = TaskLine::parse(rest).filter(is_id) else {
+        let of_series = || TaskLine::parse_series(rest).filter(|_| self.series.contains(&at));
+        let Some(head) = TaskLine::parse(rest).filter(is_id).or_else(of_series) else {
             return boxed.and_then(|mark| self.boxed_heading(at, mark, rest));
         };
         // "### 3. Add the table ✅" is done as well.
@@ -462,7 +480,12 @@ impl<'a> Builder<'_, 'a> {
     fn warn_of_prose(&mut self) {
         let Some(first) = self.reading.prose.keys().next() else { return };
         let count = self.reading.prose.len();
-        let what = format!("no box and no id was found; {count} steps are taken as tasks");
+        let has_boxes = self.outline.entries.len() > count;
+        let what = if has_boxes {
+            format!("{count} steps without boxes are taken as tasks, beside boxes")
+        } else {
+            format!("no box and no id was found; {count} steps are taken as tasks")
+        };
         let fix = "write them as '- [ ] text' to be sure";
         self.outline.warnings.push(self.file.problem(self.lines[*first].at, what, fix));
     }

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::{has_word, is_check_list, is_history, is_summary},
+    asides::has_word,
     entry::TICKS,
     head::{TaskLine, checkbox},
     lines::{LineKind, marker_number},
-    section::{counted_label, is_step, phase_label, without_brackets},
+    prose_titles::{DONE, Title, label_of, title_of},
+    section::{counted_label, phase_label},
 };
 use crate::plan::Mark;
 
@@ -24,22 +25,6 @@ pub(super) struct ProseTask {
 /// Tasks by the position of their line.
 pub(super) type ProseTasks = BTreeMap<usize, ProseTask>;
 
-/// What a heading or a label says about the list below it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Title {
-    /// "Tasks", "Steps", "TODO".
-    Work,
-    /// "Done": a list of tasks that are.
-    Done,
-    /// "Goals", "Risks", "Acceptance criteria".
-    Aside,
-    /// "Step 2: …".
-    Step,
-    /// "Phase 2: …".
-    Phase,
-    Other,
-}
-
 /// An item of a list that is nested in no other.
 #[derive(Debug)]
 struct Item {
@@ -52,6 +37,15 @@ struct Item {
     heading: Option<usize>,
     /// What the nearest heading or label says that says anything.
     title: Title,
+}
+
+/// What a file without boxes and ids consists of.
+#[derive(Debug, Default)]
+struct Survey {
+    headings: Vec<Heading>,
+    items: Vec<Item>,
+    /// Lines in bold that act as headings, "**Step 0.1 — Add the table**", each with the heading above it.
+    bold: Vec<(usize, usize)>,
 }
 
 /// A heading, as far as lists need it.
@@ -68,13 +62,13 @@ struct Heading {
 
 /// The tasks of a file that has neither boxes nor ids. Empty if nothing in it is surely a list of tasks.
 pub(super) fn prose_tasks(label: &str, lines: &[PlanLine<'_>]) -> ProseTasks {
-    let (headings, items) = survey(lines);
+    let Survey { headings, items, bold } = survey(lines);
     let is_list =
         is_called(label, lines, &["todo", "to do", "to-do", "todos", "tasks", "task list", "待办", "任务"]);
     let is_plan = is_called(label, lines, &["implementation plan", "action plan", "plan"]);
     let found = [
         steps(lines, &headings, &items),
-        phases(&headings, &items),
+        phases(&headings, &items, &bold),
         ticked(&items),
         items_where(&items, |item| matches!(item.title, Title::Work | Title::Done)),
         if is_list || is_plan { numbered_headings(lines, &headings) } else { ProseTasks::new() },
@@ -86,13 +80,41 @@ pub(super) fn prose_tasks(label: &str, lines: &[PlanLine<'_>]) -> ProseTasks {
 
 /// The tasks of a file by its phases, if it has more than one.
 pub(super) fn phase_tasks(lines: &[PlanLine<'_>]) -> ProseTasks {
-    let (headings, items) = survey(lines);
-    let found = phases(&headings, &items);
+    let Survey { headings, items, bold } = survey(lines);
+    let found = phases(&headings, &items, &bold);
     if headings.iter().filter(|heading| heading.title == Title::Phase).count() > 1 {
         found
     } else {
         ProseTasks::new()
     }
+}
+
+/// The lists of phases that have no box, in a plan that has boxes in other phases and nowhere else: who wrote it did not mean to
+/// leave these phases out. A phase whose title tells that it is done is left alone.
+pub(super) fn lists_of_phases_without_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
+    const FEWEST: usize = 2;
+    let Survey { headings, items, .. } = survey(lines);
+    let phase_of = |item: &Item| {
+        let own = item.heading?;
+        let mut around = std::iter::once(own).chain(headings[own].around.iter().copied());
+        around.find(|own| headings[*own].title == Title::Phase)
+    };
+    let is_box = |item: &&Item| checkbox(lines[item.line].content()).is_some() && item.title != Title::Aside;
+    let with_boxes: HashSet<Option<usize>> = items.iter().filter(is_box).map(phase_of).collect();
+    let is_done = |own: usize| {
+        let title = lines[headings[own].line].content();
+        title.contains(TICKS) || has_word(title, &DONE) || has_word(title, &["complete"])
+    };
+    if with_boxes.contains(&None) || with_boxes.is_empty() {
+        return ProseTasks::new();
+    }
+    let is_meant = |item: &&Item| {
+        let phase = phase_of(item);
+        item.title != Title::Aside && !with_boxes.contains(&phase) && phase.is_some_and(|own| !is_done(own))
+    };
+    let meant: Vec<&Item> = items.iter().filter(is_meant).collect();
+    let phases: HashSet<Option<usize>> = meant.iter().map(|item| phase_of(item)).collect();
+    if phases.len() < FEWEST { ProseTasks::new() } else { unnumbered(meant.into_iter()) }
 }
 
 /// The items of a numbered list whose boxes all stand below them and have no ids: these are steps of the items. Empty if
@@ -104,7 +126,7 @@ pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
     {
         return ProseTasks::new();
     }
-    let (_, items) = survey(lines);
+    let items = survey(lines).items;
     let has_title = |item: &Item| !matches!(item.title, Title::Aside);
     let tasks = items_where(&items, |item| item.number.is_some() && has_title(item));
     let is_counted = tasks.len() > 1 && tasks.values().all(|task| task.number.is_some());
@@ -136,9 +158,8 @@ fn tick_behind(text: &str) -> Option<Mark> {
 }
 
 /// Goes through a file once and notes its headings and outer list items.
-fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
-    let mut headings: Vec<Heading> = Vec::new();
-    let mut items: Vec<Item> = Vec::new();
+fn survey(lines: &[PlanLine<'_>]) -> Survey {
+    let Survey { mut headings, mut items, mut bold } = Survey::default();
     let mut open: Vec<usize> = Vec::new();
     let mut label: Option<Title> = None;
     let mut column: Option<usize> = None;
@@ -162,6 +183,9 @@ fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
                 items.push(item(at, line, (&headings, &open), label));
             }
             LineKind::Text if column.is_none_or(|column| line.indent < column) => {
+                if is_bold_heading(line.content()) {
+                    bold.extend(open.last().map(|own| (at, *own)));
+                }
                 if let Some(own) =
                     open.last().filter(|own| items.last().is_none_or(|item| item.heading != Some(**own)))
                 {
@@ -173,7 +197,15 @@ fn survey(lines: &[PlanLine<'_>]) -> (Vec<Heading>, Vec<Item>) {
             _ => {}
         }
     }
-    (headings, items)
+    Survey { headings, items, bold }
+}
+
+/// Whether a line is nothing but bold, and no label of a list.
+fn is_bold_heading(content: &str) -> bool {
+    let bold = content.trim_end().strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+    bold.is_some_and(|title| {
+        !title.contains("**") && !title.ends_with([':', '：']) && title_of(title, 2) != Title::Aside
+    })
 }
 
 /// Headings that count with letters and numbers, as "E0 — Install", "E1 — Demo", are phases where several of a level do.
@@ -218,162 +250,6 @@ fn item(
     }
 }
 
-/// Words at the end of a heading whose lists are no tasks.
-const ASIDE: [&str; 40] = [
-    "goal",
-    "goals",
-    "non-goals",
-    "objective",
-    "objectives",
-    "background",
-    "context",
-    "risk",
-    "risks",
-    "question",
-    "questions",
-    "reference",
-    "references",
-    "resources",
-    "architecture",
-    "design",
-    "assumption",
-    "assumptions",
-    "scope",
-    "constraint",
-    "constraints",
-    "prerequisite",
-    "prerequisites",
-    "deliverable",
-    "deliverables",
-    "files",
-    "output",
-    "outputs",
-    "metrics",
-    "stack",
-    "structure",
-    "features",
-    "timeline",
-    "rollback",
-    "decision",
-    "decisions",
-    "benefits",
-    "issues",
-    "tests",
-    "testing",
-];
-
-/// Words of a heading whose lists are tasks.
-const WORK: [&str; 36] = [
-    "task",
-    "tasks",
-    "step",
-    "steps",
-    "todo",
-    "todos",
-    "to do",
-    "to-do",
-    "to-dos",
-    "action items",
-    "actions",
-    "work items",
-    "implementation plan",
-    "action plan",
-    "work plan",
-    "execution plan",
-    "development plan",
-    "plan of action",
-    "backlog",
-    "open",
-    "remaining",
-    "in progress",
-    "pending",
-    "roadmap",
-    "tarefas",
-    "tareas",
-    "pasos",
-    "passos",
-    "étapes",
-    "aufgaben",
-    "schritte",
-    "任务",
-    "待办",
-    "步骤",
-    "タスク",
-    "手順",
-];
-
-/// Words of a heading whose lists are tasks that are done.
-const DONE: [&str; 6] = ["done", "completed", "finished", "完成", "已完成", "完了"];
-
-/// What a heading says. That of the whole file says nothing about a list: it names the file.
-fn title_of(title: &str, level: usize) -> Title {
-    if is_step(title)
-        && phase_label(title).is_some_and(|label| label.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        Title::Step
-    } else if phase_label(title).is_some_and(|label| label.chars().any(char::is_numeric) || label.len() == 1)
-    {
-        Title::Phase
-    } else if level == 1 {
-        Title::Other
-    } else if is_check_list(title) || is_history(title) || is_summary(title) || ends_with_word(title, &ASIDE)
-    {
-        Title::Aside
-    } else if has_word(title, &DONE) {
-        Title::Done
-    } else if has_word(title, &WORK) || title.trim().eq_ignore_ascii_case("plan") {
-        Title::Work
-    } else {
-        Title::Other
-    }
-}
-
-/// The same of languages that write no spaces.
-const ASIDE_CJK: [&str; 20] = [
-    "目标",
-    "目標",
-    "标准",
-    "標準",
-    "范围",
-    "範圍",
-    "背景",
-    "风险",
-    "風險",
-    "产出",
-    "產出",
-    "交付物",
-    "参考",
-    "約束",
-    "约束",
-    "目的",
-    "목표",
-    "기준",
-    "범위",
-    "배경",
-];
-
-/// "Success metrics" ends with such a word, "Metrics port" does not. "Files to change" begins with one.
-fn ends_with_word(title: &str, words: &[&str]) -> bool {
-    let title = without_brackets(title).to_lowercase();
-    let mut parts = title.split(|c: char| !(c.is_alphanumeric() || c == '-')).filter(|part| !part.is_empty());
-    let first = parts.next().unwrap_or_default();
-    let last = parts.next_back().unwrap_or(first);
-    words.contains(&last) || first == "files" || ASIDE_CJK.iter().any(|word| title.trim_end().ends_with(word))
-}
-
-/// What a line such as "**Tasks:**" or "Deliverables:" says about the list below it.
-fn label_of(content: &str) -> Option<Title> {
-    const LONGEST: usize = 50;
-    const MOST_WORDS: usize = 3;
-    let is_bold = content.starts_with("**") && content.trim_end_matches(':').ends_with("**");
-    let is_label = content.len() <= LONGEST && (is_bold || content.ends_with([':', '：']));
-    // "Log all actions with:" is no name of a list.
-    let is_short = content.split_whitespace().count() <= MOST_WORDS;
-    is_label
-        .then(|| title_of(content.trim_matches(['*', ':', '：', ' ']), 2))
-        .filter(|title| is_short || *title == Title::Aside)
-}
-
 /// Whether the name of a file or its first heading has one of some words.
 fn is_called(label: &str, lines: &[PlanLine<'_>], names: &[&str]) -> bool {
     let name = label.rsplit(['/', '\\']).next().unwrap_or(label);
@@ -415,19 +291,32 @@ fn steps(lines: &[PlanLine<'_>], headings: &[Heading], items: &[Item]) -> ProseT
 }
 
 /// The lists below phases; a phase that has none is a task itself.
-fn phases(headings: &[Heading], items: &[Item]) -> ProseTasks {
-    // Below "Implementation order" the phases are named once more.
+/// Lines in bold part a phase as headings do.
+fn phases(headings: &[Heading], items: &[Item], bold: &[(usize, usize)]) -> ProseTasks {
+    // Below "Implementation order" the phases are named once more, unless that is the only place.
     let is_aside = |own: &usize| headings[*own].title == Title::Aside;
-    let is_phase =
-        |own: &usize| headings[*own].title == Title::Phase && !headings[*own].around.iter().any(is_aside);
-    let phase_of = |item: &Item| {
-        let own = item.heading?;
+    let is_outside =
+        |heading: &&Heading| heading.title == Title::Phase && !heading.around.iter().any(is_aside);
+    let has_outside = headings.iter().any(|heading| is_outside(&heading));
+    let is_phase = |own: &usize| {
+        let heading = &headings[*own];
+        if has_outside { is_outside(&heading) } else { heading.title == Title::Phase }
+    };
+    let phase_of = |own: Option<usize>| {
+        let own = own?;
         std::iter::once(own).chain(headings[own].around.iter().copied()).find(is_phase)
     };
+    let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    /// More lines in bold than this are no plan that a person wrote, and cost too much to read.
+    const MOST_BOLD: usize = 1000;
+    for (line, heading) in bold.iter().filter(|_| bold.len() <= MOST_BOLD) {
+        parts.entry(phase_of(Some(*heading)).unwrap_or(usize::MAX)).or_default().push(*line);
+    }
+    parts.retain(|phase, lines| *phase != usize::MAX && lines.len() > 1);
     // Where a phase has a list of tasks, its other lists are something else.
     let mut lists: BTreeMap<usize, (Vec<&Item>, Vec<&Item>)> = BTreeMap::new();
     for item in items {
-        let Some(phase) = phase_of(item) else { continue };
+        let Some(phase) = phase_of(item.heading) else { continue };
         let (work, others) = lists.entry(phase).or_default();
         match item.title {
             Title::Work | Title::Done => work.push(item),
@@ -435,16 +324,23 @@ fn phases(headings: &[Heading], items: &[Item]) -> ProseTasks {
             _ => others.push(item),
         }
     }
-    let lists =
-        lists.into_iter().map(|(phase, (work, others))| (phase, if work.is_empty() { others } else { work }));
+    let lists = lists.into_iter().map(|(phase, (work, others))| match work.is_empty() {
+        true if parts.contains_key(&phase) => (phase, Vec::new()),
+        true => (phase, others),
+        false => (phase, work),
+    });
     let lists: BTreeMap<usize, Vec<&Item>> = lists.filter(|(_, items)| !items.is_empty()).collect();
     let mut tasks = unnumbered(lists.values().flatten().copied());
+    parts.retain(|phase, _| !lists.contains_key(phase));
+    let todo = || ProseTask { number: None, mark: Mark::Todo };
+    tasks.extend(parts.values().flatten().map(|line| (*line, todo())));
     let parents: HashSet<usize> =
         headings.iter().filter(|own| own.title == Title::Phase).flat_map(|own| own.around.clone()).collect();
-    for own in
-        (0..headings.len()).filter(is_phase).filter(|own| !parents.contains(own) && !lists.contains_key(own))
+    for own in (0..headings.len())
+        .filter(is_phase)
+        .filter(|own| !parents.contains(own) && !lists.contains_key(own) && !parts.contains_key(own))
     {
-        tasks.insert(headings[own].line, ProseTask { number: None, mark: Mark::Todo });
+        tasks.insert(headings[own].line, todo());
     }
     tasks
 }

@@ -57,7 +57,7 @@ const STORY_WORDS: [&str; 11] = [
 ];
 
 /// Words that tell that a heading opens a list of dependencies.
-const DEPENDENCY_WORDS: [&str; 34] = [
+const DEPENDENCY_WORDS: [&str; 35] = [
     "dependenc",
     "execution order",
     "implementation order",
@@ -90,6 +90,7 @@ const DEPENDENCY_WORDS: [&str; 34] = [
     "依赖",
     "依賴",
     "依存",
+    "相依",
     "의존",
     "phụ thuộc",
 ];

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
     entry::{Form, Lead, TaskEntry, Why},
+    ids,
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, counted_label, phase_label},
@@ -22,7 +23,9 @@ pub(super) type CanonicalEntry = Vec<Option<usize>>;
 /// repeats a task.
 pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> CanonicalEntry {
     let form = main_form(outline);
+    let groups = headings_that_count_groups(file, outline);
     let mut is_task = main_entries(file, outline, form);
+    groups.into_iter().for_each(|at| is_task[at] = false);
     name_equal_boxes(outline, &is_task);
     let mut standing: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
@@ -55,12 +58,41 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     standing
 }
 
+/// Headings whose ids count groups of boxes, while the boxes count tasks with the same ids: "### T002: Environment" beside the box
+/// `T002` below "### T001: Structure". Such headings become plain sections; what a sentence calls `T002` is the box.
+fn headings_that_count_groups(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Vec<usize> {
+    const FEWEST: usize = 2;
+    let of_form = |form: Form| outline.entries.iter().filter(move |entry| entry.form == form);
+    let headings: HashSet<&TaskId> = of_form(Form::Heading).map(|entry| &entry.id).collect();
+    let heading_above = |entry: &TaskEntry| {
+        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        chain.find_map(|at| outline.sections[at].task)
+    };
+    let is_below_another =
+        |entry: &&TaskEntry| heading_above(entry).is_some_and(|at| outline.entries[at].id != entry.id);
+    let clashes = of_form(Form::Box).filter(|entry| headings.contains(&entry.id)).filter(is_below_another);
+    if clashes.count() < FEWEST {
+        return Vec::new();
+    }
+    let groups: Vec<usize> =
+        (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Heading).collect();
+    for section in &mut outline.sections {
+        if let Some(task) = section.task.take() {
+            section.text.insert_str(0, &outline.entries[task].text);
+        }
+    }
+    let what = "headings and boxes have the same ids for different tasks; the boxes are taken as the tasks";
+    let fix = "give the headings names without ids";
+    outline.warnings.extend(groups.first().map(|at| file.problem(outline.entries[*at].at, what, fix)));
+    groups
+}
+
 /// Boxes with ids and headings go before rows, rows before boxes and items of which only one has what a task needs.
 fn main_form(outline: &Outline<'_>) -> Form {
     let count = |form: Form| outline.entries.iter().filter(|entry| entry.form == form).count();
     if count(Form::Box) + count(Form::Heading) > 0 {
         Form::Box
-    } else if count(Form::Row) > 0 && !(is_numbered(outline) && count(Form::Plain) > count(Form::Row)) {
+    } else if count(Form::Row) > 0 && !(is_overview(outline) && count(Form::Plain) > count(Form::Row)) {
         Form::Row
     } else if count(Form::Plain) > 0 && count(Form::Plain) >= count(Form::Bullet) {
         Form::Plain
@@ -69,9 +101,10 @@ fn main_form(outline: &Outline<'_>) -> Form {
     }
 }
 
-/// Whether the rows have nothing but numbers for ids. Beside a longer list of boxes, such a table only gives an overview.
-fn is_numbered(outline: &Outline<'_>) -> bool {
-    outline.entries.iter().filter(|entry| entry.form == Form::Row).all(TaskEntry::is_numeric)
+/// Whether no row has an id like `T001`. Beside a longer list of boxes, a table of numbers or of ids like `A1` only gives an overview.
+fn is_overview(outline: &Outline<'_>) -> bool {
+    let mut rows = outline.entries.iter().filter(|entry| entry.form == Form::Row);
+    rows.all(|entry| ids::lettered(entry.id.as_str()).is_none())
 }
 
 /// Which entries are tasks by their form. Notes the others as numbers or checks.

@@ -1,5 +1,7 @@
 //! Tables of tasks: a row for each, the columns known by their headings.
 
+use std::collections::HashSet;
+
 use super::{
     Offset, PlanLine,
     head::{Checkbox, TaskLine, checkbox},
@@ -81,12 +83,32 @@ pub(super) fn rows<'a>(lines: &[PlanLine<'a>]) -> TaskTable<'a> {
     let titles = cells(heading.text);
     let columns: Vec<Column> = titles.iter().map(|title| column(title)).collect();
     let says_tasks = columns.iter().any(|column| matches!(column, Column::Needs | Column::Status));
-    let is_counted = says_tasks && titles.first().is_some_and(|title| is_number_column(title));
+    let counting = titles.first().is_some_and(|title| is_number_column(title));
+    let ids = Ids { numbers: says_tasks && counting, series: says_tasks && is_series(body, counting) };
     TaskTable {
-        rows: body.iter().filter_map(|line| row(line, &titles, is_counted)).collect(),
+        rows: body.iter().filter_map(|line| row(line, &titles, ids)).collect(),
         waves: waves(body, &titles, &columns),
         cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
+}
+
+/// Which ids other than `T001` the first column of a table may hold.
+#[derive(Debug, Clone, Copy)]
+struct Ids {
+    numbers: bool,
+    /// `A1`, `DB-1`, alone or before the title of the task.
+    series: bool,
+}
+
+/// Whether every row begins with an id such as `A1`, each with another: alone in a column of ids, or as "**A1: Schema**".
+fn is_series(body: &[PlanLine<'_>], counting: bool) -> bool {
+    const FEWEST: usize = 2;
+    let id = |line: &PlanLine<'_>| {
+        let head = TaskLine::parse_series(cells(line.text).first()?)?;
+        (counting || !head.title.is_empty()).then(|| head.id.to_owned())
+    };
+    let ids: Option<HashSet<String>> = body.iter().map(id).collect();
+    ids.is_some_and(|ids| ids.len() >= FEWEST && ids.len() == body.len())
 }
 
 /// Whether a column holds the numbers of tasks.
@@ -232,13 +254,16 @@ fn column(title: &str) -> Column {
     }
 }
 
-fn row<'a>(line: &PlanLine<'a>, titles: &[&str], is_counted: bool) -> Option<TaskRow<'a>> {
+fn row<'a>(line: &PlanLine<'a>, titles: &[&str], ids: Ids) -> Option<TaskRow<'a>> {
     let cells = cells(line.text);
-    let number =
-        cells.first().and_then(|cell| ids::numeric(cell).filter(|id| is_counted && id.len() == cell.len()));
-    let id_at = (0..cells.len().min(2)).find(|at| id_cell(cells[*at]).is_some()).or(number.map(|_| 0))?;
-    let counted = number.map(|id| (TaskLine { id, ..TaskLine::default() }, None));
-    let (head, boxed) = id_cell(cells[id_at]).or(counted)?;
+    let first = *cells.first()?;
+    let number = ids::numeric(first).filter(|id| ids.numbers && id.len() == first.len());
+    let counted = match number {
+        Some(id) => Some(TaskLine { id, ..TaskLine::default() }),
+        None => TaskLine::parse_series(first).filter(|_| ids.series),
+    };
+    let own = (0..cells.len().min(2)).find_map(|at| Some((at, id_cell(cells[at])?)));
+    let (id_at, (head, boxed)) = own.or(counted.map(|head| (0, (head, None))))?;
     let mut row = TaskRow {
         at: line.offset_of(cells[id_at]),
         mark: boxed.and_then(read_box).unwrap_or_default(),

@@ -262,7 +262,11 @@ pub(super) fn is_cjk(c: char) -> bool {
 fn word_len(rest: &str) -> usize {
     let first = rest.chars().next().unwrap_or(' ');
     if !is_cjk(first) {
-        return rest.find(|c: char| !(c.is_alphanumeric() && !is_cjk(c) || c == '_')).unwrap_or(rest.len());
+        let len = rest.find(|c: char| !(c.is_alphanumeric() && !is_cjk(c) || c == '_')).unwrap_or(rest.len());
+        // The label "Depends-on:" is one word.
+        let is_joined =
+            |word: &str| word.eq_ignore_ascii_case("depends-on") || word.eq_ignore_ascii_case("blocked-by");
+        return if rest.get(..len + 3).is_some_and(is_joined) { len + 3 } else { len };
     }
     if let Some(word) = CJK_WORDS.iter().find(|word| rest.starts_with(**word)) {
         return word.len();

@@ -55,6 +55,8 @@ pub(super) struct Role {
     pub(super) stories: Vec<String>,
     /// Whether its title names them only in brackets.
     pub(super) is_annotated: bool,
+    /// Whether only the tags of its tasks tell its story.
+    pub(super) is_tagged: bool,
     /// Whether its title says that others build upon it.
     pub(super) is_first: bool,
     /// Its title as sentences speak of it, in lower-case words.
@@ -313,7 +315,8 @@ impl TreeBuilder<'_, '_> {
             stories = told;
         }
         // A part of a phase is no story beside it.
-        if stories.is_empty() && !is_part {
+        let is_tagged = stories.is_empty();
+        if is_tagged && !is_part {
             stories.extend(tagged[at].clone().filter(|tag| !tag.is_empty()));
         }
         let kind = match purpose(title) {
@@ -336,6 +339,7 @@ impl TreeBuilder<'_, '_> {
             words: title_words(title),
             stories,
             is_annotated,
+            is_tagged,
             is_first: purpose(title) == Purpose::First,
             titles: spoken_names(title),
             is_unnamed: false,

@@ -1,4 +1,5 @@
-//! Who is to blame for a red gate: nobody if it was red before, both if two good ones do not go together.
+//! Finds out which ticket a failed gate is due to: none if the gate failed before, and two if each passes without the
+//! other.
 
 use super::{Drain, RedTarget};
 use crate::{
@@ -10,8 +11,8 @@ use crate::{
 };
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// A ticket is red alone, on top of what has landed. If it is green without what landed of its batch, the two do
-    /// not go together, and neither is bad.
+    /// Handles a ticket that fails alone on top of what has landed. If it passes without what landed of its batch, the
+    /// two do not work together, and neither is bad in itself.
     pub(super) fn blame(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
         let ticket = &step.ticket;
         let landed = self.batch.landed.clone();
@@ -28,25 +29,25 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// Nobody is blamed for what was red before.
+    /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
     pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
         for (ticket, failing, with) in reds {
             if !self.was_red_before(&failing)? {
-                self.hold_back(&ticket, failing, with)?;
+                self.mark_red(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
-                // What is red in another repository keeps nobody back who has changed nothing there.
+                // A failure in another repository does not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
                 self.set_aside(&ticket, TicketOutcome::RedBefore { failing });
             } else {
-                self.land_all_the_same(&ticket)?;
+                self.land_despite_red_target(&ticket)?;
             }
         }
         Ok(())
     }
 
-    /// That is known only once the same gate was run on the target; it need not be where something of the batch has
-    /// just passed it, nor where it tests what the target cannot have.
+    /// Whether the gate fails on the target too. It need not run there if something of the batch has just passed it, or
+    /// if it tests something that the target cannot have.
     fn was_red_before(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         let is_known_green = failing.gate.own || self.batch.passed.contains(&failing.gate);
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
@@ -56,7 +57,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
-    /// Whether that is known without asking. Then it need not be asked twice whose fault it is.
+    /// Whether the gate is known, without running it, to fail on the target. Then no second run is needed to find the
+    /// culprit.
     pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         match self.batch.base {
             Some(base) if !failing.gate.own => self.backend.is_known_red(base, &failing.gate.earlier()),
@@ -64,14 +66,14 @@ impl<G: QueueBackend> Drain<'_, G> {
         }
     }
 
-    /// Whether nothing lands until the target is mended.
+    /// Whether nothing may land until the target is fixed.
     pub(super) fn is_held_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         let is_held = self.rules.red_target == RedTarget::Hold && failing.gate.repo.is_none();
         Ok(is_held && self.is_known_red(failing)?)
     }
 
-    /// The second that is red alone where nothing was green makes one look at the target first. One bad ticket of a batch
-    /// never does.
+    /// Whether to suspect the target: when a second ticket fails alone and none has passed, the gate runs on the
+    /// target. A single bad ticket never causes that.
     pub(super) fn is_suspected(
         &mut self,
         stack: &[LandingStep],
@@ -81,7 +83,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(is_second && self.was_red_before(failing)?)
     }
 
-    fn hold_back(&mut self, ticket: &Ticket, failing: Failing, with: Vec<TaskId>) -> Result<(), QueueError> {
+    fn mark_red(&mut self, ticket: &Ticket, failing: Failing, with: Vec<TaskId>) -> Result<(), QueueError> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
@@ -90,16 +92,15 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// Lands a ticket that nothing keeps back but gates that were red before. Every other gate is asked, about exactly
-    /// what lands.
-    fn land_all_the_same(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+    /// Lands a ticket whose only failing gates failed before. All other gates run, on exactly the commit that lands.
+    fn land_despite_red_target(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
         let base = self.base()?;
         let Some(whole) = self.stack(base, std::slice::from_ref(ticket))?.pop() else {
             return Ok(());
         };
         let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
         while !step.gates.is_empty() && !self.backend.is_cancelled() {
-            match self.judge_all_the_same(&step)? {
+            match self.judge_despite_red_target(&step)? {
                 GateVerdict::Green => break,
                 GateVerdict::Red(failing)
                     if !excused.iter().any(|gate| gate.is_same(&failing.gate))
@@ -107,8 +108,8 @@ impl<G: QueueBackend> Drain<'_, G> {
                 {
                     excused.push(failing.gate);
                 }
-                GateVerdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
-                GateVerdict::Broken(failing) => return self.break_off(&[step], &failing),
+                GateVerdict::Red(failing) => return self.mark_red(ticket, failing, Vec::new()),
+                GateVerdict::Broken(failing) => return self.stop_broken(&[step], &failing),
             }
             step = self.backend.excuse(base, &whole, &excused)?;
         }
@@ -124,8 +125,8 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// What was green before is asked once more before it is called red.
-    fn judge_all_the_same(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
+    /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
+    fn judge_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
         match self.ask(step.commit, &step.gates, Asking::Once)? {
             GateVerdict::Red(failing) if !self.was_red_before(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
@@ -134,7 +135,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         }
     }
 
-    /// A resolution that is red was none: the conflict is there again, and the next try is told.
+    /// Discards a resolution that fails a gate. The conflict is back, and the next try is told why.
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };
         let why = format!("the gate '{}' is red: {}\n{}", failing.gate.name, failing.why, failing.tail);

@@ -1,4 +1,5 @@
-//! Draining a queue: stack, test, halve, land, and go on with the next. It decides; the ground acts.
+//! Drains a queue: stacks tickets, tests the stack, halves it if it fails, lands it, and continues. This module
+//! decides; the [`QueueBackend`] acts.
 
 mod blame;
 mod fan_in;
@@ -18,59 +19,59 @@ use crate::{
     name::{Oid, TaskId},
 };
 
-/// What holds for a drain.
+/// The rules of a drain.
 #[derive(Debug, Clone, Default)]
 pub struct DrainRules {
-    /// How many are tested at once.
+    /// How many tickets are tested together.
     pub batch: Batch,
-    /// Whether what is red on the target too may land.
+    /// Whether a ticket may land if its gate fails on the target too.
     pub red_target: RedTarget,
     /// How often an agent may try to resolve a conflict.
     pub resolve_attempts: u32,
-    /// Which of them land together.
+    /// Which tickets land together.
     pub fan_in: FanIn,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
 }
 
-/// What a gate means that is red on the target too.
+/// What to do if a gate fails on the target too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RedTarget {
-    /// Nothing lands until it is mended.
+    /// Nothing lands until the target is fixed.
     #[default]
     Hold,
-    /// It keeps nobody back.
+    /// Tickets land nevertheless.
     Land,
 }
 
-/// How often a target may move away under a landing before it is left for later.
-const PATIENCE: usize = 10;
+/// How often a landing is tried if the target moves meanwhile.
+const MAX_TRIES: usize = 10;
 
-/// A drain that is going on.
+/// A drain in progress.
 pub struct Drain<'a, G: QueueBackend> {
     backend: &'a mut G,
     rules: DrainRules,
     report: QueueReport,
-    /// Settled in this drain, not to be tried again.
+    /// Tickets that are settled and not tried again in this drain.
     aside: HashSet<TaskId>,
     landed: HashSet<TaskId>,
-    /// The target that `landed` is of.
+    /// The tip of the target to which `landed` belongs.
     seen: Option<Oid>,
     batch: BatchState,
     is_over: bool,
 }
 
-/// What is known of the batch that is being settled.
+/// What is known about the current batch.
 #[derive(Default)]
 struct BatchState {
     base: Option<Oid>,
     landed: Vec<TaskId>,
-    /// The gates that what landed has passed.
+    /// The gates that the landed tickets have passed.
     passed: Vec<Gate>,
     reds: Vec<(Ticket, Failing, Vec<TaskId>)>,
 }
 
-/// Whether a stack is a whole batch or a part of one that was red.
+/// Whether a stack is a whole batch, or a part of one that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -78,7 +79,7 @@ enum Part {
 }
 
 impl<'a, G: QueueBackend> Drain<'a, G> {
-    /// A drain of what `ground` holds.
+    /// A drain of this backend.
     pub fn new(backend: &'a mut G, rules: DrainRules) -> Self {
         Self {
             backend,
@@ -92,7 +93,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         }
     }
 
-    /// Lands what can be landed.
+    /// Lands everything that can land.
     pub fn run(mut self) -> Result<QueueReport, QueueError> {
         loop {
             while let Some(batch) = self.next_batch()? {
@@ -103,7 +104,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             }
         }
         self.report.is_stopped = self.backend.is_cancelled();
-        self.tell_of_the_rest()?;
+        self.report_rest()?;
         Ok(self.report)
     }
 
@@ -120,16 +121,16 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             let is_new = ticket.standing == TicketState::Waiting && !self.aside.contains(&ticket.task);
             is_new && self.is_wanted(ticket)
         };
-        let line = arrange(&view.tickets, is_open, &view.landed, now);
+        let order = arrange(&view.tickets, is_open, &view.landed, now);
         let (tries, reds) = view.record;
         let size = if view.is_gated { self.rules.batch.size(tries, reds) } else { usize::MAX };
         let has_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
         let has_landed = has_landed.max(self.count_landed());
         let NextLanding::Try(size) = self.rules.fan_in.turn(has_landed, size) else {
-            line.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
+            order.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
             return Ok(None);
         };
-        let batch: Vec<Ticket> = line.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
+        let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
         if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
             self.refuse(&batch, "not all of them can be merged")?;
             return Ok(None);
@@ -144,9 +145,9 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         self.conclude()
     }
 
-    /// Stacks these tickets on the target and lands them, or halves them until the bad ones stand alone.
+    /// Stacks these tickets on the target and lands them, or halves the stack until bad tickets are alone.
     fn settle_part(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_TRIES {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
             }
@@ -156,7 +157,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 return Ok(());
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
-            if self.rules.fan_in.setback() == StackSetback::Refuse && self.lacks_one(tickets, is_there) {
+            if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_any_missing(tickets, is_there) {
                 return self.refuse(tickets, "not all of them can be merged");
             }
             match self.judge(top.commit, &stack, part)? {
@@ -183,7 +184,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     self.settle_part(first, Part::Half)?;
                     return self.settle_part(second, Part::Half);
                 }
-                GateVerdict::Broken(failing) => return self.break_off(&stack, &failing),
+                GateVerdict::Broken(failing) => return self.stop_broken(&stack, &failing),
             }
         }
         for ticket in tickets {
@@ -192,7 +193,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(())
     }
 
-    /// Where the target is. If somebody moved it, what they took away has landed no more.
+    /// The tip of the target. If another process has moved it, the landed tasks are read again.
     fn base(&mut self) -> Result<Oid, QueueError> {
         let tip = self.backend.tip()?;
         if self.seen == Some(tip) {
@@ -203,8 +204,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(view.tip.unwrap_or(tip))
     }
 
-    /// The merge commits of these tickets, one on top of the other. What conflicts with another of the stack is left
-    /// for the next round; only what conflicts with the target itself is in conflict.
+    /// Merges these tickets one on top of the other. A ticket that conflicts with another of the stack is left for the
+    /// next round; only a conflict with the target itself counts as a conflict.
     fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<LandingStep>, QueueError> {
         let mut stack: Vec<LandingStep> = Vec::new();
         for ticket in tickets {
@@ -222,13 +223,13 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     self.set_aside(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
-                Merged::Conflict(conflicts) => self.step_aside(ticket, base, conflicts)?,
+                Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
             }
         }
         Ok(stack)
     }
 
-    fn step_aside(
+    fn mark_conflict(
         &mut self,
         ticket: &Ticket,
         onto: Oid,
@@ -240,7 +241,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(())
     }
 
-    /// A red gate is asked once more about a whole batch, and about a ticket that stands alone.
+    /// Runs the gates on a stack. A gate that fails runs again for a whole batch and for a single ticket, but not for a
+    /// part that will be halved anyway.
     fn judge(&mut self, commit: Oid, stack: &[LandingStep], part: Part) -> Result<GateVerdict, QueueError> {
         let mut gates: Vec<Gate> = Vec::new();
         for gate in stack.iter().flat_map(|step| &step.gates) {
@@ -259,7 +261,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         self.confirm(commit, &gates, failing)
     }
 
-    /// Asks once more what was red. If it is green now, it is flaky, and said to be.
+    /// Runs failed gates again. If they pass now, they are reported as flaky.
     fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
         let again = self.ask(commit, gates, Asking::Again)?;
         if again == GateVerdict::Green {
@@ -303,7 +305,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(published)
     }
 
-    fn break_off(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
+    fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
             self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });

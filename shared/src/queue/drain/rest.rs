@@ -1,4 +1,4 @@
-//! What is left when all that could be landed has been: conflicts to be resolved, and tickets that wait.
+//! What remains when everything that could land has landed: conflicts to resolve, and tickets that wait.
 
 use super::Drain;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Lets somebody resolve the next conflict. Tells whether there is something to try again.
+    /// Tries to resolve the next conflict. Returns whether there is something to try again.
     pub(super) fn resolve_next(&mut self) -> Result<bool, QueueError> {
         for ticket in self.backend.view()?.tickets {
             if !matches!(ticket.standing, TicketState::Conflict { escalated: false, .. }) {
@@ -33,7 +33,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(false)
     }
 
-    /// A person is asked for, once.
+    /// Marks a conflict as one that a person has to resolve.
     fn escalate(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
         let TicketState::Conflict { onto, conflicts, .. } = ticket.standing.clone() else {
             return Ok(());
@@ -44,15 +44,15 @@ impl<G: QueueBackend> Drain<'_, G> {
         Ok(())
     }
 
-    /// What was not tried, and for what it waits.
-    pub(super) fn tell_of_the_rest(&mut self) -> Result<(), QueueError> {
+    /// Reports the tickets that were not tried, and what they wait for.
+    pub(super) fn report_rest(&mut self) -> Result<(), QueueError> {
         let view = self.backend.view()?;
         let now = self.backend.now();
         let is_waiting = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
-        let line = arrange(&view.tickets, is_waiting, &view.landed, now);
+        let order = arrange(&view.tickets, is_waiting, &view.landed, now);
         for (at, ticket) in view.tickets.iter().enumerate() {
             if self.report.find(&ticket.task).is_none() {
-                let held = line.held.iter().find(|(held, _)| *held == at);
+                let held = order.held.iter().find(|(held, _)| *held == at);
                 let needs = held.map(|(_, needs)| needs.as_slice()).unwrap_or_default();
                 self.report.put(ticket, outcome_of(ticket, &waits_for(needs, &view.tickets)));
             }
@@ -61,7 +61,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 }
 
-/// Needs in words, with how those stand that are in the queue themselves.
+/// Describes needs, with the state of those that are in the queue.
 #[must_use]
 pub fn waits_for(needs: &[TaskId], tickets: &[Ticket]) -> String {
     let one = |need: &TaskId| match tickets.iter().find(|ticket| ticket.task == *need) {

@@ -1,4 +1,4 @@
-//! Asking gates: in a scratch worktree at exactly the commit that is to land. What a gate said to a tree is remembered.
+//! Runs gates in a scratch worktree at exactly the commit that is to land. Results are remembered by tree.
 
 use std::{
     collections::HashMap,
@@ -10,11 +10,11 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{GitQueue, abroad::absent};
+use super::{GitQueue, other_repos::absent};
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{Neighbours, Observed, PipelineError, Redaction},
+    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
     safe_files,
@@ -22,16 +22,16 @@ use crate::{
 };
 
 const GATES: &str = "refs/arborist/gates/";
-/// So many results are remembered.
+/// How many results are kept in refs.
 const MOST: usize = 500;
-/// For how many seconds a target that was red is believed to be.
+/// For how many seconds a failure on the target is assumed to persist.
 const BELIEVED: i64 = 3600;
 /// How many characters of each stream are kept in a record.
 const TAIL: usize = 2000;
-/// How much of each stream is read for counts and the names of tests.
+/// How many bytes of each stream are read for counts and names of tests.
 const READ: usize = 64 * 1024;
 
-/// How a gate answered.
+/// The result of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
@@ -40,7 +40,7 @@ enum Answer {
     Broken,
 }
 
-/// What a gate said once. It is written into git as it is, and never read from there.
+/// One result of a gate. It is written into git, and never read from there.
 #[derive(Debug, Clone, Serialize)]
 pub(in crate::queue) struct GateRecord {
     answer: Answer,
@@ -54,7 +54,7 @@ pub(in crate::queue) struct GateRecord {
     tail: String,
 }
 
-/// What gates said in this process, by tree and gate, from one drain to the next.
+/// Results of gates in this process, by tree and gate, shared by all drains.
 #[derive(Debug, Default)]
 pub struct GateResults(Mutex<HashMap<(Oid, String), GateRecord>>);
 
@@ -64,14 +64,14 @@ impl GateResults {
         results.get(&(tree, gate.key())).cloned()
     }
 
-    fn keep(&self, said: &GateRecord) {
+    fn keep(&self, result: &GateRecord) {
         let mut results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        results.insert((said.tree, said.gate.key()), said.clone());
+        results.insert((result.tree, result.gate.key()), result.clone());
     }
 }
 
 impl GitQueue<'_> {
-    /// Asks each gate in turn, up to the first that does not let the commit through.
+    /// Runs the gates in order, up to the first that does not pass.
     pub(super) fn ask_all(
         &mut self,
         commit: Oid,
@@ -81,31 +81,31 @@ impl GitQueue<'_> {
         let merged = self.tree_of(commit)?;
         let mut runs = 0;
         for gate in gates {
-            let abroad = match &gate.repo {
-                Some(repo) => match self.find_abroad(gate)? {
-                    Some(abroad) => Some(abroad),
+            let gate_place = match &gate.repo {
+                Some(repo) => match self.find_gate_place(gate)? {
+                    Some(gate_place) => Some(gate_place),
                     None => return Ok((GateVerdict::Broken(absent(gate, repo, commit)), runs)),
                 },
                 None => None,
             };
-            let tree = abroad.as_ref().map_or(merged, |abroad| abroad.tree);
+            let tree = gate_place.as_ref().map_or(merged, |gate_place| gate_place.tree);
             let key = (tree, gate.key());
-            let known = match self.said.get(&key).cloned() {
-                Some(said) => Some(said),
+            let known = match self.results.get(&key).cloned() {
+                Some(result) => Some(result),
                 None => self.remembered(gate, tree),
             };
-            let said = match known {
-                Some(said) if said.answer == Answer::Green || asking == Asking::Once => said,
+            let result = match known {
+                Some(result) if result.answer == Answer::Green || asking == Asking::Once => result,
                 _ => {
                     runs += 1;
-                    match &abroad {
-                        Some(abroad) => self.run_abroad(gate, abroad)?,
+                    match &gate_place {
+                        Some(gate_place) => self.run_in_other_repo(gate, gate_place)?,
                         None => self.run(gate, commit, tree)?,
                     }
                 }
             };
-            let (answer, failing) = (said.answer, said.failing(gate, commit));
-            self.said.insert(key, said);
+            let (answer, failing) = (result.answer, result.failing(gate, commit));
+            self.results.insert(key, result);
             match answer {
                 Answer::Green => {}
                 Answer::Red => return Ok((GateVerdict::Red(failing), runs)),
@@ -115,27 +115,27 @@ impl GitQueue<'_> {
         Ok((GateVerdict::Green, runs))
     }
 
-    /// Whether a gate was red on this tree in this drain, or in another of this process not long ago.
-    pub(super) fn recalls_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        let tree = match (&gate.repo, self.find_abroad(gate)?) {
+    /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
+    pub(super) fn is_known_to_fail(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+        let tree = match (&gate.repo, self.find_gate_place(gate)?) {
             (None, _) => self.tree_of(commit)?,
-            (Some(_), Some(abroad)) => abroad.tree,
+            (Some(_), Some(gate_place)) => gate_place.tree,
             (Some(_), None) => return Ok(false),
         };
         let since = (self.options.clock)() - BELIEVED;
-        Ok(match self.said.get(&(tree, gate.key())) {
-            Some(said) => said.answer == Answer::Red,
+        Ok(match self.results.get(&(tree, gate.key())) {
+            Some(result) => result.answer == Answer::Red,
             None => {
-                let said = self.options.results.find(tree, gate);
-                said.is_some_and(|said| said.answer == Answer::Red && said.time > since)
+                let result = self.options.results.find(tree, gate);
+                result.is_some_and(|result| result.answer == Answer::Red && result.time > since)
             }
         })
     }
 
-    /// A result of an earlier drain of this process. Only green ones hold: what was red or broken may have been mended.
-    /// What stands in refs is for people: whoever can write a ref could have written it.
+    /// The result of an earlier drain of this process. Only passes are reused: a failure may have been fixed. Results
+    /// in refs are for people and are never read, because anyone who can write a ref could have written them.
     fn remembered(&self, gate: &Gate, tree: Oid) -> Option<GateRecord> {
-        self.options.results.find(tree, gate).filter(|said| said.answer == Answer::Green)
+        self.options.results.find(tree, gate).filter(|result| result.answer == Answer::Green)
     }
 
     fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<GateRecord, QueueError> {
@@ -148,7 +148,7 @@ impl GitQueue<'_> {
         pool: &Pool,
         gate: &Gate,
         (commit, tree): (Oid, Oid),
-        dress: impl Fn(&Self, Program, &Path) -> Program,
+        configure: impl Fn(&Self, Program, &Path) -> Program,
     ) -> Result<GateRecord, QueueError> {
         (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
@@ -160,14 +160,14 @@ impl GitQueue<'_> {
             (self.on_event)(crate::queue::QueueEvent::Note { words: note.to_string() });
         }
         let place = scratch.repository.clone();
-        // What the user's own set-up makes of tracked files is as they want it.
-        let neighbours = Neighbours::count(&place);
-        let before = scratch.repository.look_at_tracked(tree, neighbours.now())?;
+        // Changes by the user's own set-up commands are intended, so look only now.
+        let concurrent_children = ConcurrentChildren::count(&place);
+        let before = scratch.repository.read_tracked(tree, concurrent_children.now())?;
         let program = Program::new("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);
-        let program = dress(self, program, &scratch.path);
+        let program = configure(self, program, &scratch.path);
         let config_guard = self.options.config_guard.clone();
         let (ended, trespass) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
@@ -180,11 +180,11 @@ impl GitQueue<'_> {
             None => judge(gate, &ended),
         };
         let touched = match answer {
-            Answer::Green => place.look_again(&before, neighbours.since(1))?.shown(),
+            Answer::Green => place.look_again(&before, concurrent_children.since(1))?.shown(),
             Answer::Red | Answer::Broken => Vec::new(),
         };
-        let (answer, why) = if touched.is_empty() { (answer, why) } else { unsure(gate, &touched) };
-        let said = GateRecord {
+        let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };
+        let result = GateRecord {
             answer,
             gate: gate.clone(),
             commit,
@@ -195,8 +195,8 @@ impl GitQueue<'_> {
             log,
             tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
         };
-        self.remember(&said)?;
-        Ok(said)
+        self.remember(&result)?;
+        Ok(result)
     }
 
     fn supervise(
@@ -217,27 +217,27 @@ impl GitQueue<'_> {
             .run(|_| {})
     }
 
-    /// Every result follows the one before, so that a gate that is red and then green is seen to be both.
-    fn remember(&self, said: &GateRecord) -> Result<(), QueueError> {
-        self.options.results.keep(said);
-        let name = ref_of(&said.gate, said.tree);
+    /// Stores a result in a ref, on top of the previous one, so that a flaky gate can be recognised.
+    fn remember(&self, result: &GateRecord) -> Result<(), QueueError> {
+        self.options.results.keep(result);
+        let name = ref_of(&result.gate, result.tree);
         let old = self.repository.find_ref(&name)?;
-        let json = serde_json::to_string(said)
+        let json = serde_json::to_string(result)
             .map_err(|error| QueueError::Unreadable { name: name.clone(), why: error.to_string() })?;
-        let word = match said.answer {
+        let word = match result.answer {
             Answer::Green => "green",
             Answer::Red => "red",
             Answer::Broken => "broken",
         };
-        let message = format!("gate: {} is {word}\n\n{json}\n", said.gate.name);
+        let message = format!("gate: {} is {word}\n\n{json}\n", result.gate.name);
         let tree = self.repository.empty_tree()?;
         let parents: Vec<Oid> = old.into_iter().collect();
-        let commit = self.repository.write_joint(tree, &parents, &message, Signing::No)?;
+        let commit = self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
         let keep = RefMove { name: &name, new: Some(commit), old };
         Ok(self.repository.move_refs(&[keep], "arborist: gate")?)
     }
 
-    /// Forgets the oldest results where there are too many.
+    /// Deletes the oldest results if there are too many.
     pub(in crate::queue) fn forget_old_results(&self) -> Result<(), QueueError> {
         let refs = self.repository.list_refs_by_age(GATES)?;
         let old: Vec<RefMove<'_>> = refs
@@ -251,10 +251,10 @@ impl GitQueue<'_> {
         Ok(self.repository.move_refs(&old, "arborist: forget")?)
     }
 
-    /// A path for a log that is not there yet, relative to the top, and hidden from `git status`.
+    /// A path for a new log, relative to the top. The directory is hidden from `git status`.
     pub(super) fn new_log(&self, what: &str) -> Result<String, QueueError> {
         let folder = self.options.log_dir.trim_matches('/').to_owned();
-        self.repository.exclude(&format!("/{folder}/"))?;
+        self.repository.exclude_logs(&folder)?;
         let now = Timestamp::from_second((self.options.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
         let what: String = what.chars().map(plain).collect();
@@ -266,7 +266,7 @@ impl GitQueue<'_> {
 }
 
 impl GateRecord {
-    /// What is remembered may have been said to another task: the gate is the one that is asked now.
+    /// The failure for this gate. A remembered result may stem from the gate of another task.
     fn failing(&self, gate: &Gate, commit: Oid) -> Failing {
         Failing {
             gate: gate.clone(),
@@ -282,10 +282,10 @@ fn ref_of(gate: &Gate, tree: Oid) -> String {
     format!("{GATES}{}/{tree}", gate.key())
 }
 
-/// Only a gate that ran, and tested something, can say yes or no.
+/// The result of a gate. Only a gate that ran and tested something can pass or fail.
 fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
     let why = format!("'{}' {}", gate.command, ended.ending);
-    let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+    let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
     match ended.ending {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
         Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
@@ -293,15 +293,15 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
         Ending::Exited(_) if gate.known_red.excuses(&Observed::of(ended)) => {
             (Answer::Green, format!("{why}, by nothing but tests that are known to fail"))
         }
-        Ending::Exited(_) if ran_no_tests(&said) => (Answer::Broken, format!("{why}, but ran no tests")),
+        Ending::Exited(_) if ran_no_tests(&output) => (Answer::Broken, format!("{why}, but ran no tests")),
         Ending::Exited(0) => (Answer::Green, why),
         Ending::Exited(_) => (Answer::Red, why),
         _ => (Answer::Broken, why),
     }
 }
 
-/// A gate that let something else through than the commit has said nothing about the commit.
-fn unsure(gate: &Gate, touched: &[String]) -> (Answer, String) {
+/// A gate that saw other files than the commit's says nothing about the commit.
+fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
     let why = format!(
         "'{}' does not count: tracked files were changed or written while it ran, by itself or by another process: {}",
         gate.command,

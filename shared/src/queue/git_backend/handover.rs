@@ -1,8 +1,8 @@
-//! A conflict in the hands of a person: a worktree with the merge in it, and what they made of it back in the queue.
+//! Hands a conflict to a person: opens a worktree with the merge in it, and takes the resolution back into the queue.
 
 use std::path::PathBuf;
 
-use super::{GitQueue, marks::Unsettled};
+use super::{GitQueue, unfinished_merge::UnfinishedMerge};
 use crate::{
     git::{MergeConflict, Repository},
     name::{BranchName, Oid, TaskId, digest},
@@ -11,34 +11,35 @@ use crate::{
     worktree::{Pool, Scratch},
 };
 
-/// Where it is noted what a person was given: the tree, and in the next line the run's branch.
+/// The file in the worktree's git directory that records what a person was given: the tree, and on the next line the
+/// run's branch.
 const OPENED: &str = "arborist-opened";
 
-/// What a person finds when they ask for a conflict.
+/// The result of asking for a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handover {
-    /// A worktree with the conflict in it.
+    /// A worktree with the conflict was opened.
     Opened(PathBuf),
     /// These paths there are not resolved yet.
     Unfinished(PathBuf, Vec<String>),
-    /// These files there were changed although they are not in conflict, and nobody approved that. All of it stays as it is.
+    /// These files there were changed although they do not conflict, and that was not approved. Nothing was taken.
     OtherFiles(PathBuf, Vec<String>),
-    /// What stood there is in the queue.
+    /// The resolution is in the queue.
     Taken,
 }
 
-/// What is done about files that a person's resolution changes although they are not in conflict. Another program can have
-/// written them: the worktree is open for as long as the person needs.
+/// What to do with files that a person's resolution changes although they do not conflict. The worktree is open for as
+/// long as the person needs, so another program may have written them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherFiles {
-    /// They are listed, and nothing is taken.
+    /// List them, and take nothing.
     Listed,
     /// The person approved them.
     Approved,
 }
 
 impl GitQueue<'_> {
-    /// Gives a conflict to a person, and takes back what they made of it.
+    /// Opens a conflict for a person, or takes their resolution back.
     pub(in crate::queue) fn hand_over(
         &mut self,
         ticket: &Ticket,
@@ -48,8 +49,8 @@ impl GitQueue<'_> {
         let pool = self.pool()?;
         let scratch = self.take_place(&pool, ticket, tip)?;
         let theirs = ticket.resolved.unwrap_or(ticket.source);
-        let Some(onto) = scratch.repository.merging_onto(theirs)? else {
-            self.keep_what_lies_in(&pool, &scratch)?;
+        let Some(onto) = scratch.repository.find_merge_onto(theirs)? else {
+            self.save_left_files(&pool, &scratch)?;
             pool.refresh(&scratch, tip, &[])?;
             scratch.repository.begin_merge(theirs)?;
             note_opened(&scratch, &ticket.scope)?;
@@ -58,7 +59,8 @@ impl GitQueue<'_> {
         self.take_back(&pool, scratch, (ticket, onto), other_files)
     }
 
-    /// Another run may have a task of this name: while its conflict stands in the usual place, that is left alone.
+    /// Takes the worktree for a conflict. Another run may have a task of the same name; if the usual worktree is in use
+    /// for it, take one with the run in its name.
     fn take_place(&self, pool: &Pool, ticket: &Ticket, tip: Oid) -> Result<Scratch, QueueError> {
         let take = |name: String| {
             let taken = pool.take_scratch(&name, tip)?;
@@ -86,13 +88,13 @@ impl GitQueue<'_> {
         (ticket, onto): (&Ticket, Oid),
         other_files: OtherFiles,
     ) -> Result<Handover, QueueError> {
-        let merge = Unsettled { ticket, place: &scratch.repository, onto };
+        let merge = UnfinishedMerge { ticket, place: &scratch.repository, onto };
         let left = left_to_do(&merge)?;
         if !left.is_empty() {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
-        // What was taken is compared, not what lies there: that may be changed meanwhile.
+        // Compare the commit that was taken and not the worktree, which may change meanwhile.
         let tree = self.repository.tree_of(commit)?;
         let (_, others) = self.changed_beside((onto, merge.theirs()), tree)?;
         if !others.is_empty() && other_files == OtherFiles::Listed {
@@ -102,7 +104,7 @@ impl GitQueue<'_> {
             let words = format!("these files were not in conflict and land too: {}", others.join(", "));
             (self.on_event)(QueueEvent::Note { words });
         }
-        // A person has decided on it.
+        // A person has made it, so it needs no review.
         self.options.resolutions.add(commit);
         let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
@@ -112,7 +114,7 @@ impl GitQueue<'_> {
         Ok(Handover::Taken)
     }
 
-    /// A task that has landed otherwise needs nobody's worktree any more. One in which something was done stays.
+    /// Removes the worktree for a conflict whose task has landed in another way, unless a person has worked in it.
     pub(super) fn close_place(&mut self, ticket: &Ticket, landed: Oid) -> Result<(), QueueError> {
         let names = [place_of_run(ticket), place_of("resolve", &ticket.task)];
         let Some(name) = names.into_iter().find(|name| self.is_place(name)) else {
@@ -134,8 +136,8 @@ impl GitQueue<'_> {
         Ok(())
     }
 
-    /// What a person left there is theirs, and another merge than this: it is saved before anything takes its place.
-    fn keep_what_lies_in(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
+    /// Saves what a person left in the worktree, if it is not this merge, before it is replaced.
+    fn save_left_files(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
         if let Some(under) = pool.save_scratch(scratch)? {
             let words = format!("what lay in '{}' is kept under {under}", scratch.path.display());
             (self.on_event)(QueueEvent::Note { words });
@@ -144,7 +146,7 @@ impl GitQueue<'_> {
     }
 }
 
-/// What was given to a person stands beside their worktree, so that it can be told later whether they did anything.
+/// Records what a person is given, so that it can be determined later whether they changed anything.
 fn note_opened(scratch: &Scratch, run: &BranchName) -> Result<(), QueueError> {
     let tree = scratch.repository.snapshot()?;
     let path = scratch.repository.git_dir.join(OPENED);
@@ -152,24 +154,24 @@ fn note_opened(scratch: &Scratch, run: &BranchName) -> Result<(), QueueError> {
         .map_err(|source| QueueError::File { path: path.display().to_string(), source })
 }
 
-/// The run whose conflict a person was given in the worktree that `repository` is seen from.
+/// The run whose conflict was opened in the worktree of `repository`.
 #[must_use]
 pub fn opened_for(repository: &Repository) -> Option<BranchName> {
     let noted = safe_files::read_text(&repository.git_dir.join(OPENED)).ok()?;
     noted.lines().nth(1)?.parse().ok()
 }
 
-/// Whether everything there is as it was given.
+/// Whether the worktree is as it was given.
 fn is_untouched(scratch: &Scratch) -> Result<bool, QueueError> {
     let place = &scratch.repository;
     let opened = safe_files::read_text(&place.git_dir.join(OPENED)).unwrap_or_default();
     let head = place.find_commit("HEAD")?;
-    let is_kept = head.map(|head| place.is_held(head)).transpose()?.unwrap_or(false);
+    let is_kept = head.map(|head| place.is_reachable_from_refs(head)).transpose()?.unwrap_or(false);
     Ok(is_kept && opened.lines().next() == Some(place.snapshot()?.to_string().as_str()))
 }
 
-/// The paths that a person has not settled: with marks, or still unmerged and of a kind that leaves none.
-fn left_to_do(merge: &Unsettled<'_>) -> Result<Vec<String>, QueueError> {
+/// The paths that are not resolved: those with conflict markers, and unmerged ones of a kind that has no markers.
+fn left_to_do(merge: &UnfinishedMerge<'_>) -> Result<Vec<String>, QueueError> {
     let mut left = merge.marked(merge.place.snapshot()?)?;
     let leaves_marks = |path: &String| {
         let of_path = |conflict: &&MergeConflict| conflict.paths.contains(path);
@@ -182,12 +184,12 @@ fn left_to_do(merge: &Unsettled<'_>) -> Result<Vec<String>, QueueError> {
     Ok(left)
 }
 
-/// The worktree for the conflict of a task, with a name that a task could have too.
+/// The name of the worktree for the conflict of a task. It has the form of a task id.
 pub(super) fn place_of(kind: &str, task: &TaskId) -> String {
     short_enough(format!("{kind}-{task}"), || format!("{kind}-{}", &digest(task.as_str().as_bytes())[..16]))
 }
 
-/// The same, with a name that no other run has.
+/// The same, with a name that no other run uses.
 fn place_of_run(ticket: &Ticket) -> String {
     let whose = digest(format!("{}\n{}", ticket.scope, ticket.task).as_bytes());
     short_enough(format!("resolve-{}-{}", ticket.task, &whose[..8]), || format!("resolve-{}", &whose[..16]))

@@ -1,4 +1,4 @@
-//! Landing: the message of a merge commit, the move of the target, and the proof that all of it is there.
+//! Lands: writes merge commits, moves the target, and verifies the result.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::{
     pipeline::KnownRed,
     queue::{
         Gate, LandingStep, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
-        store::OutcomeWritten, target::Moving,
+        store::OutcomeWritten, target::MoveResult,
     },
 };
 
 impl GitQueue<'_> {
-    /// The commit that joins `onto` with a ticket's source. It names the gates that it has to pass, and apart from
-    /// them those that were red before.
+    /// Writes the commit that joins `onto` with a ticket's source. Its message names the gates that it has to pass, and
+    /// those that failed before.
     pub(super) fn write_merge(
         &mut self,
         (onto, tree): (Oid, Oid),
@@ -28,7 +28,7 @@ impl GitQueue<'_> {
             gates.iter().filter(|gate| !red.iter().any(|red| red.is_same(gate))).cloned().collect();
         let message = self.message(ticket, &gates, red)?;
         let parents = [onto, ticket.source];
-        let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
+        let commit = self.repository.write_commit_with_parents(tree, &parents, &message, self.signing)?;
         self.trees.insert(commit, tree);
         self.stacked.insert(commit, (onto, ticket.task.clone()));
         Ok(LandingStep { ticket: ticket.clone(), commit, gates })
@@ -43,7 +43,7 @@ impl GitQueue<'_> {
             status,
             text: wording.text(status),
         };
-        // One that is asked in several repositories is one gate.
+        // A gate that runs in several repositories is named once.
         let names = |gates: &[Gate]| -> Vec<String> {
             let mut known = HashSet::new();
             let new = gates.iter().filter(|gate| known.insert(&gate.name));
@@ -69,16 +69,16 @@ impl GitQueue<'_> {
         Ok(message.render())
     }
 
-    /// The gates that a change from one commit to another has to pass. Where a task works in several repositories they
-    /// are asked in each in which it has changed something, and its tests where it is tested.
+    /// The gates for a change from one commit to another. If a task works in several repositories, gates run in each
+    /// that it has changed, and its tests where it is tested.
     pub(super) fn gates_for(&mut self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
         let (options, task) = (self.options, &ticket.task);
         let others = options.others_of(task);
         let mut gates = Vec::new();
         for section in &others {
-            gates.extend(self.gates_abroad(section, task)?);
+            gates.extend(self.gates_in_other_repo(section, task)?);
         }
-        // Its report lands here also where all of its work is elsewhere.
+        // The task's report lands here even if all of its work is in other repositories. It triggers no gate.
         let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
         for gate in options.gates_in(None) {
             let is_asked = match (gate.when.as_deref(), others.as_slice()) {
@@ -94,8 +94,8 @@ impl GitQueue<'_> {
         let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
         gates.extend(of_phases.map(|gate| options.placed(gate, None)));
         let tests = options.tests_of(task);
-        // In another repository the branch already holds the task's work, so its head cannot tell what was red before.
-        // Nobody has reviewed a resolution, so a target that is red too does not excuse it.
+        // In another repository the branch already has the task's work, so its head cannot tell what failed before. And
+        // a resolution has not been reviewed, so a failure of the target does not excuse it.
         let is_own = |gate: &Gate| gate.own || gate.repo.is_some() || ticket.resolved.is_some();
         let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
         let known_red = if tests.is_empty() { KnownRed::default() } else { self.known_red(ticket, from)? };
@@ -104,8 +104,8 @@ impl GitQueue<'_> {
         Ok(gates)
     }
 
-    /// The phases whose own tests gate a landing on top of `from`: those that its ticket names, and those that it completes.
-    /// Anybody who can write a ref can take a phase out of a ticket.
+    /// The phases whose own tests gate a landing on `from`: those that the ticket names, and those that it completes.
+    /// The latter are computed, because anyone who can write a ref can remove a phase from a ticket.
     fn phases_of(&self, ticket: &Ticket, from: Oid) -> Vec<TaskId> {
         let mut landed = self.history().map(landed_in).unwrap_or_default();
         let mut at = from;
@@ -118,7 +118,7 @@ impl GitQueue<'_> {
         ticket.phases.iter().cloned().chain(unnamed).collect()
     }
 
-    /// Moves the target and proves it, or parks what was to land.
+    /// Moves the target and verifies it, or parks the landing.
     pub(super) fn land(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
         let Some(last) = steps.last() else {
             return Ok(Published::Landed);
@@ -131,8 +131,8 @@ impl GitQueue<'_> {
             return Ok(Published::Moved);
         }
         match self.target().advance(position.branch, last.commit)? {
-            Moving::Elsewhere => Ok(Published::Moved),
-            Moving::Refused(parking) => {
+            MoveResult::Elsewhere => Ok(Published::Moved),
+            MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
                 parked::note(last.commit);
                 for step in steps {
@@ -142,7 +142,7 @@ impl GitQueue<'_> {
                 }
                 Ok(Published::Parked(parking))
             }
-            Moving::Done => {
+            MoveResult::Done => {
                 let position = self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
@@ -156,8 +156,8 @@ impl GitQueue<'_> {
         }
     }
 
-    /// What was landed is there: the branch is at the last step or beyond it, and every step joins the one before with
-    /// its source and holds the tree that was tested.
+    /// Verifies a landing: the branch is at the last step or after it, and every step joins the one before with its
+    /// source and has the tree that was tested.
     fn prove(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Position, QueueError> {
         let commits: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         let last = commits.last().copied().unwrap_or(base);
@@ -189,11 +189,11 @@ impl GitQueue<'_> {
             }
             before = step.commit;
         }
-        self.take_in(&now, (base, last), &found);
+        self.add_landed(&now, (base, last), &found);
         Ok(now)
     }
 
-    /// A branch goes only if it is where it landed from, and nobody has it checked out.
+    /// Deletes branches that are at the commit that landed and are not checked out.
     fn delete_branches(&self, steps: &[LandingStep]) -> Result<(), QueueError> {
         for step in steps {
             let branch = step.ticket.scope.task_branch(&step.ticket.task);

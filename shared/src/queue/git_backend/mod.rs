@@ -1,18 +1,18 @@
-//! The ground that the queue stands on in earnest: a repository.
+//! The [`QueueBackend`] that works on a repository.
 
-mod abroad;
-mod anew;
-mod fence;
 mod gating;
 mod handover;
+mod known_red;
 mod land;
-mod marks;
+mod other_repos;
 mod parked;
 mod recover;
-mod red;
+mod ref_guard;
 mod resolution_review;
 mod resolutions;
 mod resolving;
+mod unfinished_merge;
+mod withdraw;
 
 pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};
@@ -21,14 +21,14 @@ pub use resolutions::Resolutions;
 
 use std::{collections::HashMap, path::Path};
 
-use abroad::GateRepo;
 use gating::GateRecord;
+use other_repos::GateRepo;
 use recover::{KnownRun, Seen};
 
 use super::{
     Asking, Closing, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published, QueueBackend, QueueError,
     QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target, Ticket, TicketState,
-    claim::Held, store::OutcomeWritten,
+    claim::HeldClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -37,37 +37,37 @@ use crate::{
     worktree::run_variables,
 };
 
-/// Whether a task's branch goes when it has landed.
+/// What happens to a task's branch when it has landed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Afterwards {
-    /// It stays.
+    /// It is kept.
     #[default]
     Keep,
-    /// It goes, once it is proved that all of it is there.
+    /// It is deleted, once the landing is verified.
     Delete,
 }
 
-/// The tickets of one run for one target, and what is done with them.
+/// The queue of one run for one target, in a repository.
 pub struct GitQueue<'a> {
     pub(super) repository: &'a Repository,
     pub(super) scope: &'a BranchName,
     pub(super) into: &'a BranchName,
-    pub(super) claim: &'a Held<'a>,
+    pub(super) claim: &'a HeldClaim<'a>,
     pub(super) options: &'a QueueOptions,
     pub(super) on_event: &'a mut dyn FnMut(QueueEvent),
     pub(super) store: Store<'a>,
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, StoredTicket>,
     pub(super) trees: HashMap<Oid, Oid>,
-    /// The merges of this drain: what each lies on, and whose it is.
+    /// The merges of this drain: the commit below each of them, and its task.
     pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
-    /// What gates said in this drain, by tree and gate.
-    pub(super) said: HashMap<(Oid, String), GateRecord>,
-    /// Other repositories, as far as they were read in this drain.
-    pub(super) neighbours: HashMap<RepoName, GateRepo>,
-    /// What was read last, while nothing has changed since.
+    /// Results of gates in this drain, by tree and gate.
+    pub(super) results: HashMap<(Oid, String), GateRecord>,
+    /// Other repositories that were read in this drain.
+    pub(super) other_repos: HashMap<RepoName, GateRepo>,
+    /// The last view, as long as nothing has changed since.
     pub(super) seen: Option<Seen>,
-    /// The run as it was read last.
+    /// The run as last read.
     pub(super) run: Option<KnownRun>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> GitQueue<'a> {
         Target::new(self.repository, self.into)
     }
 
-    /// A program that finds out from its environment what it runs for.
+    /// Adds the environment variables of the run to a program.
     fn for_run(&self, program: Program, place: &Path) -> Program {
         let session = self.options.worktrees.session.as_ref();
         let repo = self.options.worktrees.repo.clone().unwrap_or_else(|| self.repository.name());
@@ -93,7 +93,7 @@ impl<'a> GitQueue<'a> {
         Ok(tree)
     }
 
-    /// Something is about to change: what was read holds no more.
+    /// Discards the last view, because something is about to change.
     fn forget(&mut self) {
         self.seen = None;
     }
@@ -106,7 +106,7 @@ impl<'a> GitQueue<'a> {
         Ok(())
     }
 
-    /// Writes a ticket down if it is not what it was.
+    /// Stores a ticket if it has changed.
     fn settle(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
         if *before != after {
             self.write(&after)?;
@@ -114,7 +114,7 @@ impl<'a> GitQueue<'a> {
         Ok(after)
     }
 
-    /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
+    /// Closes landed tickets in one transaction.
     fn close_all(
         &mut self,
         landed: &[(Ticket, Oid)],
@@ -198,7 +198,7 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        self.recalls_red(commit, gate)
+        self.is_known_to_fail(commit, gate)
     }
 
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {

@@ -1,5 +1,5 @@
-//! What is parked for a target counts only if this process parked it, or has asked its gates. Anybody who can write a ref
-//! can park something: that it is built like a landing proves what it holds, and not that it was let through.
+//! Checks parked landings. One counts only if this process parked it, or has run its gates: anyone who can write a ref
+//! can park something. That it is built like a landing proves what it contains, but not that it passed its gates.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -14,38 +14,39 @@ use crate::{
     queue::{Asking, Gate, GateVerdict, Position, QueueError, QueueEvent, StoredTicket, Ticket, TicketState},
 };
 
-/// What this process has parked, or has asked the gates about.
+/// The landings that this process has parked or checked.
 static KNOWN: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
 
-/// Whether this process knows what is parked there.
+/// Whether this process has parked or checked this landing.
 pub(in crate::queue) fn is_known(parked: Oid) -> bool {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).contains(&parked)
 }
 
-/// From now on it does.
+/// Remembers a landing as checked.
 pub(super) fn note(parked: Oid) {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
 }
 
-/// One landing of those that are parked.
+/// One of the parked landings.
 struct ParkedLanding {
     ticket: Ticket,
     commit: Oid,
 }
 
 impl GitQueue<'_> {
-    /// Takes away what is parked and cannot be believed.
+    /// Discards a parked landing that cannot be trusted.
     pub(in crate::queue) fn check_parked(&mut self) -> Result<(), QueueError> {
         self.position().map(drop)
     }
 
-    /// Where the target is.
+    /// The position of the target.
     pub(super) fn position(&mut self) -> Result<Position, QueueError> {
         let position = self.target().require()?;
         self.checked(position)
     }
 
-    /// The same place, without what is parked there if that cannot be believed. It is kept, and its tickets are merged anew.
+    /// The position without its parked landing if that cannot be trusted. It is saved, and its tickets are merged
+    /// again.
     pub(super) fn checked(&mut self, position: Position) -> Result<Position, QueueError> {
         let Some(parked) = position.parked.filter(|parked| !is_known(*parked)) else {
             return Ok(position);
@@ -59,7 +60,7 @@ impl GitQueue<'_> {
         let words = format!("what was parked for '{}' is not used: {why}{kept}", self.into);
         (self.on_event)(QueueEvent::Note { words });
         self.forget();
-        // Whoever parks something else in this moment is not believed either.
+        // If another process parks something else at this moment, it is not trusted either.
         let position = self.target().require()?;
         Ok(if position.parked.is_some_and(is_known) { position } else { position.without_parked() })
     }
@@ -96,8 +97,8 @@ impl GitQueue<'_> {
         })
     }
 
-    /// Why a parked landing may not hold what it holds. Where its task merges without a conflict, git says what that is. Else
-    /// it brings a resolution, which is reviewed like one that stands in a ticket.
+    /// Why a parked landing must not have the tree that it has. If its task merges without conflicts, git's merge
+    /// decides. Otherwise it contains a resolution, which is reviewed like one in a ticket.
     fn fault_of_parked_tree(
         &mut self,
         (before, commit): (Oid, Oid),
@@ -114,8 +115,8 @@ impl GitQueue<'_> {
         self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
-    /// The landings between a target and what is parked for it, oldest first, each with the ticket that asks for it; or why
-    /// they may not land.
+    /// The landings between a target and what is parked for it, oldest first, each with its ticket; or why they must
+    /// not land.
     fn parked_landings(
         &mut self,
         branch: Oid,
@@ -152,7 +153,7 @@ impl GitQueue<'_> {
         Ok(Ok(landings))
     }
 
-    /// The ticket that asks for exactly this landing.
+    /// The ticket of exactly this landing.
     fn asked_for(&self, commit: &RawCommit, tickets: &[StoredTicket]) -> Option<Ticket> {
         let event = Event::of(commit).filter(|event| event.branch() == self.scope)?;
         let is_it = |stored: &&StoredTicket| {

@@ -1,4 +1,4 @@
-//! The queue as git tells it, and what a crash or a person left to be put right.
+//! Reads the queue from git, and repairs what a crash or a person left.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,39 +12,39 @@ use crate::{
         LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
         list_foreign,
         store::{OutcomeWritten, folder_of, read_ticket},
-        target::Moving,
+        target::MoveResult,
     },
 };
 
-/// The tries that the size of batches follows.
+/// How many recent tries determine the size of batches.
 const RECENT: usize = 50;
-/// The branches of so many tasks are looked for one by one.
+/// Up to this many branches are looked up one by one.
 const FEW: usize = 32;
 
-/// What was read at one moment.
+/// A consistent view of the queue.
 pub(in crate::queue) struct Seen {
     pub(super) view: QueueView,
     pub(super) position: Position,
 }
 
-/// A run, and the branches of tasks that it was read with.
+/// A run, and the task branches that it was read with.
 pub(in crate::queue) struct KnownRun {
     run: Run,
     branches: Vec<Ref>,
 }
 
-/// What one question to git tells of a queue.
+/// The refs of a queue.
 struct Listing {
     tickets: Vec<StoredTicket>,
-    /// The branches of the tasks that tickets speak of, as far as there are any.
+    /// The existing branches of the tasks that tickets mention.
     branches: Vec<Ref>,
-    /// The names of these branches, be they there or not.
+    /// The names of these branches, whether they exist or not.
     names: BTreeSet<String>,
     position: Position,
 }
 
 impl GitQueue<'_> {
-    /// Reads the queue anew, closes what has landed, and brings tickets up to date with their branches and tasks.
+    /// Reads the queue again, closes what has landed, and updates tickets to their branches and tasks.
     pub(super) fn recover(&mut self) -> Result<QueueView, QueueError> {
         let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
@@ -69,7 +69,7 @@ impl GitQueue<'_> {
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
                     let fresh = self.refreshed(&ticket, &known)?;
-                    let fresh = self.without_false_resolution(fresh, position.tip())?;
+                    let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
                     view.tickets.push(self.settle(&ticket, fresh)?);
                 }
             }
@@ -77,18 +77,18 @@ impl GitQueue<'_> {
         self.run = Some(known);
         view.tickets.sort_by(|a, b| a.task.cmp(&b.task));
         self.close_all(&view.done, "landed", OutcomeWritten::Perhaps)?;
-        // What is done is told once.
+        // Report landed tickets once only.
         self.seen = Some(Seen { view: QueueView { done: Vec::new(), ..view.clone() }, position });
         Ok(view)
     }
 
-    /// The run as it was read last.
+    /// The run as last read.
     pub(super) fn history(&self) -> Option<&Run> {
         self.run.as_ref().map(|known| &known.run)
     }
 
-    /// Tickets, the target and what is parked for it, in one question. Then the branches of the tasks that tickets speak
-    /// of: those of all others, more with each task that was ever begun, say nothing about what may land.
+    /// Lists tickets, the target and its landing ref with one git command; then the branches of the tasks that tickets
+    /// mention. All other task branches are ignored: there are ever more of them, and they do not affect what may land.
     fn list(&mut self) -> Result<Listing, QueueError> {
         let folder = folder_of(self.scope);
         let names = [&folder, &self.into.to_ref(), &self.into.landing_ref()];
@@ -112,7 +112,7 @@ impl GitQueue<'_> {
         Ok(Listing { tickets, branches, names, position })
     }
 
-    /// What others committed to the target is built upon, and told.
+    /// Reports commits of others on the target.
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
         for found in list_foreign(self.repository, (self.into, self.scope), session)? {
@@ -133,7 +133,7 @@ impl GitQueue<'_> {
         Ok(branches)
     }
 
-    /// What history says at `tip`. It is read again only if something is elsewhere than it was.
+    /// The state of the run at `tip`. It is read again only if the tip or a branch has moved.
     pub(super) fn run_at(
         &mut self,
         tip: Oid,
@@ -151,8 +151,8 @@ impl GitQueue<'_> {
         Ok(KnownRun { run, branches })
     }
 
-    /// What has just landed is added to what is known, if nothing else has come to the target.
-    pub(super) fn take_in(&mut self, now: &Position, (base, last): (Oid, Oid), commits: &[RawCommit]) {
+    /// Adds the commits that have just landed to the known run, unless something else has come to the target.
+    pub(super) fn add_landed(&mut self, now: &Position, (base, last): (Oid, Oid), commits: &[RawCommit]) {
         let Some(known) = self.run.as_mut().filter(|known| known.run.scope.tip == Some(base)) else {
             return;
         };
@@ -162,7 +162,7 @@ impl GitQueue<'_> {
         }
     }
 
-    /// Brings the branch up to what is parked for it, if its checkout lets it now.
+    /// Moves the branch to the landing parked for it, if its checkout permits it now.
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
@@ -174,12 +174,12 @@ impl GitQueue<'_> {
             return Ok(None);
         };
         match self.target().advance(position.branch, parked)? {
-            Moving::Refused(parking) => Ok(Some(parking)),
-            Moving::Done | Moving::Elsewhere => Ok(None),
+            MoveResult::Refused(parking) => Ok(Some(parking)),
+            MoveResult::Done | MoveResult::Elsewhere => Ok(None),
         }
     }
 
-    /// What is on the target of a ticket that a crash may have left, by the target's own commits.
+    /// The merge commit of a ticket on the target, if it has landed. A crash may have left the ticket open.
     fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
         let history = run.find(&ticket.task).filter(|history| history.is_landed)?;
         let is_it = |event: &&Event| {
@@ -188,7 +188,7 @@ impl GitQueue<'_> {
         history.events.iter().rev().find(is_it).map(|event| event.commit)
     }
 
-    /// A ticket as it must be now: its branch may have grown, or its task may be complete no more.
+    /// The ticket with its current state: its branch may have grown, or its task may no longer be complete.
     pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
@@ -199,7 +199,8 @@ impl GitQueue<'_> {
             Some(tip) if tip != ticket.source && !self.repository.is_ancestor(ticket.source, tip)? => {
                 Some("its branch was rewritten".to_owned())
             }
-            // That a ticket says it was forced proves nothing: agents can write tickets. The command line says it.
+            // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force
+            // a landing.
             _ if state != State::Complete && !self.options.forced.contains(&ticket.task) => {
                 let how = ticket.forced.then(|| format!(": land it with 'merge {} --force'", ticket.task));
                 Some(format!("its task is {}, not complete{}", state.as_str(), how.unwrap_or_default()))
@@ -228,7 +229,7 @@ impl GitQueue<'_> {
         Ok(fresh)
     }
 
-    /// A ticket that names, or needs, tests which are not among those that were approved lands nothing.
+    /// Withholds a ticket that names, or needs, tests that are not among the approved ones.
     fn unknown_phase(&self, ticket: &Ticket, known: &KnownRun) -> Option<String> {
         let phases = &self.options.phases;
         if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
@@ -245,7 +246,7 @@ impl GitQueue<'_> {
         Ok(position.parked.is_some() && !self.repository.is_ancestor(commit, position.branch)?)
     }
 
-    /// How many of the last tries there were, and how many of them were red.
+    /// The number of recent tries, and how many of them failed a gate.
     fn record(&self) -> Result<(usize, usize), QueueError> {
         if self.options.gates.is_empty() {
             return Ok((0, 0));

@@ -1,4 +1,4 @@
-//! The review of a resolution. What an agent makes of a conflict is code that no review of its task has seen, so a reviewer
+//! The review of a resolution. An agent's resolution is code that the review of the task has not seen, so a reviewer
 //! decides on it before it goes back into the queue.
 
 use super::{GitQueue, resolving::ResolverCalls};
@@ -6,25 +6,25 @@ use crate::{
     git::{Merge, OtherWriters, TreeChange},
     message::visible,
     name::Oid,
-    pipeline::{Neighbours, ReviewSection, altered, judge, render_diff},
+    pipeline::{ConcurrentChildren, ReviewSection, altered, judge, render_diff},
     queue::{QueueError, Resolver, Ticket},
     worktree::{Pool, Scratch},
 };
 
-/// How many characters of a resolution a reviewer sees in the prompt. Conflicts are short, and there is no setting for it.
+/// How many characters of a resolution the reviewer's prompt shows. Conflicts are short, so there is no setting for it.
 const LONGEST: usize = 20_000;
 
 /// A commit that resolves a conflict.
 pub(super) struct Resolved<'a> {
     pub(super) ticket: &'a Ticket,
     pub(super) commit: Oid,
-    /// What git makes of the merge, with marks of conflict.
+    /// The tree of git's own merge, with conflict markers.
     pub(super) merged: Oid,
 }
 
 impl GitQueue<'_> {
-    /// Why a commit is no resolution: it must join the source with `onto`, and may differ from what git makes of the two only
-    /// in files that conflict. Gives what git makes of them otherwise.
+    /// Checks that a tree is a resolution of a merge: it may differ from git's own merge only in conflicting files.
+    /// Returns the tree of git's merge, or why it is none.
     pub(super) fn check_resolution(
         &self,
         (onto, theirs): (Oid, Oid),
@@ -37,7 +37,7 @@ impl GitQueue<'_> {
         })
     }
 
-    /// What git makes of a merge, and the files that are not in conflict and differ from that in `tree`.
+    /// The tree of git's own merge, and the files in which `tree` differs from it although they do not conflict.
     pub(super) fn changed_beside(
         &self,
         (onto, theirs): (Oid, Oid),
@@ -54,31 +54,31 @@ impl GitQueue<'_> {
         Ok((merged, others))
     }
 
-    /// Asks a reviewer in a worktree that holds exactly the resolution. Says why it is not used, if so.
+    /// Asks a reviewer, in a worktree at the resolution. Returns why the resolution is rejected.
     pub(super) fn review_resolution(
         &mut self,
-        (resolver, talk): (&Resolver, &mut ResolverCalls),
+        (resolver, calls): (&Resolver, &mut ResolverCalls),
         (pool, scratch): (&Pool, &mut Scratch),
         resolved: &Resolved<'_>,
     ) -> Result<Result<(), String>, QueueError> {
         let Resolved { ticket, commit, .. } = *resolved;
         pool.reset_scratch(scratch, commit)?;
         let prompt = self.review_prompt(resolved)?;
-        let fenced = self.fenced_refs(ticket)?;
+        let guarded = self.guarded_refs(ticket)?;
         let place = scratch.repository.clone();
-        let neighbours = Neighbours::count(&place);
+        let concurrent_children = ConcurrentChildren::count(&place);
         let before =
-            scratch.repository.look_at_tracked(self.repository.tree_of(commit)?, neighbours.now())?;
+            scratch.repository.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
         let watch = self.options.config_guard.watch(&scratch.repository);
         let reply =
-            self.call((resolver, &resolver.reviewer, talk), scratch, (&ticket.task, &prompt, "review"));
+            self.call((resolver, &resolver.reviewer, calls), scratch, (&ticket.task, &prompt, "review"));
         let mut trespasses = watch.end();
-        let company = neighbours.since(1);
-        // One that was alone may write what it likes: its worktree is discarded.
+        let company = concurrent_children.since(1);
+        // If the reviewer was alone, its changes do no harm: the worktree is discarded.
         if company == OtherWriters::Others {
             trespasses.extend(altered(&scratch.repository.look_again(&before, company)?));
         }
-        trespasses.extend(self.put_back(ticket, &fenced)?);
+        trespasses.extend(self.restore_refs(ticket, &guarded)?);
         let name = &resolver.reviewer.name;
         Ok(match reply {
             Err(error) => return Err(error),

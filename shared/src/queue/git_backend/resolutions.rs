@@ -1,4 +1,4 @@
-//! Which resolutions of conflicts may land: those that this process has taken, and of others only what can be checked.
+//! Which resolutions may land: those that this process has accepted, and others only after checks and a review.
 
 use std::{
     collections::HashSet,
@@ -11,7 +11,7 @@ use crate::{
     queue::{QueueError, QueueEvent, Ticket},
 };
 
-/// The resolutions that this process has taken from a resolver or from a person.
+/// The resolutions that this process has accepted from a resolver or a person.
 #[derive(Debug, Default)]
 pub struct Resolutions(Mutex<HashSet<Oid>>);
 
@@ -26,10 +26,10 @@ impl Resolutions {
 }
 
 impl GitQueue<'_> {
-    /// The same ticket without a resolution that cannot be one. A ticket is a ref, and agents can write refs: a commit that
-    /// a ticket calls a resolution must join the source with a commit of the target, may differ from what git makes of
-    /// the two only in files that conflict, and is reviewed.
-    pub(super) fn without_false_resolution(
+    /// Removes a resolution from a ticket if it cannot be trusted. A ticket is a ref, and agents can write refs. So the
+    /// commit must join the source with a commit of the target, may differ from git's own merge only in conflicting
+    /// files, and is reviewed.
+    pub(super) fn discard_untrusted_resolution(
         &mut self,
         ticket: Ticket,
         tip: Oid,
@@ -73,8 +73,8 @@ impl GitQueue<'_> {
         self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
-    /// A resolution that this process has not taken may be anybody's: a reviewer decides on it. That the queue calls it a
-    /// person's proves nothing. A person's own resolution lands in the process that takes it.
+    /// Reviews a resolution that this process has not accepted before. That the ticket says a person made it proves
+    /// nothing; a person's own resolution lands in the process that takes it.
     pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
         let Some(resolver) = &self.options.resolver else {
             return Ok(Some("no reviewer can be called here, and this command did not make it".into()));

@@ -1,9 +1,9 @@
-//! Resolving a conflict: in a scratch worktree with the merge in it, by an agent. What comes of it goes back into the queue,
-//! to be merged and tested like everything else.
+//! Lets an agent resolve a conflict in a scratch worktree. The result goes back into the queue, to be merged and tested
+//! like everything else.
 
 use std::time::Duration;
 
-use super::{GitQueue, handover::place_of, marks::Unsettled, resolution_review::Resolved};
+use super::{GitQueue, handover::place_of, resolution_review::Resolved, unfinished_merge::UnfinishedMerge};
 use crate::{
     agent::{CallOutcome as Reply, Request, RunnerKind},
     git::{Merge, MergeConflict, TreeChange, Version},
@@ -18,24 +18,24 @@ use crate::{
     worktree::{Pool, Scratch},
 };
 
-/// So many landings are looked through for those that touched a file.
-const MOST_MET: usize = 50;
+/// How many landings are searched for those that changed a file.
+const MAX_LANDINGS: usize = 50;
 
-/// What is known of the calls for a conflict besides what they came to.
+/// The records of the calls for one conflict.
 pub(super) struct ResolverCalls {
-    /// Of the one that resolves.
-    minutes: Option<CallRecord>,
-    /// Of the one that reviews.
+    /// The call of the resolver.
+    resolve: Option<CallRecord>,
+    /// The call of the reviewer.
     review: Option<CallRecord>,
     pub(super) expense: Expense,
-    /// The files that it changed.
+    /// The files that the resolver changed.
     files: Vec<String>,
 }
 
 impl ResolverCalls {
     pub(super) const fn new() -> Self {
         Self {
-            minutes: None,
+            resolve: None,
             review: None,
             expense: Expense { usage: None, time: Duration::ZERO },
             files: Vec::new(),
@@ -44,9 +44,9 @@ impl ResolverCalls {
 }
 
 impl GitQueue<'_> {
-    /// Lets the resolver try it, or the task be done anew.
+    /// Lets the resolver try, or withdraws the ticket so that the task is done again.
     pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
-        let ticket = self.met_anew(ticket)?;
+        let ticket = self.merge_again(ticket)?;
         let TicketState::Conflict { onto, .. } = ticket.standing else {
             return Ok(Resolution::Resolved(Box::new(ticket)));
         };
@@ -61,12 +61,12 @@ impl GitQueue<'_> {
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
-        let mut talk = ResolverCalls::new();
-        let result = self.call_resolver((&ticket, onto), resolver, &mut talk);
-        tried.paid = ticket.paid.and(talk.expense);
-        self.keep_minutes(&ticket, talk, result.as_ref().ok());
+        let mut calls = ResolverCalls::new();
+        let result = self.call_resolver((&ticket, onto), resolver, &mut calls);
+        tried.paid = ticket.paid.and(calls.expense);
+        self.record_calls(&ticket, calls, result.as_ref().ok());
         let result = match result {
-            // Whoever stops it has not tried it.
+            // A try that the user interrupts does not count.
             Err(error) if self.is_cancelled() => {
                 self.write(&Ticket { paid: tried.paid, ..ticket })?;
                 return Err(error);
@@ -93,8 +93,9 @@ impl GitQueue<'_> {
         }
     }
 
-    /// What has landed since a conflict was found may have changed it, or settled it: then the ticket waits again.
-    fn met_anew(&mut self, ticket: &Ticket) -> Result<Ticket, QueueError> {
+    /// Merges again if something has landed since the conflict was found. It may have changed the conflict, or settled
+    /// it; then the ticket waits again.
+    fn merge_again(&mut self, ticket: &Ticket) -> Result<Ticket, QueueError> {
         let onto = self.tip()?;
         if matches!(ticket.standing, TicketState::Conflict { onto: known, .. } if known == onto) {
             return Ok(ticket.clone());
@@ -106,12 +107,12 @@ impl GitQueue<'_> {
         self.settle(ticket, Ticket { standing, ..ticket.clone() })
     }
 
-    /// What the resolver made of it, or why it failed.
+    /// The commit of the resolution, or why there is none.
     fn call_resolver(
         &mut self,
         (ticket, onto): (&Ticket, Oid),
         resolver: &Resolver,
-        talk: &mut ResolverCalls,
+        calls: &mut ResolverCalls,
     ) -> Result<Result<Oid, String>, QueueError> {
         let pool = self.pool()?;
         let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
@@ -120,16 +121,18 @@ impl GitQueue<'_> {
         pool.refresh(&scratch, onto, &[])?;
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
-        let called = self.call_watched((resolver, talk), &mut scratch, (ticket, onto))?;
+        let called = self.call_watched((resolver, calls), &mut scratch, (ticket, onto))?;
         let after = scratch.repository.snapshot()?;
-        talk.files = scratch.repository.changes(before, after)?.iter().map(TreeChange::shown).collect();
+        calls.files = scratch.repository.changes(before, after)?.iter().map(TreeChange::shown).collect();
         let result = match called {
-            Ok(()) => self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?,
+            Ok(()) => {
+                self.take(&UnfinishedMerge { ticket, place: &scratch.repository, onto }, Some(before))?
+            }
             Err(why) => Err(why),
         };
         let result = match result {
             Ok(commit) => {
-                self.check_and_review((resolver, talk), (&pool, &mut scratch), (ticket, onto, commit))?
+                self.check_and_review((resolver, calls), (&pool, &mut scratch), (ticket, onto, commit))?
             }
             Err(why) => Err(why),
         };
@@ -137,7 +140,7 @@ impl GitQueue<'_> {
         Ok(result)
     }
 
-    /// Only what a reviewer has approved is a resolution, and only in files that conflict.
+    /// Accepts a resolution only if it changes just conflicting files and a reviewer approves it.
     fn check_and_review(
         &mut self,
         by: (&Resolver, &mut ResolverCalls),
@@ -160,21 +163,21 @@ impl GitQueue<'_> {
         }))
     }
 
-    /// Calls the resolver, and puts back what it must leave alone. Commits of its own are saved. Says why nothing can
-    /// come of it.
+    /// Calls the resolver, and undoes changes that it must not make. Commits that it made are saved. Returns why the
+    /// call failed, if it did.
     fn call_watched(
         &mut self,
-        (resolver, talk): (&Resolver, &mut ResolverCalls),
+        (resolver, calls): (&Resolver, &mut ResolverCalls),
         scratch: &mut Scratch,
         (ticket, onto): (&Ticket, Oid),
     ) -> Result<Result<(), String>, QueueError> {
         let prompt = self.prompt(ticket, onto)?;
-        let fenced = self.fenced_refs(ticket)?;
+        let guarded = self.guarded_refs(ticket)?;
         let watch = self.options.config_guard.watch(&scratch.repository);
         let reply =
-            self.call((resolver, &resolver.step_runner, talk), scratch, (&ticket.task, &prompt, "resolve"));
+            self.call((resolver, &resolver.step_runner, calls), scratch, (&ticket.task, &prompt, "resolve"));
         let mut trespasses = watch.end();
-        trespasses.extend(self.put_back(ticket, &fenced)?);
+        trespasses.extend(self.restore_refs(ticket, &guarded)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
@@ -186,10 +189,10 @@ impl GitQueue<'_> {
         })
     }
 
-    /// Calls an agent for a conflict: the one that resolves it, or the one that reviews that.
+    /// Calls an agent for a conflict: the resolver or the reviewer.
     pub(super) fn call(
         &mut self,
-        (resolver, step_runner, talk): (&Resolver, &StepRunner, &mut ResolverCalls),
+        (resolver, step_runner, calls): (&Resolver, &StepRunner, &mut ResolverCalls),
         scratch: &mut Scratch,
         (task, prompt, step): (&TaskId, &str, &str),
     ) -> Result<CallReply, QueueError> {
@@ -200,7 +203,7 @@ impl GitQueue<'_> {
         };
         let model = step_runner.model.as_deref();
         let dir = scratch.path.clone();
-        let mut minutes = CallRecord::of(step_runner, self.options.words, (self.options.clock)());
+        let mut record = CallRecord::of(step_runner, self.options.words, (self.options.clock)());
         let mut caller = Caller {
             runner: &step_runner.name,
             limits: resolver.limits,
@@ -209,9 +212,9 @@ impl GitQueue<'_> {
             cancel: &self.options.cancel,
             orphan_lock: Some(&mut scratch.orphan_lock),
             on_event: &mut |_| {},
-            follower: Some(&mut minutes),
+            observer: Some(&mut record),
             expense: Expense::default(),
-            retold: None,
+            prior_usage: None,
         };
         let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
         let reply = caller.call(AtLimit::Wait, || {
@@ -219,10 +222,10 @@ impl GitQueue<'_> {
             let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
-        talk.expense.add(caller.expense.usage, caller.expense.time);
+        calls.expense.add(caller.expense.usage, caller.expense.time);
         match step {
-            "review" => talk.review = Some(minutes),
-            _ => talk.minutes = Some(minutes),
+            "review" => calls.review = Some(record),
+            _ => calls.resolve = Some(record),
         }
         if self.options.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&self.options.cancel).into());
@@ -230,8 +233,8 @@ impl GitQueue<'_> {
         Ok(reply?)
     }
 
-    /// The call stands in the session's records like that of any step.
-    fn keep_minutes(&mut self, ticket: &Ticket, talk: ResolverCalls, came_to: Option<&Result<Oid, String>>) {
+    /// Writes the calls into the session's records, like those of any step.
+    fn record_calls(&mut self, ticket: &Ticket, calls: ResolverCalls, came_to: Option<&Result<Oid, String>>) {
         let Some(session) = ticket.session.as_ref().or(self.options.worktrees.session.as_ref()) else {
             return;
         };
@@ -240,27 +243,27 @@ impl GitQueue<'_> {
             Some(Err(why)) => why.clone(),
             None => "it was interrupted".to_owned(),
         };
-        let mut matter = CallFacts {
+        let mut facts = CallFacts {
             node: &ticket.task,
             step: "resolve",
             attempt: Attempt(u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX)),
             about: ticket.source,
-            expense: talk.expense,
-            files: talk.files,
+            expense: calls.expense,
+            files: calls.files,
             not_committed: Some(not_committed),
             interrupted: came_to.is_none(),
         };
         let (options, now) = (self.options, self.now());
-        for (step, minutes) in [("resolve", talk.minutes), ("review", talk.review)] {
-            let Some(minutes) = minutes else { continue };
-            matter.step = step;
-            let kept = minutes.keep((self.repository, session), &matter, (&options.secrets, now));
+        for (step, record) in [("resolve", calls.resolve), ("review", calls.review)] {
+            let Some(record) = record else { continue };
+            facts.step = step;
+            let kept = record.keep((self.repository, session), &facts, (&options.secrets, now));
             if let Err(error) = kept {
                 let words = format!("the call for {} could not be written down: {error}", ticket.task);
                 (self.on_event)(QueueEvent::Note { words });
             }
-            // What both have spent stands with the first.
-            (matter.expense, matter.files) = (Expense::default(), Vec::new());
+            // The expense of both calls is recorded with the first.
+            (facts.expense, facts.files) = (Expense::default(), Vec::new());
         }
     }
 
@@ -272,12 +275,12 @@ impl GitQueue<'_> {
             let bytes = self.repository.find_blob(version.id).ok().flatten()?;
             String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
         };
-        let others = self.tasks_that_met(ticket, onto, conflicts)?;
+        let others = self.tasks_touching(ticket, onto, conflicts)?;
         Ok(Case { ticket, briefs: &self.options.briefs, others, conflicts, text: &text }.prompt())
     }
 
-    /// The tasks whose landings touched the files that are in conflict.
-    fn tasks_that_met(
+    /// The tasks whose landings changed the conflicting files.
+    fn tasks_touching(
         &self,
         ticket: &Ticket,
         onto: Oid,
@@ -287,7 +290,7 @@ impl GitQueue<'_> {
             ["--first-parent".to_owned(), "--merges".into(), onto.to_string(), format!("^{}", ticket.source)];
         let paths: Vec<&String> = conflicts.iter().flat_map(|conflict| &conflict.paths).collect();
         let mut tasks = Vec::new();
-        for commit in self.repository.stream_commits(&revisions)?.take(MOST_MET) {
+        for commit in self.repository.stream_commits(&revisions)?.take(MAX_LANDINGS) {
             let commit = self.repository.exact(commit?)?;
             let event = Event::of(&commit).filter(|event| event.status() == Status::Merge);
             let (Some(event), Some(before)) = (event, commit.parents().next()) else { continue };

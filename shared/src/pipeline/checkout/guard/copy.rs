@@ -1,4 +1,4 @@
-//! A copy of what is watched, and how it is put back.
+//! A copy of the watched files, and how they are restored from it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,33 +9,33 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::surface::{How, WatchedItem};
+use super::surface::{WatchMode, WatchedItem};
 use crate::{
-    git::is_own_exclude,
+    git::{is_own_exclude, move_aside},
     safe_files::{self, Enclosure, FileKind},
 };
 
-/// Larger files are only told by their size and time, and cannot be put back.
-const LARGEST: u64 = 1024 * 1024;
-/// After so many seconds without a change the stamp of a file is believed.
-const SETTLED: i64 = 1;
-/// Of so many files of a folder the content is kept: a folder of hooks may be anything. A folder that comes to hold more
-/// is moved as a whole.
-const MOST: usize = 1000;
-/// Links that lead to folders with links are followed so often.
-const ROUNDS: usize = 4;
-/// Lines that we add to the exclude file ourselves, from whichever process.
-const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/logs/"];
+/// Larger files are compared only by size and time, and cannot be restored.
+const MAX_KEPT_SIZE: u64 = 1024 * 1024;
+/// The stamp of a file is trusted after this many seconds without a change.
+const SETTLED_AFTER_SECONDS: i64 = 1;
+/// The number of files in a folder whose content is kept: `core.hooksPath` may name any folder. A folder that grows
+/// beyond this is moved as a whole.
+const MAX_KEPT_FILES: usize = 1000;
+/// How many levels of links to folders with links are followed.
+const MAX_LINK_LEVELS: usize = 4;
+/// Lines that any of our processes may add to the exclude file.
+const OWN_EXCLUDES: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/logs/"];
 
-/// What is at a path.
+/// What exists at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum There {
+pub(super) enum FileState {
     Nothing,
     File {
         bytes: Arc<[u8]>,
         mode: u32,
     },
-    /// The time is that of the last change of any kind, which nobody can set.
+    /// The time is the inode's change time, which programs cannot set.
     Large {
         size: u64,
         time: (i64, i64),
@@ -45,8 +45,8 @@ pub(super) enum There {
     Special,
 }
 
-/// What tells one writing of a file from the next. Only the system sets the time of a change, so that whoever writes the
-/// same number of bytes and sets the other times back is noticed.
+/// Identifies one version of a file. Only the system sets the change time, so that a program that writes the same
+/// number of bytes and resets the modification time is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileStamp {
     place: (u64, u64),
@@ -65,42 +65,48 @@ impl FileStamp {
         }
     }
 
-    /// Whether whatever is written from now on gets another stamp: clocks of file systems tick slowly.
+    /// Whether any later write is certain to get another stamp, because the clocks of file systems tick slowly.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(now.as_secs()).is_ok_and(|now| now > self.changed.0.saturating_add(SETTLED))
+        i64::try_from(now.as_secs())
+            .is_ok_and(|now| now > self.changed.0.saturating_add(SETTLED_AFTER_SECONDS))
     }
 }
 
-/// Files whose content is known by their stamps. Every agent, reviewer and test looks at all that is watched twice, and next
-/// to nothing of it ever changes.
-static READ: LazyLock<Mutex<HashMap<PathBuf, (FileStamp, There)>>> = LazyLock::new(Mutex::default);
+/// Files whose content is known by their stamps. Every child causes two reads of everything that is watched, and almost
+/// none of it ever changes.
+static KNOWN_CONTENT: LazyLock<Mutex<HashMap<PathBuf, (FileStamp, FileState)>>> =
+    LazyLock::new(Mutex::default);
 
 /// Whether an agent, a reviewer or a test may be running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AtWork {
-    /// None is, so that what is read now may be remembered.
-    Nobody,
-    /// One may be. A process that has mapped a file into its memory can change it without a trace for as long as the system
-    /// has not written it out, so nothing is remembered that was read meanwhile.
-    Somebody,
+pub(super) enum RunningChildren {
+    /// None is running, so that what is read now may be cached.
+    None,
+    /// One may be running. A process can change a file that it has mapped into memory, without a trace until the system
+    /// has written it out. So nothing that is read now may be cached.
+    Possible,
 }
 
-impl There {
-    fn at(path: &Path, at_work: AtWork) -> Self {
-        path.symlink_metadata().map_or(Self::Nothing, |found| Self::known_or_read(path, &found, at_work))
+impl FileState {
+    fn at(path: &Path, running_children: RunningChildren) -> Self {
+        path.symlink_metadata()
+            .map_or(Self::Nothing, |found| Self::known_or_read(path, &found, running_children))
     }
 
-    fn known_or_read(path: &Path, found: &fs::Metadata, at_work: AtWork) -> Self {
+    fn known_or_read(path: &Path, found: &fs::Metadata, running_children: RunningChildren) -> Self {
         let stamp = FileStamp::of(found);
-        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = KNOWN_CONTENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, there)) = read.get(path)
             && *known == stamp
         {
             return there.clone();
         }
         let there = Self::look_at(path);
-        if at_work == AtWork::Nobody && matches!(there, Self::File { .. }) && stamp.is_settled() {
+        if running_children == RunningChildren::None
+            && matches!(there, Self::File { .. })
+            && stamp.is_settled()
+        {
             read.insert(path.to_owned(), (stamp, there.clone()));
         } else {
             read.remove(path);
@@ -108,16 +114,18 @@ impl There {
         there
     }
 
-    /// Whether what is at a path is as it was before, as far as one look tells. Whoever gets a no looks closely.
-    fn is_as_before(path: &Path, how: How, before: &Self) -> bool {
-        let Ok(found) = path.symlink_metadata() else { return is_same(how, before, &Self::Nothing) };
+    /// Whether a path looks the same as before. If not, it must be compared closely.
+    fn is_as_before(path: &Path, watch_mode: WatchMode, before: &Self) -> bool {
+        let Ok(found) = path.symlink_metadata() else { return is_same(watch_mode, before, &Self::Nothing) };
         let after = match FileKind::of(&found) {
             FileKind::Folder => Self::Folder,
-            // Of a file that git writes all the time, only that it is one matters.
-            FileKind::File if how == How::Sort || matches!(before, Self::Large { .. }) => Self::large(&found),
-            _ => Self::known_or_read(path, &found, AtWork::Somebody),
+            // Git writes such a file all the time, so only its kind matters.
+            FileKind::File if watch_mode == WatchMode::Kind || matches!(before, Self::Large { .. }) => {
+                Self::large(&found)
+            }
+            _ => Self::known_or_read(path, &found, RunningChildren::Possible),
         };
-        is_same(how, before, &after)
+        is_same(watch_mode, before, &after)
     }
 
     fn look_at(path: &Path) -> Self {
@@ -132,7 +140,7 @@ impl There {
 
     fn file(path: &Path) -> Self {
         let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
-        match safe_files::read_up_to(path, LARGEST) {
+        match safe_files::read_up_to(path, MAX_KEPT_SIZE) {
             Ok(bytes) => Self::File { bytes: bytes.into(), mode: found.permissions().mode() & 0o7777 },
             Err(_) => Self::large(&found),
         }
@@ -142,9 +150,9 @@ impl There {
         Self::Large { size: found.len(), time: (found.ctime(), found.ctime_nsec()) }
     }
 
-    /// What is there, in the way that it was looked at `before`.
+    /// What is at a path, read in the same way as `before`.
     fn again(path: &Path, before: &Self) -> Self {
-        match (before, Self::at(path, AtWork::Somebody)) {
+        match (before, Self::at(path, RunningChildren::Possible)) {
             (Self::Large { .. }, Self::File { .. }) => {
                 path.symlink_metadata().map_or(Self::Nothing, |found| Self::large(&found))
             }
@@ -158,41 +166,41 @@ impl There {
 }
 
 /// What was found at each path.
-pub(super) type PathStates = BTreeMap<PathBuf, (How, There)>;
+pub(super) type PathStates = BTreeMap<PathBuf, (WatchMode, FileState)>;
 
-/// Everything that is watched, as it was.
+/// A copy of everything that is watched.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct WatchedCopy {
     items: Vec<WatchedItem>,
     there: PathStates,
-    /// Where we may write: nothing outside of these is put back.
+    /// The folders in which we may write; nothing outside of them is restored.
     inside: Vec<PathBuf>,
-    /// Where a folder is moved to that took the place of something else.
-    aside: PathBuf,
+    /// The git directory to which replaced folders are moved.
+    git_dir: PathBuf,
 }
 
-impl Copy {
+impl WatchedCopy {
     pub(super) fn take(
         mut items: Vec<WatchedItem>,
         inside: Vec<PathBuf>,
-        aside: PathBuf,
-        at_work: AtWork,
+        git_dir: PathBuf,
+        running_children: RunningChildren,
     ) -> Self {
-        let mut there = look(&items, at_work);
-        // What a link of the user's leads to is watched, too: a folder of hooks or a file of settings that several
-        // repositories share. Each round finds the links in what the last one added.
-        for _ in 0..ROUNDS {
+        let mut there = look(&items, running_children);
+        // The targets of the user's links are watched, too: several repositories may share a folder of hooks or a file
+        // of settings. Each round finds the links in what the last round added.
+        for _ in 0..MAX_LINK_LEVELS {
             let targets = targets_of(&there, &items);
             if targets.is_empty() {
                 break;
             }
-            there.extend(look(&targets, at_work));
+            there.extend(look(&targets, running_children));
             items.extend(targets);
         }
-        Self { items, there, inside, aside }
+        Self { items, there, inside, git_dir }
     }
 
-    /// Takes what is outside from what was `known` of it before, or makes it known.
+    /// Replaces the state of paths outside by what was `known` before, or makes the current state known.
     pub(super) fn keep_outside(&mut self, known: Option<PathStates>) -> PathStates {
         let is_inside = |path: &Path| self.inside.iter().any(|folder| path.starts_with(folder));
         let outside = || {
@@ -207,27 +215,27 @@ impl Copy {
         known
     }
 
-    /// Puts back what is not as it was, and names it.
+    /// Restores what has changed, and returns messages about it.
     pub(super) fn restore(&self) -> Vec<String> {
         if self.is_unchanged() {
             return Vec::new();
         }
-        let mut found = self.move_crowded();
-        let now = look(&self.items, AtWork::Somebody);
+        let mut found = self.move_overfull();
+        let now = look(&self.items, RunningChildren::Possible);
         let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
-        // Folders come before what is in them, so that a link in the place of one is gone first.
+        // Folders come before their content, so that a link that replaced a folder is gone first.
         for path in paths {
-            let nothing = (How::Whole, There::Nothing);
-            let (how, before) = self.there.get(path).unwrap_or(&nothing);
-            // What was above may have been put back by now.
-            let after = There::again(path, before);
-            let how = now.get(path).map_or(*how, |(how, _)| *how);
-            // Git reads all of it, so no more is needed to stop every git.
-            let is_swollen =
-                path.ends_with("HEAD") && is_file(before) && matches!(after, There::Large { .. });
-            if (is_same(how, before, &after) && !is_swollen)
+            let nothing = (WatchMode::Whole, FileState::Nothing);
+            let (watch_mode, before) = self.there.get(path).unwrap_or(&nothing);
+            // Restoring a parent may have restored this path.
+            let after = FileState::again(path, before);
+            let watch_mode = now.get(path).map_or(*watch_mode, |(watch_mode, _)| *watch_mode);
+            // Git reads the whole file, so that a huge HEAD would stop every git.
+            let is_huge_head =
+                path.ends_with("HEAD") && is_file(before) && matches!(after, FileState::Large { .. });
+            if (is_same(watch_mode, before, &after) && !is_huge_head)
                 || is_lane_gone(path, &after)
-                || (how == How::Submodule && is_submodule_gone(path))
+                || (watch_mode == WatchMode::Submodule && is_submodule_gone(path))
             {
                 continue;
             }
@@ -236,18 +244,20 @@ impl Copy {
         found
     }
 
-    /// Whether everything is as it was. That is so after nearly every child, and one look at each name tells.
+    /// Whether nothing has changed. That is so after nearly every child, and takes one `lstat` for each name.
     fn is_unchanged(&self) -> bool {
-        // What a link of the user's leads to is an item of its own.
-        let is_link = |path| matches!(self.there.get(path), Some((_, There::Link(_))));
-        let folders = self.items.iter().filter(|item| item.how == How::Folder);
+        // The target of a link is a separate item.
+        let is_link = |path| matches!(self.there.get(path), Some((_, FileState::Link(_))));
+        let folders = self.items.iter().filter(|item| item.watch_mode == WatchMode::Folder);
         let mut folders = folders.filter(|item| !is_link(&item.path));
-        self.there.iter().all(|(path, (how, before))| There::is_as_before(path, *how, before))
+        self.there
+            .iter()
+            .all(|(path, (watch_mode, before))| FileState::is_as_before(path, *watch_mode, before))
             && folders.all(|folder| self.has_nothing_new(&folder.path))
             && self.items.iter().all(|item| self.there.contains_key(&item.path))
     }
 
-    /// Whether all that is in a folder was there before. A folder behind a link is not looked into.
+    /// Whether all entries of a folder existed before. Links to folders are not followed.
     fn has_nothing_new(&self, folder: &Path) -> bool {
         let Ok(entries) = safe_files::list_kinds(folder) else { return false };
         entries.iter().all(|entry| {
@@ -256,16 +266,18 @@ impl Copy {
         })
     }
 
-    /// A folder that came to hold more than can be compared file by file is moved, and begins anew with what is known.
-    fn move_crowded(&self) -> Vec<String> {
-        let folders = self.items.iter().filter(|item| item.how == How::Folder).map(|item| &item.path);
-        let is_crowded = |folder: &&PathBuf| {
+    /// Moves folders that now contain too many files to compare, and restores them from the copy.
+    fn move_overfull(&self) -> Vec<String> {
+        let folders =
+            self.items.iter().filter(|item| item.watch_mode == WatchMode::Folder).map(|item| &item.path);
+        let is_overfull = |folder: &&PathBuf| {
             let mut now = PathStates::new();
-            self.count_in(folder) <= MOST && !look_into(folder, AtWork::Somebody, &mut now, Some(MOST))
+            self.count_in(folder) <= MAX_KEPT_FILES
+                && !look_into(folder, RunningChildren::Possible, &mut now, Some(MAX_KEPT_FILES))
         };
         folders
-            .filter(is_crowded)
-            .map(|folder| self.put_back(folder, &There::Folder, &There::Folder))
+            .filter(is_overfull)
+            .map(|folder| self.put_back(folder, &FileState::Folder, &FileState::Folder))
             .collect()
     }
 
@@ -274,7 +286,7 @@ impl Copy {
         below.take_while(|(path, _)| path.starts_with(folder)).count()
     }
 
-    fn put_back(&self, path: &Path, before: &There, after: &There) -> String {
+    fn put_back(&self, path: &Path, before: &FileState, after: &FileState) -> String {
         let mut words = self.sentence(path, before);
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
             return format!("{words}, and is not put back: it is outside of the repository and its worktree");
@@ -287,146 +299,152 @@ impl Copy {
         words
     }
 
-    /// Takes away what is there. A folder may hold work, so it is moved, and so is a file of which there is no copy.
-    fn clear(&self, path: &Path, before: &There, after: &There) -> io::Result<Option<PathBuf>> {
+    /// Removes what is at the path. A folder may contain work, so it is moved; so is a file of which there is no copy.
+    fn clear(&self, path: &Path, before: &FileState, after: &FileState) -> io::Result<Option<PathBuf>> {
         match (before, after) {
-            (_, There::Nothing) => Ok(None),
-            (_, There::Folder) | (There::Large { .. }, _) => {
-                let free =
-                    (1..).map(|n| self.aside.with_extension(n.to_string())).find(|path| !path.exists());
-                let free = free.unwrap_or_else(|| self.aside.clone());
-                safe_files::rename(path, &free).map(|()| Some(free))
+            (_, FileState::Nothing) => Ok(None),
+            (_, FileState::Folder) | (FileState::Large { .. }, _) => {
+                move_aside(&self.git_dir, path).map(Some)
             }
             _ => safe_files::remove(path).map(|()| None),
         }
     }
 
-    fn sentence(&self, path: &Path, before: &There) -> String {
+    fn sentence(&self, path: &Path, before: &FileState) -> String {
         let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
         let shown = inside.unwrap_or(path).display();
         let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
         match (before, path.file_name()) {
-            (There::Nothing, Some(name)) if is_hook => {
+            (FileState::Nothing, Some(name)) if is_hook => {
                 format!("the hook {} was added while it ran", name.to_string_lossy())
             }
-            (There::Nothing, _) => format!("{shown} was added while it ran"),
+            (FileState::Nothing, _) => format!("{shown} was added while it ran"),
             _ => format!("{shown} was changed while it ran"),
         }
     }
 }
 
-fn write(path: &Path, before: &There) -> io::Result<()> {
-    // A worktree that is gone does not come back by this.
+fn write(path: &Path, before: &FileState) -> io::Result<()> {
+    // A worktree that was removed must not come back as a folder with nothing but `.git`.
     if path.ends_with(".git") && !path.parent().is_some_and(Path::is_dir) {
         return Err(io::ErrorKind::NotFound.into());
     }
     match before {
-        There::Nothing => Ok(()),
-        There::File { bytes, mode } => safe_files::write_with_mode(path, bytes, *mode),
-        There::Folder => safe_files::make_folders(path),
-        There::Link(target) => safe_files::symlink(target, path),
-        There::Large { .. } | There::Special => Err(io::Error::other("no copy of it was kept")),
+        FileState::Nothing => Ok(()),
+        FileState::File { bytes, mode } => safe_files::write_with_mode(path, bytes, *mode),
+        FileState::Folder => safe_files::make_folders(path),
+        FileState::Link(target) => safe_files::symlink(target, path),
+        FileState::Large { .. } | FileState::Special => Err(io::Error::other("no copy of it was kept")),
     }
 }
 
-/// What links lead to that is not watched yet.
+/// The targets of links that are not watched yet.
 fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
-    let is_closely = |how: How| matches!(how, How::Whole | How::Folder | How::Excludes);
-    let links = there.iter().filter(|(_, (how, there))| is_closely(*how) && matches!(there, There::Link(_)));
+    let is_closely = |watch_mode: WatchMode| {
+        matches!(watch_mode, WatchMode::Whole | WatchMode::Folder | WatchMode::ExcludeFile)
+    };
+    let links = there
+        .iter()
+        .filter(|(_, (watch_mode, there))| is_closely(*watch_mode) && matches!(there, FileState::Link(_)));
     let mut targets: Vec<WatchedItem> = Vec::new();
-    for (path, (how, _)) in links {
+    for (path, (watch_mode, _)) in links {
         let Ok(target) = path.canonicalize() else { continue };
-        let how = if target.is_dir() { How::Folder } else { *how };
+        let watch_mode = if target.is_dir() { WatchMode::Folder } else { *watch_mode };
         let is_known = |item: &WatchedItem| item.path == target;
         if !there.contains_key(&target) && !items.iter().chain(&targets).any(is_known) {
-            targets.push(WatchedItem { path: target, how });
+            targets.push(WatchedItem { path: target, watch_mode });
         }
     }
     targets
 }
 
-fn look(items: &[WatchedItem], at_work: AtWork) -> PathStates {
+fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates {
     let mut found = BTreeMap::new();
-    for WatchedItem { path, how } in items {
-        let there = There::at(path, at_work);
-        if *how == How::Folder && there == There::Folder {
-            look_into(path, at_work, &mut found, None);
+    for WatchedItem { path, watch_mode } in items {
+        let there = FileState::at(path, running_children);
+        if *watch_mode == WatchMode::Folder && there == FileState::Folder {
+            look_into(path, running_children, &mut found, None);
         }
-        // What is watched by more than one name is watched as closely as any of them asks.
-        let entry = found.entry(path.clone()).or_insert((*how, there));
-        entry.0 = entry.0.min(*how);
+        // A path that is watched under several names is watched as closely as any of them requires.
+        let entry = found.entry(path.clone()).or_insert((*watch_mode, there));
+        entry.0 = entry.0.min(*watch_mode);
     }
     found
 }
 
-/// Looks at everything in a folder. False if there is more than `most`, and then the rest is left out.
-fn look_into(folder: &Path, at_work: AtWork, found: &mut PathStates, most: Option<usize>) -> bool {
+/// Reads everything in a folder. Returns false if there are more than `most` entries; the rest is then left out.
+fn look_into(
+    folder: &Path,
+    running_children: RunningChildren,
+    found: &mut PathStates,
+    most: Option<usize>,
+) -> bool {
     let mut open = vec![folder.to_owned()];
     let mut count = 0;
     while let Some(folder) = open.pop() {
         let mut entries = safe_files::list_kinds(&folder).unwrap_or_default();
-        // Which folder comes last decides what is counted, so it must be the same one each time.
+        // The order decides which files are counted, so it must be the same each time.
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         count += entries.len();
         if most.is_some_and(|most| count > most) {
             return false;
         }
         for entry in entries {
-            let there = if entry.kind == FileKind::File && count > MOST {
-                entry.path.symlink_metadata().map_or(There::Nothing, |file| There::large(&file))
+            let there = if entry.kind == FileKind::File && count > MAX_KEPT_FILES {
+                entry.path.symlink_metadata().map_or(FileState::Nothing, |file| FileState::large(&file))
             } else {
-                There::at(&entry.path, at_work)
+                FileState::at(&entry.path, running_children)
             };
             if entry.kind == FileKind::Folder {
                 open.push(entry.path.clone());
             }
-            found.insert(entry.path, (How::Whole, there));
+            found.insert(entry.path, (WatchMode::Whole, there));
         }
     }
     true
 }
 
-fn is_same(how: How, before: &There, after: &There) -> bool {
-    match how {
+fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
+    match watch_mode {
         _ if before == after => true,
-        How::Submodule => false,
-        // A folder that git, or an agent, made where none was holds only what is looked at by itself.
-        _ if *before == There::Nothing && *after == There::Folder => true,
-        How::Whole | How::Folder => false,
-        How::Sort => match (before, after) {
-            (There::Nothing, after) => !after.is_odd(),
-            (There::Folder, There::Nothing) => true,
+        WatchMode::Submodule => false,
+        // The content of a new folder is compared by itself.
+        _ if *before == FileState::Nothing && *after == FileState::Folder => true,
+        WatchMode::Whole | WatchMode::Folder => false,
+        WatchMode::Kind => match (before, after) {
+            (FileState::Nothing, after) => !after.is_odd(),
+            (FileState::Folder, FileState::Nothing) => true,
             (before, after) => is_file(before) && is_file(after),
         },
-        How::Absence => !(*before == There::Nothing || after.is_odd()),
-        How::Excludes => match (before, after) {
-            (There::File { bytes: before, .. }, There::File { bytes: after, .. }) => {
+        WatchMode::Absence => !(*before == FileState::Nothing || after.is_odd()),
+        WatchMode::ExcludeFile => match (before, after) {
+            (FileState::File { bytes: before, .. }, FileState::File { bytes: after, .. }) => {
                 others(before) == others(after)
             }
-            (There::Nothing, There::File { bytes, .. }) => others(bytes).is_empty(),
+            (FileState::Nothing, FileState::File { bytes, .. }) => others(bytes).is_empty(),
             _ => false,
         },
     }
 }
 
-fn is_file(there: &There) -> bool {
-    matches!(there, There::File { .. } | There::Large { .. })
+fn is_file(there: &FileState) -> bool {
+    matches!(there, FileState::File { .. } | FileState::Large { .. })
 }
 
-/// The lines of an exclude file that are not ours.
+/// The lines of an exclude file that we did not add.
 fn others(text: &[u8]) -> Vec<&[u8]> {
-    let is_usual = |line: &[u8]| EXCLUDED.iter().any(|ours| ours.as_bytes() == line);
+    let is_usual = |line: &[u8]| OWN_EXCLUDES.iter().any(|ours| ours.as_bytes() == line);
     let is_ours = |line: &&[u8]| line.is_empty() || is_usual(line) || is_own_exclude(line);
     text.split(|byte| *byte == b'\n').filter(|line| !is_ours(line)).collect()
 }
 
-/// A lane that was removed meanwhile takes its git directory with it.
-fn is_lane_gone(path: &Path, after: &There) -> bool {
+/// Whether the path belongs to a lane that was removed meanwhile, together with its git directory.
+fn is_lane_gone(path: &Path, after: &FileState) -> bool {
     let home = path.parent().filter(|home| home.parent().is_some_and(|all| all.ends_with("worktrees")));
-    *after == There::Nothing && home.is_some_and(|home| !home.exists())
+    *after == FileState::Nothing && home.is_some_and(|home| !home.exists())
 }
 
-/// git looks into no submodule that has no folder.
+/// Whether the folder of the submodule is gone. Git does not look into such a submodule.
 fn is_submodule_gone(path: &Path) -> bool {
     path.parent().is_none_or(|folder| safe_files::kind_of(folder) != Some(FileKind::Folder))
 }
@@ -435,21 +453,24 @@ fn is_submodule_gone(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn file(text: &str) -> There {
-        There::File { bytes: text.as_bytes().into(), mode: 0o644 }
+    fn file(text: &str) -> FileState {
+        FileState::File { bytes: text.as_bytes().into(), mode: 0o644 }
     }
 
     #[test]
     fn what_we_write_ourselves_is_no_change() {
         let [plain, ours] = [file("a\n"), file("a\n/spec/logs/\n.arborist-draft-*\n")];
-        assert!(is_same(How::Excludes, &plain, &ours));
-        assert!(is_same(How::Excludes, &There::Nothing, &file("/spec/logs/\n")));
-        assert!(!is_same(How::Excludes, &plain, &file("a\nsecret\n")));
-        assert!(!is_same(How::Excludes, &plain, &There::Nothing));
-        assert!(is_same(How::Sort, &plain, &file("b")) && is_same(How::Sort, &There::Nothing, &plain));
-        assert!(!is_same(How::Sort, &plain, &There::Special));
-        assert!(!is_same(How::Sort, &There::Folder, &There::Link("x".into())));
-        assert!(is_same(How::Absence, &plain, &file("b")));
-        assert!(!is_same(How::Absence, &There::Nothing, &plain));
+        assert!(is_same(WatchMode::ExcludeFile, &plain, &ours));
+        assert!(is_same(WatchMode::ExcludeFile, &FileState::Nothing, &file("/spec/logs/\n")));
+        assert!(!is_same(WatchMode::ExcludeFile, &plain, &file("a\nsecret\n")));
+        assert!(!is_same(WatchMode::ExcludeFile, &plain, &FileState::Nothing));
+        assert!(
+            is_same(WatchMode::Kind, &plain, &file("b"))
+                && is_same(WatchMode::Kind, &FileState::Nothing, &plain)
+        );
+        assert!(!is_same(WatchMode::Kind, &plain, &FileState::Special));
+        assert!(!is_same(WatchMode::Kind, &FileState::Folder, &FileState::Link("x".into())));
+        assert!(is_same(WatchMode::Absence, &plain, &file("b")));
+        assert!(!is_same(WatchMode::Absence, &FileState::Nothing, &plain));
     }
 }

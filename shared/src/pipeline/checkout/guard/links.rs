@@ -1,7 +1,9 @@
-//! Links, queues and devices in git directories. Git writes through a link that has the name of a log or of a ref, and
-//! waits for ever at a queue, so those that a child process planted are gone before git is asked anything.
+//! Finds symbolic links, named pipes and devices in git directories. Git writes through a link that has the name of a
+//! ref or log, and waits forever for a named pipe, so those that a child planted are removed before any git command
+//! runs.
 //!
-//! Caches that git believes without a check are watched here, too: they answer what the parents of a commit are.
+//! Caches that git trusts without a check, such as the commit graph, are watched here, too: they can lie about the
+//! parents of a commit.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,46 +11,46 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::surface;
 use crate::{
-    git,
+    git::{self, find_module_dirs},
     message::visible,
     safe_files::{self, ChangeStamp, FileKind, FolderEntry, StampedName},
 };
 
-/// What git reads and writes in a git directory, with everything below. What lies at its top is always looked at; other
-/// folders there belong to other programs, or are watched by themselves.
+/// Folders that git reads and writes in a git directory, searched with everything below. The top of a git directory is
+/// always searched; other folders there belong to other programs or are watched elsewhere.
 const FOLDERS: [&str; 9] =
     ["logs", "refs", "reftable", "info", "branches", "remotes", "rebase-merge", "rebase-apply", "sequencer"];
-/// Git's own watcher of files listens here.
-const LISTENER: &str = "fsmonitor--daemon.ipc";
+/// The socket of git's file system monitor, which is legitimate.
+const FSMONITOR_SOCKET: &str = "fsmonitor--daemon.ipc";
 
-/// What is known of the git directories of a repository.
+/// What is known about the git directories of a repository.
 #[derive(Debug)]
 pub(super) struct Links {
     common_dir: PathBuf,
-    /// Those that are the user's.
+    /// Links and special files that belong to the user.
     known: BTreeSet<PathBuf>,
-    /// Folders of objects in which there was nothing new at that time.
+    /// Object folders in which nothing was odd, with their stamps at that time.
     seen: HashMap<PathBuf, HashMap<OsString, ChangeStamp>>,
     caches: BTreeMap<PathBuf, ChangeStamp>,
-    /// What was in the folder of objects at the last walk.
+    /// The entries of the object folder at the last walk.
     objects: Vec<StampedName>,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
-struct Found {
+struct LinkScan {
     odd: Vec<PathBuf>,
     /// Folders where git keeps a file, files where it keeps a folder, and files that are far too large.
     misplaced: Vec<PathBuf>,
     caches: BTreeMap<PathBuf, ChangeStamp>,
-    /// The git directory that is looked at.
+    /// The git directory that is searched now.
     git_dir: PathBuf,
 }
 
 impl Links {
-    /// A child process begins. Links stay known from the first one on: one that could not be removed is never the user's.
+    /// A child begins. Links are known from the first child on, so that one that could not be removed never becomes the
+    /// user's.
     pub(super) fn begin(common_dir: &Path, before: Option<Self>) -> Self {
         if let Some(mut before) = before.filter(|before| before.common_dir == common_dir) {
             before.caches = before.find_caches();
@@ -61,19 +63,19 @@ impl Links {
             caches: BTreeMap::new(),
             objects: Vec::new(),
         };
-        let Found { odd, misplaced, caches, .. } = links.walk();
+        let LinkScan { odd, misplaced, caches, .. } = links.walk();
         (links.known, links.caches) = (odd.into_iter().chain(misplaced).collect(), caches);
         links
     }
 
-    /// What is in the folder of objects, as it was found when those that are new were removed.
+    /// The entries of the object folder, as found by the last [`Self::remove_new`].
     pub(super) fn objects(&self) -> &[StampedName] {
         &self.objects
     }
 
-    /// Removes those that are new, and caches that are not as they were, and names them.
+    /// Removes new links and special files and changed caches, and returns messages about them.
     pub(super) fn remove_new(&mut self) -> Vec<String> {
-        let Found { odd, misplaced, caches, .. } = self.walk();
+        let LinkScan { odd, misplaced, caches, .. } = self.walk();
         let misplaced: Vec<PathBuf> =
             misplaced.into_iter().filter(|path| !self.known.contains(path)).collect();
         let moved: Vec<String> = misplaced.iter().map(|path| self.move_aside(path)).collect();
@@ -91,7 +93,7 @@ impl Links {
         words
     }
 
-    /// Somebody's work may be in it.
+    /// Moves a file or folder instead of removing it, because it may contain work.
     fn move_aside(&self, path: &Path) -> String {
         let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
         let shown = visible(&shown);
@@ -115,11 +117,11 @@ impl Links {
         }
     }
 
-    /// Only the caches, which the user's own git may have written since the last child ended. To walk through everything
-    /// costs a look at each folder of objects, and what is odd there is known since the first child.
+    /// Finds only the caches, which the user's own git may have written since the last child ended. A full walk would
+    /// list every object folder, and anything odd there is known since the first child.
     fn find_caches(&self) -> BTreeMap<PathBuf, ChangeStamp> {
-        let mut found = Found::default();
-        for git_dir in surface::modules(&self.common_dir).iter().chain([&self.common_dir]) {
+        let mut found = LinkScan::default();
+        for git_dir in find_module_dirs(&self.common_dir).iter().chain([&self.common_dir]) {
             for folder in ["info", "pack"] {
                 found.take_all(&git_dir.join("objects").join(folder));
             }
@@ -127,8 +129,8 @@ impl Links {
         found.caches
     }
 
-    fn walk(&mut self) -> Found {
-        let mut found = Found::default();
+    fn walk(&mut self) -> LinkScan {
+        let mut found = LinkScan::default();
         let mut open = vec![self.common_dir.clone()];
         while let Some(git_dir) = open.pop() {
             found.git_dir.clone_from(&git_dir);
@@ -136,7 +138,7 @@ impl Links {
                 match folder.file_name().and_then(|name| name.to_str()) {
                     Some("objects") => self.walk_objects(&folder, &mut found),
                     Some("worktrees") => open.extend(found.take(list(&folder))),
-                    Some("modules") => open.extend(surface::modules(&git_dir)),
+                    Some("modules") => open.extend(find_module_dirs(&git_dir)),
                     Some(name) if FOLDERS.contains(&name) => found.take_all(&folder),
                     _ => {}
                 }
@@ -147,8 +149,8 @@ impl Links {
         found
     }
 
-    /// Objects are many, so folders of them are only listed again once something in them has changed.
-    fn walk_objects(&mut self, objects: &Path, found: &mut Found) {
+    /// There are many objects, so their folders are listed again only if they have changed.
+    fn walk_objects(&mut self, objects: &Path, found: &mut LinkScan) {
         let seen = self.seen.entry(objects.to_owned()).or_default();
         let listed = safe_files::list_stamps(objects).unwrap_or_default();
         for (name, kind, stamp) in &listed {
@@ -156,7 +158,7 @@ impl Links {
             if *kind == FileKind::Folder && !is_listed_always && seen.get(name) == Some(stamp) {
                 continue;
             }
-            // This is asked before the look: what comes after the look must have another time.
+            // Asked before the folder is read, so that anything written later has another time.
             let is_fresh = stamp.is_fresh();
             for folder in found.take(vec![FolderEntry { path: objects.join(name), kind: *kind }]) {
                 let before = found.odd.len();
@@ -177,8 +179,8 @@ impl Links {
     }
 }
 
-impl Found {
-    /// Takes in what is in a folder, and gives the folders in it.
+impl LinkScan {
+    /// Adds the entries of a folder, and returns the folders among them.
     fn take(&mut self, entries: Vec<FolderEntry>) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         for FolderEntry { path, kind } in entries {
@@ -189,7 +191,7 @@ impl Found {
             }
             match kind {
                 FileKind::Folder => folders.push(path),
-                FileKind::Special if path.ends_with(LISTENER) => {}
+                FileKind::Special if path.ends_with(FSMONITOR_SOCKET) => {}
                 FileKind::Link | FileKind::Special => self.odd.push(path),
                 FileKind::File if is_cache(&path) => {
                     self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
@@ -208,7 +210,7 @@ impl Found {
     }
 }
 
-/// Whether git takes from here what commits and packs hold, without looking at them.
+/// Whether git trusts this file about the content of commits or packs.
 fn is_cache(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let folder =

@@ -1,52 +1,54 @@
-//! What agents must leave alone although they can reach it: configuration and hooks, which all agents of a repository
-//! share, and what leads from a worktree to its repository.
+//! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
+//! share, and the files that connect a worktree with its repository.
 
 mod copy;
 mod links;
+mod modules;
 mod surface;
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use copy::{AtWork, Copy, PathStates};
+use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
-use surface::{How, WatchedItem};
+use modules::{CheckoutLinks, Modules};
+use surface::{WatchMode, WatchedItem};
 
 use crate::{
-    git::{HiddenMarks, HomeWatch, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
+    git::{GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
     message::visible,
     process::WorkPlace,
 };
 
-/// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
-/// it was before the first of them began, and every one that was at work has trespassed.
+/// Watches what agents share while any of them is running. If something changed, it is not known which agent did it. So
+/// it is restored to the state before the first of them began, and every agent that was running fails its attempt.
 ///
-/// There is one for each run, and it watches all repositories of the run for every child: whatever a child is started for,
-/// it can write to any of them.
+/// There is one guard for each run. It watches all repositories of the run for every child, because a child can write
+/// to any of them.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigGuard(Arc<Mutex<GuardedRepos>>);
 
 /// The repositories that a guard knows.
 #[derive(Debug, Default)]
 struct GuardedRepos {
-    /// What is watched of each, by its common git directory.
-    posts: HashMap<PathBuf, Arc<Mutex<Post>>>,
-    /// Those that are watched for every child, beside the one that it is started in.
+    /// The state of each repository, by its common git directory.
+    repos: HashMap<PathBuf, Arc<Mutex<RepoState>>>,
+    /// The repositories that are watched for every child, wherever it runs.
     members: Vec<GuardMember>,
 }
 
 impl GuardedRepos {
-    fn post(&mut self, repository: &Repository) -> Arc<Mutex<Post>> {
-        Arc::clone(self.posts.entry(repository.common_dir.clone()).or_default())
+    fn state(&mut self, repository: &Repository) -> Arc<Mutex<RepoState>> {
+        Arc::clone(self.repos.entry(repository.common_dir.clone()).or_default())
     }
 
-    /// This repository, if it is watched for every child, and the others that are.
+    /// This repository, if it is watched for every child, and all others that are.
     fn members_beside(&self, repository: &Repository) -> (Option<GuardMember>, Vec<GuardMember>) {
         let members = self.members.iter().cloned();
         let (own, others): (Vec<GuardMember>, Vec<GuardMember>) =
@@ -55,14 +57,14 @@ impl GuardedRepos {
     }
 }
 
-/// A repository of a run, as it is seen from where the run works there.
+/// A repository of a run, opened from the checkout in which the run works.
 #[derive(Debug, Clone)]
 struct GuardMember {
     name: String,
     /// As it was opened before the first child.
     opened: Repository,
     repository: Repository,
-    /// Whether the worktree that it is seen from is the run's alone: the user has no business there.
+    /// Whether that checkout belongs to the run alone, so that the user does not work there.
     is_own: bool,
 }
 
@@ -72,107 +74,106 @@ impl GuardMember {
     }
 }
 
-/// How many agents, reviewers and tests are watched, in all repositories of this process.
-static WATCHES: AtomicUsize = AtomicUsize::new(0);
-/// How many of them have ever begun.
-static BEGUN: AtomicUsize = AtomicUsize::new(0);
+/// The number of agents, reviewers and tests that are watched now, in all repositories of this process.
+static ACTIVE_WATCHES: AtomicUsize = AtomicUsize::new(0);
+/// The number of watches that have ever begun.
+static WATCHES_BEGUN: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells whether a child process was the only one in its repository.
+/// Finds out whether a child process was the only one in its repository.
 #[derive(Debug, Clone, Copy)]
-pub struct Neighbours<'r> {
+pub struct ConcurrentChildren<'r> {
     repository: &'r Repository,
-    at_work: usize,
+    running_children: usize,
     begun: usize,
-    /// Whether another process was in the middle of a run.
+    /// Whether another process is running a plan here.
     has_others: bool,
 }
 
-impl<'r> Neighbours<'r> {
+impl<'r> ConcurrentChildren<'r> {
     /// Call this before the child is watched.
     #[must_use]
     pub fn count(repository: &'r Repository) -> Self {
-        let (at_work, begun) = (WATCHES.load(Ordering::SeqCst), BEGUN.load(Ordering::SeqCst));
-        Self { repository, at_work, begun, has_others: repository.has_other_runs() }
+        let (running_children, begun) =
+            (ACTIVE_WATCHES.load(Ordering::SeqCst), WATCHES_BEGUN.load(Ordering::SeqCst));
+        Self { repository, running_children, begun, has_others: repository.has_other_runs() }
     }
 
-    /// Who is at work now.
+    /// Whether other processes are running now.
     #[must_use]
     pub fn now(self) -> OtherWriters {
-        if self.at_work == 0 && !self.has_others { OtherWriters::Alone } else { OtherWriters::Others }
+        if self.running_children == 0 && !self.has_others {
+            OtherWriters::Alone
+        } else {
+            OtherWriters::Others
+        }
     }
 
-    /// Who has been at work since, beside a child that `own` watches are for.
+    /// Whether other processes were running since then. `own` is the number of watches that belong to the child itself.
     #[must_use]
     pub fn since(self, own: usize) -> OtherWriters {
-        let others = BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
+        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
         if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
     }
 }
 
 #[derive(Debug, Default)]
-struct Post {
-    at_work: usize,
-    before: Option<Copy>,
-    /// The worktree of the run there, also while no child is started in it.
-    place: Option<Copy>,
+struct RepoState {
+    running_children: usize,
+    before: Option<WatchedCopy>,
+    /// The run's worktree there, which is watched even if no child runs in it.
+    place: Option<WatchedCopy>,
     modules: Modules,
-    /// What is watched and never put back, as it was before the first agent of all.
+    checkouts: Vec<CheckoutLinks>,
+    /// Paths outside of the repository, which are watched but never restored, as they were before the first child.
     outside: Option<PathStates>,
-    /// Links and queues in the git directories, as they were before the first agent of all.
+    /// Links and named pipes in the git directories, as they were before the first child.
     links: Option<Links>,
-    /// Everything that was put back since the first of them began.
+    /// Messages about everything that was restored since the first of the running children began.
     changes: Vec<String>,
 }
 
-/// What is watched for one agent, until it is dropped.
+/// Watches everything for one child, until it is dropped.
 #[derive(Debug)]
 pub struct ConfigWatch {
     place: PlaceWatch,
     repo: RepoWatch,
     /// The other repositories of the run, by their names.
-    beside: Vec<(String, RepoWatch)>,
+    other_repos: Vec<(String, RepoWatch)>,
 }
 
-/// What is watched of one repository, whichever of its worktrees a child is started in.
+/// Watches one repository, whichever of its worktrees the child runs in.
 #[derive(Debug)]
 struct RepoWatch {
-    post: Arc<Mutex<Post>>,
-    /// How many changes were known when it began.
+    state: Arc<Mutex<RepoState>>,
+    /// The number of messages that existed when the child began.
     known: usize,
-    homes: HomeWatch,
+    homes: GitDirWatch,
     objects: ObjectWatch,
     refs: RefWatch,
-    /// While the child may be at work, no look at the worktree of the run there counts for the next one.
+    /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
     work_place: Mutex<Option<WorkPlace>>,
 }
 
-/// What is watched of one worktree, beside what all of them share.
+/// Watches one worktree, in addition to what all worktrees share.
 #[derive(Debug)]
 pub struct PlaceWatch {
-    at_work: AtWork,
-    own: Copy,
+    running_children: RunningChildren,
+    own: WatchedCopy,
     modules: Modules,
     repository: Repository,
-    /// Queues and the like that lay in the worktree.
+    /// Named pipes and other special files that already were in the worktree.
     special: Vec<PathBuf>,
-    /// While the child may be at work, no look at the worktree counts for the next one.
+    /// While it is set, scans of the worktree are not reused, because the child may be writing.
     work_place: Mutex<Option<WorkPlace>>,
-}
-
-/// The git directories of submodules below a git directory, as they were.
-#[derive(Debug, Default)]
-struct Modules {
-    git_dir: PathBuf,
-    known: Vec<PathBuf>,
 }
 
 impl ConfigGuard {
-    /// From now on this repository is watched for every child.
+    /// Watches this repository for every child from now on.
     pub fn add(&self, name: &str, repository: &Repository) {
         self.add_member(name, repository, false);
     }
 
-    /// The same, with the worktree that it is seen from: nobody but children of the run works there.
+    /// The same, including its worktree, in which only children of the run work.
     pub fn add_place(&self, name: &str, repository: &Repository) {
         self.add_member(name, repository, true);
     }
@@ -185,46 +186,46 @@ impl ConfigGuard {
         members.push(GuardMember { name: name.to_owned(), opened, repository: repository.clone(), is_own });
     }
 
-    /// A repository that is watched for every child, as it was opened before the first one: something else may be at its
-    /// path by now.
+    /// A repository that is watched for every child, as it was opened before the first one. A child may have replaced
+    /// what is at its path since then.
     #[must_use]
     pub fn find_repository(&self, name: &str) -> Option<Repository> {
         let repos = self.repos();
         repos.members.iter().find(|known| known.name == name).map(|known| known.opened.clone())
     }
 
-    /// An agent begins to work in the worktree of `repository`.
+    /// Begins to watch a child in the worktree of `repository`.
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> ConfigWatch {
-        // Held until everything is compared with: whoever is the first accepts what is there, and nobody's child may begin
-        // between that thought and the look.
+        // Held until every repository was read: the first watch accepts the current state, so no other child may begin
+        // between that decision and the reading.
         let mut repos = self.repos();
-        BEGUN.fetch_add(1, Ordering::SeqCst);
-        let at_work = match WATCHES.fetch_add(1, Ordering::SeqCst) {
-            0 => AtWork::Nobody,
-            _ => AtWork::Somebody,
+        WATCHES_BEGUN.fetch_add(1, Ordering::SeqCst);
+        let running_children = match ACTIVE_WATCHES.fetch_add(1, Ordering::SeqCst) {
+            0 => RunningChildren::None,
+            _ => RunningChildren::Possible,
         };
         let (own, others) = repos.members_beside(repository);
         let own = own.as_ref().and_then(GuardMember::place);
-        let repo = RepoWatch::begin(repos.post(repository), (repository, own), at_work);
-        let mut beside = Vec::new();
+        let repo = RepoWatch::begin(repos.state(repository), (repository, own), running_children);
+        let mut other_repos = Vec::new();
         for member in others {
-            let post = repos.post(&member.repository);
-            let watch = RepoWatch::begin(post, (&member.repository, member.place()), at_work);
-            beside.push((member.name, watch));
+            let state = repos.state(&member.repository);
+            let watch = RepoWatch::begin(state, (&member.repository, member.place()), running_children);
+            other_repos.push((member.name, watch));
         }
         drop(repos);
-        ConfigWatch { place: PlaceWatch::begin(repository, at_work), repo, beside }
+        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos }
     }
 
-    /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
-    /// anything afterwards reads what was there before. Everything that runs code of a repository goes through here or
-    /// through a [`Watch`]: agents, reviewers, tests, baselines, gates, set-up commands, resolvers and hooks.
+    /// Runs a child process, and returns a message about what it did without permission. All of it has been undone
+    /// before this returns. Everything that runs code of a repository goes through here or through a [`ConfigWatch`]:
+    /// agents, reviewers, tests, baselines, gates, set-up commands, resolvers and hooks.
     pub fn guard<T>(&self, repository: &Repository, child: impl FnOnce() -> T) -> (T, Option<String>) {
         self.guard_all(&[repository], child)
     }
 
-    /// The same for a child that runs in the first of several worktrees and has no business in the others.
+    /// The same for a child that runs in the first of several worktrees and must not touch the others.
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<ConfigWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
@@ -242,38 +243,38 @@ impl ConfigGuard {
     }
 }
 
-/// What is watched for one agent alone: its git directory, the folder of hooks in its worktree, and the file that leads
-/// from there to the repository. Whoever works there can put another in its place, or a repository of their own.
-fn own(repository: &Repository, at_work: AtWork) -> Copy {
+/// Copies what is watched for one worktree: its git directory, the folder of hooks in the worktree, and the `.git` file
+/// that leads to the repository, which a child could replace by a repository with its own configuration.
+fn own(repository: &Repository, running_children: RunningChildren) -> WatchedCopy {
     let mut items = surface::own(repository);
     let top = repository.worktree.clone();
-    items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), how: How::Whole }));
+    items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), watch_mode: WatchMode::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
-    Copy::take(items, inside, aside(&repository.git_dir), at_work)
+    WatchedCopy::take(items, inside, repository.git_dir.clone(), running_children)
 }
 
-/// Where a folder goes that took the place of something that is watched.
-fn aside(git_dir: &Path) -> PathBuf {
-    git_dir.join("replaced")
-}
-
-impl Post {
+impl RepoState {
     fn begin(
         (repository, place): (&Repository, Option<&Repository>),
         (outside, links): (Option<PathStates>, Option<Links>),
-        at_work: AtWork,
+        running_children: RunningChildren,
     ) -> Self {
         let common_dir = &repository.common_dir;
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
-        let inside = inside.chain(surface::log_folders(repository)).collect();
-        let mut before = Copy::take(surface::shared(repository), inside, aside(common_dir), at_work);
-        // An agent whose change cannot be put back must not have it accepted by the next attempt.
+        // In the user's checkouts, only these connections are restored while agents work elsewhere.
+        let connections = surface::users(repository).into_iter().map(|item| item.path);
+        let inside = inside.chain(connections).chain(surface::log_folders(repository)).collect();
+        let mut before =
+            WatchedCopy::take(surface::shared(repository), inside, common_dir.clone(), running_children);
+        // A change that could not be undone must not be accepted as the initial state of the next attempt.
         let outside = before.keep_outside(outside);
         let modules = Modules::find(common_dir);
+        let checkouts = CheckoutLinks::find(repository);
         let links = Some(Links::begin(common_dir, links));
-        let place = place.map(|place| own(place, at_work));
+        let place = place.map(|place| own(place, running_children));
         let outside = Some(outside);
-        Self { at_work: 0, before: Some(before), place, modules, outside, links, changes: Vec::new() }
+        let (before, changes) = (Some(before), Vec::new());
+        Self { running_children: 0, before, place, modules, checkouts, outside, links, changes }
     }
 
     fn inspect(&mut self) {
@@ -281,53 +282,32 @@ impl Post {
             self.changes.extend(before.restore());
         }
         self.changes.extend(self.modules.move_new());
-        // Last: what is watched more closely has been put back by now.
+        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::move_new));
+        // Last, because the files that are watched more closely have been restored by now.
         self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }
 }
 
-impl Modules {
-    fn find(git_dir: &Path) -> Self {
-        Self { git_dir: git_dir.to_owned(), known: surface::modules(git_dir) }
-    }
-
-    /// The configuration of a submodule runs programs as soon as git looks into it, so one that an agent added is moved.
-    fn move_new(&self) -> Vec<String> {
-        let new = surface::modules(&self.git_dir).into_iter().filter(|path| !self.known.contains(path));
-        new.map(|path| self.move_away(&path)).collect()
-    }
-
-    fn move_away(&self, path: &Path) -> String {
-        let shown = path.strip_prefix(&self.git_dir).unwrap_or(path).display();
-        let mut free = (1..).map(|n| aside(&self.git_dir).with_extension(n.to_string()));
-        let free = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_else(|| aside(&self.git_dir));
-        match crate::safe_files::rename(path, &free) {
-            Ok(()) => format!("{shown} was added while it ran: it is kept in {}", free.display()),
-            Err(error) => format!("{shown} was added while it ran, and could not be moved away: {error}"),
-        }
-    }
-}
-
 impl ConfigWatch {
-    /// Another worktree that the same child can reach. Call this before the child begins, and end what is returned after
-    /// this: what both worktrees share is looked at only once.
+    /// Also watches another worktree that the same child can reach. Call this before the child begins, and end the
+    /// returned watch after this one: what both worktrees share is compared only once.
     #[must_use]
     pub fn watch_place(&self, repository: &Repository) -> PlaceWatch {
         self.place.watch_place(repository)
     }
 
-    /// The same as [`Watch::restore`] once the child and all that it started have ended: from now on the index can be
-    /// believed again.
+    /// The same as [`ConfigWatch::restore`], after the child and everything that it started have ended. From now on the
+    /// index can be trusted again.
     pub fn end(&self) -> Vec<String> {
         self.place.leave();
-        self.beside.iter().for_each(|(_, watch)| watch.leave());
+        self.other_repos.iter().for_each(|(_, watch)| watch.leave());
         self.repo.leave();
         let found = self.restore();
         settle(&self.place.repository);
         found
     }
 
-    /// Puts back what was changed since it began, and says what it was.
+    /// Restores what was changed since the watch began, and returns messages about it.
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.place.restore_files();
         found.extend(self.repo.restore_files());
@@ -335,39 +315,39 @@ impl ConfigWatch {
             let words = found.into_iter().map(|words| format!("in {name}: {words}"));
             words.collect::<Vec<String>>()
         };
-        found.extend(self.beside.iter().flat_map(|(name, watch)| in_repo(name, watch.restore_files())));
-        // Files first: what git is asked from here on is answered by the configuration that was there before.
+        found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.restore_files())));
+        // Files first, so that the git commands below obey the original configuration.
         found.extend(self.place.remove_special());
         found.extend(self.repo.refs.restore());
-        found.extend(self.beside.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
+        found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
         found.dedup();
         found
     }
 }
 
 impl RepoWatch {
-    /// A child begins in `repository`, or elsewhere and can reach it. `place` is the worktree of the run there.
+    /// A child begins that can reach `repository`. `place` is the run's worktree there.
     fn begin(
-        post: Arc<Mutex<Post>>,
+        state: Arc<Mutex<RepoState>>,
         (repository, place): (&Repository, Option<&Repository>),
-        at_work: AtWork,
+        running_children: RunningChildren,
     ) -> Self {
-        let mut known = lock(&post);
-        if known.at_work == 0 {
+        let mut known = lock(&state);
+        if known.running_children == 0 {
             let before = (known.outside.take(), known.links.take());
-            *known = Post::begin((repository, place), before, at_work);
+            *known = RepoState::begin((repository, place), before, running_children);
         } else {
             known.inspect();
         }
-        freeze(repository, at_work);
-        known.at_work += 1;
+        freeze(repository, running_children);
+        known.running_children += 1;
         let count = known.changes.len();
         drop(known);
         let top = place.and_then(|place| place.worktree.as_deref());
         Self {
-            post,
+            state,
             known: count,
-            homes: repository.watch_homes(at_work == AtWork::Nobody),
+            homes: repository.watch_git_dirs(running_children == RunningChildren::None),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
             work_place: Mutex::new(top.map(WorkPlace::begin)),
@@ -378,14 +358,14 @@ impl RepoWatch {
         drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Puts back files that git obeys, and says what was put back since it began.
+    /// Restores files that git obeys, and returns messages about everything that was restored since the watch began.
     fn restore_files(&self) -> Vec<String> {
-        let mut post = lock(&self.post);
-        post.inspect();
-        let mut found: Vec<String> = post.changes.iter().skip(self.known).cloned().collect();
-        // One look at the folders of objects is enough for both.
-        let folders = post.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
-        drop(post);
+        let mut state = lock(&self.state);
+        state.inspect();
+        let mut found: Vec<String> = state.changes.iter().skip(self.known).cloned().collect();
+        // One listing of the object folders serves both.
+        let folders = state.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
+        drop(state);
         found.extend(self.homes.restore());
         found.extend(self.objects.restore(&folders));
         found
@@ -394,23 +374,23 @@ impl RepoWatch {
 
 impl Drop for RepoWatch {
     fn drop(&mut self) {
-        lock(&self.post).at_work -= 1;
+        lock(&self.state).running_children -= 1;
     }
 }
 
-fn lock(post: &Mutex<Post>) -> MutexGuard<'_, Post> {
-    post.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<RepoState>) -> MutexGuard<'_, RepoState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PlaceWatch {
-    fn begin(repository: &Repository, at_work: AtWork) -> Self {
-        // First: the same look tells whether the index can be believed.
+    fn begin(repository: &Repository, running_children: RunningChildren) -> Self {
+        // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
         settle(repository);
         let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
-            at_work,
-            own: own(repository, at_work),
+            running_children,
+            own: own(repository, running_children),
             modules: Modules::find(&repository.git_dir),
             special,
             repository: repository.clone(),
@@ -418,10 +398,10 @@ impl PlaceWatch {
         }
     }
 
-    /// Another worktree that the same child can reach.
+    /// Also watches another worktree that the same child can reach.
     #[must_use]
     pub fn watch_place(&self, repository: &Repository) -> Self {
-        Self::begin(repository, self.at_work)
+        Self::begin(repository, self.running_children)
     }
 
     /// The child has ended.
@@ -429,7 +409,7 @@ impl PlaceWatch {
         drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Puts back what was changed here, once the child has ended, and says what it was.
+    /// Restores what was changed here after the child has ended, and returns messages about it.
     pub fn end(&self) -> Vec<String> {
         self.leave();
         let found = self.restore();
@@ -437,7 +417,7 @@ impl PlaceWatch {
         found
     }
 
-    /// The same while the child is at work.
+    /// The same while the child is running.
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.restore_files();
         found.extend(self.remove_special());
@@ -467,28 +447,28 @@ impl PlaceWatch {
     }
 }
 
-/// Where it cannot be done (a git holds the index, or cannot read it), whoever looks at the worktree believes nothing of it,
-/// or finds the same fault.
+/// Makes the index trusted again. A failure (another git holds the index, or it is damaged) is ignored: later code then
+/// reads all files, or reports the same error.
 fn settle(repository: &Repository) {
     let _ = repository.settle_index(HiddenMarks::Kept);
 }
 
-/// From here on git obeys only the settings that are there now. Where they cannot be read, git refuses to work.
-fn freeze(repository: &Repository, at_work: AtWork) {
-    let freeze = match at_work {
-        AtWork::Nobody => SettingsChange::Anew,
-        AtWork::Somebody => SettingsChange::Once,
+/// From now on our git commands use only the current settings. If these cannot be read, git itself refuses to work.
+fn freeze(repository: &Repository, running_children: RunningChildren) {
+    let freeze = match running_children {
+        RunningChildren::None => SettingsChange::Accepted,
+        RunningChildren::Possible => SettingsChange::Ignored,
     };
     let _ = repository.freeze_settings(freeze);
 }
 
-/// What was undone, in one sentence.
+/// Joins messages into one sentence.
 pub(in crate::pipeline) fn joined(trespasses: &[String]) -> Option<String> {
     (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
 
 impl Drop for ConfigWatch {
     fn drop(&mut self) {
-        WATCHES.fetch_sub(1, Ordering::SeqCst);
+        ACTIVE_WATCHES.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -1,5 +1,5 @@
-//! The list of what is watched: everything in a git directory, or named by its configuration, that can run a program or hide
-//! a file or a commit.
+//! The list of watched files: everything in a git directory, or named by its configuration, that can run a program or
+//! hide a file or a commit.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,110 +10,114 @@ use std::{
 };
 
 use crate::{
-    git::{Config, Repository},
+    git::{Config, Repository, UsersCheckout, find_module_dirs},
     safe_files::{self, FileKind},
 };
 
-/// How something is watched.
+/// How closely something is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum How {
-    /// Its content and its mode.
+pub(super) enum WatchMode {
+    /// Its content and mode.
     Whole,
-    /// The same for all that is in it.
+    /// The same for everything in a folder.
     Folder,
-    /// The `.git` of a submodule. It may go with the whole submodule; whatever else becomes of it is a change.
+    /// The `.git` of a submodule. It may disappear together with the submodule; anything else is a change.
     Submodule,
-    /// Only that it does not become a link, a queue or a device: git changes its content all the time.
-    Sort,
-    /// Only that it does not appear: git itself changes it where it is there.
+    /// Only that it does not become a link, a named pipe or a device, because git changes its content all the time.
+    Kind,
+    /// Only that it does not appear, because git itself changes it if it exists.
     Absence,
-    /// Its content, but for lines that we add ourselves.
-    Excludes,
+    /// Its content, except for lines that we add ourselves.
+    ExcludeFile,
 }
 
-/// In the git directory that all worktrees share.
-pub(super) const SHARED: [(&str, How); 26] = [
+/// Files in the git directory that all worktrees share.
+pub(super) const SHARED: [(&str, WatchMode); 29] = [
     // Runs programs: filters, hooks, editors, drivers.
-    ("config", How::Whole),
-    ("config.worktree", How::Whole),
-    ("hooks", How::Folder),
-    // Lead git to another repository.
-    ("commondir", How::Whole),
-    ("gitdir", How::Whole),
-    ("worktrees", How::Sort),
-    // Hide files, or change what is taken in.
-    ("info", How::Sort),
-    ("info/attributes", How::Whole),
-    ("info/exclude", How::Excludes),
-    ("info/sparse-checkout", How::Absence),
-    // Hide commits or bring others in their place.
-    ("info/grafts", How::Whole),
-    ("refs", How::Sort),
-    ("refs/replace", How::Folder),
-    ("shallow", How::Absence),
-    ("objects", How::Sort),
-    ("objects/info", How::Sort),
-    ("objects/info/alternates", How::Whole),
-    ("objects/info/http-alternates", How::Whole),
-    // Would hold git up if it were a queue.
-    ("HEAD", How::Sort),
-    ("packed-refs", How::Sort),
-    // Ours: locks, caches and scratch.
-    ("arborist", How::Sort),
-    ("arborist/cache", How::Sort),
-    ("arborist/doing", How::Sort),
-    ("arborist/homes", How::Sort),
-    ("arborist/locks", How::Sort),
-    ("arborist/logs", How::Sort),
+    ("config", WatchMode::Whole),
+    ("config.worktree", WatchMode::Whole),
+    ("hooks", WatchMode::Folder),
+    // Can lead git to another repository.
+    ("commondir", WatchMode::Whole),
+    ("gitdir", WatchMode::Whole),
+    ("worktrees", WatchMode::Kind),
+    // Remotes in the format before configuration, which `git push` still uses.
+    ("remotes", WatchMode::Folder),
+    ("branches", WatchMode::Folder),
+    // Can hide files, or change how they are read.
+    ("info", WatchMode::Kind),
+    ("info/attributes", WatchMode::Whole),
+    ("info/exclude", WatchMode::ExcludeFile),
+    ("info/sparse-checkout", WatchMode::Absence),
+    // Can hide or replace commits.
+    ("info/grafts", WatchMode::Whole),
+    ("refs", WatchMode::Kind),
+    ("refs/replace", WatchMode::Folder),
+    ("shallow", WatchMode::Absence),
+    ("objects", WatchMode::Kind),
+    ("objects/info", WatchMode::Kind),
+    ("objects/info/alternates", WatchMode::Whole),
+    ("objects/info/http-alternates", WatchMode::Whole),
+    // A named pipe here would block git.
+    ("HEAD", WatchMode::Kind),
+    ("packed-refs", WatchMode::Kind),
+    // Our own locks, caches and scratch files.
+    ("arborist", WatchMode::Kind),
+    ("arborist/cache", WatchMode::Kind),
+    ("arborist/doing", WatchMode::Kind),
+    ("arborist/homes", WatchMode::Kind),
+    ("arborist/locks", WatchMode::Kind),
+    ("arborist/logs", WatchMode::Kind),
+    ("arborist/written", WatchMode::Kind),
 ];
 
-/// In the git directory of the worktree that an agent works in.
-pub(super) const OWN: [(&str, How); 7] = [
-    ("config.worktree", How::Whole),
-    ("commondir", How::Whole),
-    ("gitdir", How::Whole),
-    ("info", How::Sort),
-    ("info/sparse-checkout", How::Whole),
-    ("HEAD", How::Sort),
-    ("index", How::Sort),
+/// Files in the git directory of the worktree that a child works in.
+pub(super) const OWN: [(&str, WatchMode); 7] = [
+    ("config.worktree", WatchMode::Whole),
+    ("commondir", WatchMode::Whole),
+    ("gitdir", WatchMode::Whole),
+    ("info", WatchMode::Kind),
+    ("info/sparse-checkout", WatchMode::Whole),
+    ("HEAD", WatchMode::Kind),
+    ("index", WatchMode::Kind),
 ];
 
-/// In the git directory of a submodule.
-const MODULE: [(&str, How); 6] = [
-    ("config", How::Whole),
-    ("config.worktree", How::Whole),
-    ("hooks", How::Folder),
-    ("commondir", How::Whole),
-    ("info/attributes", How::Whole),
-    ("info/exclude", How::Whole),
+/// Files in the git directory of a submodule.
+const MODULE: [(&str, WatchMode); 8] = [
+    ("config", WatchMode::Whole),
+    ("config.worktree", WatchMode::Whole),
+    ("hooks", WatchMode::Folder),
+    ("commondir", WatchMode::Whole),
+    ("info/attributes", WatchMode::Whole),
+    ("info/exclude", WatchMode::Whole),
+    ("remotes", WatchMode::Folder),
+    ("branches", WatchMode::Folder),
 ];
 
-/// Settings that name a file which hides something or runs it.
+/// Settings that name a file which can hide something or run a program.
 const FILES: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
-
-/// So deep below `modules` the git directories of submodules are looked for: their names may have slashes.
-const DEPTH: usize = 6;
 
 /// One thing that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedItem {
     pub(super) path: PathBuf,
-    pub(super) how: How,
+    pub(super) watch_mode: WatchMode,
 }
 
-/// Files that the configuration of a repository names. Found once, before the first agent begins.
+/// Files that the configuration of a repository names. They are determined once, before the first child begins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedFiles {
-    /// Files of configuration, includes among them, and what they name.
+    /// Configuration files, including included ones, and files that settings name.
     pub(super) files: Vec<PathBuf>,
-    /// `core.hooksPath`, as it is written.
+    /// The value of `core.hooksPath`.
     pub(super) hooks: Option<PathBuf>,
 }
 
 impl NamedFiles {
-    /// What the configuration names. One that cannot be read names nothing; git itself refuses to work with it then.
+    /// Finds what the configuration names. If it cannot be read, it names nothing; git itself refuses to work with it
+    /// then.
     pub(super) fn find(repository: &Repository) -> Self {
-        /// A run asks for each of its repositories once.
+        /// The result for each repository, because the configuration must be read before the first child.
         static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<NamedFiles>>>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
@@ -135,7 +139,7 @@ impl NamedFiles {
     }
 }
 
-/// The files that settings stand in, and those that they name.
+/// The configuration files, and the files that settings in them name.
 fn named_files(config: &Config, dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in config.section("") {
@@ -152,7 +156,7 @@ fn named_files(config: &Config, dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What the configuration of a submodule names. Found once: one that an agent adds is moved away.
+/// Files that the configuration of a submodule names. Determined once; submodules that a child adds are moved away.
 fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,26 +171,32 @@ fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
     found.clone()
 }
 
-/// What all agents of a repository share.
+/// Watched items that all worktrees of a repository share.
 pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
     let common = &repository.common_dir;
     let mut items = items(common, &SHARED);
-    // Where refs are kept in files, nobody has reason to make tables of them.
-    items.extend(repository.keeps_loose_refs.then(|| folder(common.join("reftable"))));
-    for module in modules(common) {
+    // A repository with refs in files has no reason to contain a reftable.
+    items.extend(repository.has_files_backend.then(|| folder(common.join("reftable"))));
+    for module in find_module_dirs(common) {
         items.extend(self::items(&module, &MODULE));
         let named = named_by_module(repository, &module).into_iter();
-        items.extend(named.map(|path| WatchedItem { path, how: How::Whole }));
+        items.extend(named.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     }
+    // git looks for a short name of a branch in the git directory first.
+    let shadows = repository.run_branches().into_iter();
+    items.extend(
+        shadows.map(|branch| WatchedItem { path: common.join(branch), watch_mode: WatchMode::Absence }),
+    );
+    items.extend(users(repository));
     let named = NamedFiles::find(repository);
-    items.extend(named.files.into_iter().map(|path| WatchedItem { path, how: How::Whole }));
+    items.extend(named.files.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     items.extend(named.hooks.filter(|path| path.is_absolute()).map(folder));
     let logs = log_folders(repository).into_iter();
-    items.extend(logs.map(|path| WatchedItem { path, how: How::Sort }));
+    items.extend(logs.map(|path| WatchedItem { path, watch_mode: WatchMode::Kind }));
     items
 }
 
-/// The folders of our logs in the user's checkout, and those that lead there.
+/// The folders of our logs in the user's checkout, and their parents.
 pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
     let main = repository.common_dir.parent().filter(|_| repository.common_dir.ends_with(".git"));
     let tops: Vec<&Path> = main.into_iter().chain(repository.worktree.as_deref()).collect();
@@ -195,10 +205,10 @@ pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| folder.ancestors().take_while(is_below)).map(Path::to_owned).collect()
 }
 
-/// What is watched for one agent alone.
+/// Watched items of one worktree.
 pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     let mut items = items(&repository.git_dir, &OWN);
-    for module in modules(&repository.git_dir) {
+    for module in find_module_dirs(&repository.git_dir) {
         items.extend(self::items(&module, &MODULE));
     }
     items.extend(submodules(repository));
@@ -208,23 +218,47 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     items
 }
 
-/// What leads from a worktree to the repositories of its submodules. A repository that is put there has settings of its own,
-/// and git obeys them as soon as it looks into the submodule.
+/// The `.git` of each submodule in the worktree. A repository that is put there has its own settings, which git obeys
+/// as soon as it looks into the submodule.
 fn submodules(repository: &Repository) -> Vec<WatchedItem> {
     let Some(top) = &repository.worktree else { return Vec::new() };
-    let mut items = Vec::new();
-    for path in known_gitlinks(repository) {
-        let path = top.join(OsStr::from_bytes(&path)).join(".git");
-        if safe_files::kind_of(&path) == Some(FileKind::Folder) {
-            items.extend(self::items(&path, &MODULE));
+    connections(top, known_gitlinks(repository))
+}
+
+/// The files that connect the user's checkouts with their repositories. An agent in a lane must not change them, because
+/// git runs programs of the repository behind them as soon as the user calls `git status`.
+pub(super) fn users(repository: &Repository) -> Vec<WatchedItem> {
+    let checkouts = repository.users_checkouts();
+    checkouts.iter().flat_map(|checkout| users_checkout(repository, checkout)).collect()
+}
+
+fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<WatchedItem> {
+    let mut gitlinks = known_gitlinks(repository);
+    gitlinks.extend(repository.list_gitlinks_at(&checkout.git_dir).unwrap_or_default());
+    let mut items = connections(&checkout.top, gitlinks);
+    if checkout.git_dir != repository.common_dir {
+        items.push(WatchedItem { path: checkout.top.join(".git"), watch_mode: WatchMode::Submodule });
+        for module in find_module_dirs(&checkout.git_dir) {
+            items.extend(self::items(&module, &MODULE));
         }
-        items.push(WatchedItem { path, how: How::Submodule });
     }
     items
 }
 
-/// The paths of submodules: those that the commit had when the first child began, and all that an index had since. One that
-/// an agent takes out of the index stays known.
+fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
+    let mut items = Vec::new();
+    for path in gitlinks {
+        let path = top.join(OsStr::from_bytes(&path)).join(".git");
+        if safe_files::kind_of(&path) == Some(FileKind::Folder) {
+            items.extend(self::items(&path, &MODULE));
+        }
+        items.push(WatchedItem { path, watch_mode: WatchMode::Submodule });
+    }
+    items
+}
+
+/// The paths of submodules: those of the commit when the first child began, and all that an index contained since. A
+/// path that a child removes from the index stays known.
 fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     static KNOWN: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,33 +271,14 @@ fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     known.clone()
 }
 
-/// The git directories of submodules.
-pub(super) fn modules(common_dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![(common_dir.join("modules"), 0)];
-    while let Some((folder, depth)) = open.pop() {
-        if safe_files::kind_of(&folder.join("HEAD")).is_some() {
-            open.push((folder.join("modules"), depth));
-            found.push(folder);
-        } else if depth < DEPTH {
-            open.extend(folders_in(&folder).into_iter().map(|inner| (inner, depth + 1)));
-        }
-    }
-    found.sort();
-    found
-}
-
-fn items(folder: &Path, list: &[(&str, How)]) -> Vec<WatchedItem> {
-    list.iter().map(|(name, how)| WatchedItem { path: folder.join(name), how: *how }).collect()
+fn items(folder: &Path, list: &[(&str, WatchMode)]) -> Vec<WatchedItem> {
+    list.iter()
+        .map(|(name, watch_mode)| WatchedItem { path: folder.join(name), watch_mode: *watch_mode })
+        .collect()
 }
 
 fn folder(path: PathBuf) -> WatchedItem {
-    WatchedItem { path, how: How::Folder }
-}
-
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = safe_files::list(folder).unwrap_or_default();
-    entries.into_iter().filter(|entry| entry.kind == FileKind::Folder).map(|entry| entry.path).collect()
+    WatchedItem { path, watch_mode: WatchMode::Folder }
 }
 
 fn plain(path: &Path) -> PathBuf {

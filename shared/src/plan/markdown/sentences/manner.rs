@@ -321,12 +321,14 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.note_whole_phase(at, word) {
             return;
         }
-        // In "T001/T002: directory setup can run in parallel", "setup" is no phase.
-        let is_title = |list: &&List<'a>| matches!(list.members[..], [(Name::Node(_), _)]);
-        let head =
-            self.last_but_one.as_ref().filter(|_| self.last.as_ref().is_some_and(|last| is_title(&last)));
-        let head = head
-            .filter(|list| matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Colon)));
+        // In "T001/T002: directory setup can run in parallel" and "T016 and T017 — US2 test and page in parallel" the phase or story
+        // only tells what the tasks are.
+        let is_title = |list: &List<'a>| matches!(list.members[..], [(Name::Node(_) | Name::Story(_), _)]);
+        let is_dash = |token: &Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
+        let head = self.last_but_one.as_ref().filter(|_| self.last.as_ref().is_some_and(is_title));
+        let head = head.filter(|list| {
+            list.members.iter().all(is_of_tasks) && self.clause.get(list.end).is_some_and(is_dash)
+        });
         let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
         if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
@@ -340,12 +342,17 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel".
-        let is_dash = |token: &Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
         let is_plain = |at: usize| match self.clause[at].what {
             Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
             piece => matches!(
                 piece,
-                Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other
+                Piece::Comma
+                    | Piece::Plus
+                    | Piece::Dash
+                    | Piece::Pause
+                    | Piece::Colon
+                    | Piece::Story(_)
+                    | Piece::Other
             ),
         };
         let is_of_tasks = list.members.iter().all(is_of_tasks);

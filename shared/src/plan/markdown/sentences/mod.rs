@@ -88,6 +88,7 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
+        reader.antecedent.clone_from(&before);
         reader.topic(&mut topic);
         let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
         reader.read(about);
@@ -108,6 +109,10 @@ struct ClauseReader<'c, 'a> {
     voice: ClauseVoice,
     said: &'c mut SaidOrder<'a>,
     subject: Option<Vec<PlacedName<'a>>>,
+    /// What is said to come first: "US1 and US2 must be completed first".
+    comes_first: Option<Vec<PlacedName<'a>>>,
+    /// What the clause before is about, which "both" and "them" stand for.
+    antecedent: Option<Vec<PlacedName<'a>>>,
     /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
     last_but_one: Option<List<'a>>,
@@ -145,6 +150,8 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             voice,
             said,
             subject,
+            comes_first: None,
+            antecedent: None,
             last,
             last_but_one,
             named: Vec::new(),
@@ -233,7 +240,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn step(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
-            Piece::Word("with") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
+            Piece::Word("with" | "vs") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
             Piece::OpenSquare if self.voice == ClauseVoice::Section => {
                 return behind_parenthesis(self.clause, at).max(at + 1);
             }
@@ -246,6 +253,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(keyword) => self.keyword(at, keyword, topic),
             None => {
                 self.note_manner(at);
+                self.note_first(at);
                 at + 1
             }
         }
@@ -290,10 +298,10 @@ impl<'a> ClauseReader<'_, 'a> {
             && !list.members.iter().any(is_of_tasks)
     }
 
-    /// The "with" of "T008 [P] with T005/T006".
+    /// The "with" of "T008 [P] with T005/T006", the "vs" of "T008 [P] vs T005".
     fn is_parallel_mark(&self, at: usize) -> bool {
-        let mark = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare, Piece::Word("with")];
-        let tokens = at.checked_sub(3).map(|start| &self.clause[start..=at]);
+        let mark = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
+        let tokens = at.checked_sub(3).map(|start| &self.clause[start..at]);
         self.voice == ClauseVoice::Section
             && tokens.is_some_and(|tokens| tokens.iter().map(|token| token.what).eq(mark))
     }
@@ -321,7 +329,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => self.named.clear(),
         }
         let kind = self.kind_of_numbers(topic);
-        let object = self.object_at(keyword, kind.as_ref());
+        let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else { return keyword.end };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
@@ -393,6 +401,39 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
+    /// What something runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
+    /// sentence before is about, "concurrently with the backend (T013, T018)" what stands in the brackets.
+    fn told_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
+        const MOST_WORDS: usize = 5;
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word,
+            _ => "",
+        };
+        if keyword.sense != Sense::Unrelated {
+            return None;
+        }
+        if matches!(word(keyword.end), "both" | "them" | "these" | "those") {
+            return Some((self.antecedent.clone()?, keyword.end + 1));
+        }
+        let is_plain =
+            |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();
+        let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
+        let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
+        let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
+        Some((tasks, behind_parenthesis(self.clause, open)))
+    }
+
+    /// "US1 and US2 must be completed first as they are the foundation, then US3": what "then" follows upon.
+    fn note_first(&mut self, at: usize) {
+        const SHORTLY: usize = 4;
+        let is_first =
+            matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("first"));
+        let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
+        let list =
+            self.last.as_ref().filter(is_near).filter(|_| is_first && self.voice == ClauseVoice::Section);
+        self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
+    }
+
     /// "depends on Foundational only", "depends only on Phase 2".
     fn says_only(&self, keyword: usize, end: usize) -> bool {
         let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
@@ -415,6 +456,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let last = self.last.as_ref().filter(|list| is_near(list));
         let last = last.map(|list| list.members.clone());
+        let last = self.comes_first.clone().filter(|_| sense == Sense::Then).or(last);
         let subject = last.or_else(|| self.subject.clone()).unwrap_or_default();
         if subject.is_empty() && !self.is_remark {
             return topic.unwrap_or_default().to_vec();

@@ -93,18 +93,6 @@ impl<'a> ClauseReader<'_, 'a> {
         self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))
     }
 
-    /// Behind the words that tell what a member is needed for, as in "US1 for the chart, US2 for the dates".
-    fn behind_purpose(&self, at: usize) -> usize {
-        const MOST_WORDS: usize = 5;
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
-            _ => None,
-        };
-        let is_for = word(at).is_some_and(|word| word.eq_ignore_ascii_case("for"));
-        let is_within = |at: &usize| word(*at).is_some_and(|word| !word.eq_ignore_ascii_case("and"));
-        if is_for { at + (at..at + MOST_WORDS).take_while(is_within).count() } else { at }
-    }
-
     /// Behind the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
     fn behind_thing(&self, at: usize) -> usize {
         const MOST_WORDS: usize = 3;
@@ -131,7 +119,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Adds what "… + Recipe entity from US1" names behind a list.
     fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
         loop {
-            let joint = self.behind_thing(self.behind_purpose(*end));
+            let joint = self.behind_thing(*end);
             let goes_on = match self.clause.get(joint).map(|token| token.what) {
                 Some(Piece::Plus | Piece::Comma) => true,
                 Some(Piece::Word(word)) => word.eq_ignore_ascii_case("and"),

@@ -51,7 +51,14 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "US2 - Browse (depends on US1)": where an item says nothing else about order, the brackets that end it are what it says.
     fn is_predicate(&self, open: usize, end: usize) -> bool {
         let says_order = |at: usize| self.is_arrow(at) || keyword_at(self.clause, at, self.voice).is_some();
-        !self.is_remark && end == self.clause.len() && self.subject.is_some() && !(0..open).any(says_order)
+        // The arrow of "├─→ Phase 7: US5 (depends on US4)" is drawn to the line and says nothing of its own.
+        let is_name =
+            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
+        let start = self.clause[..open].iter().position(is_name).unwrap_or_default();
+        !self.is_remark
+            && end == self.clause.len()
+            && self.subject.is_some()
+            && !(start..open).any(says_order)
     }
 
     fn read_predicate(&mut self, inner: &[Token<'a>]) {

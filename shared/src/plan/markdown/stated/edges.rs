@@ -135,6 +135,8 @@ impl Reader<'_, '_, '_> {
                 self.as_whole_phase(&claim.who, who)
             }
         };
+        let by_number = claim.who.iter().filter(|(name, _)| matches!(name, Name::Phase(_))).cloned();
+        self.statements.numbered.extend(self.known.nodes(&by_number.collect::<Vec<_>>()));
         let subject = who.first().map(|(at, _)| *at);
         let on = match own {
             Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],

@@ -184,6 +184,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let names_more = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_more = (list.end..tokens.len()).any(|at| {
             matches!(tokens[at].what, Piece::Arrow(_)) && names_more
+                || matches!(tokens[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential"))
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
         let is_list = list.is_comma_list && list.members.len() > 1;

@@ -52,6 +52,8 @@ pub(super) struct Stated {
     pub(super) unrelated: HashSet<(usize, usize)>,
     /// Tasks that are said to run at any time.
     pub(super) any_time: HashSet<usize>,
+    /// Phases that a statement calls by their own numbers.
+    pub(super) numbered: HashSet<usize>,
     pub(super) precedence: Precedence,
 }
 
@@ -116,6 +118,8 @@ struct Statements {
     free: Vec<usize>,
     /// Tasks that are said to run at any time: what their phases wait for does not matter to them.
     any_time: HashSet<usize>,
+    /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
+    numbered: HashSet<usize>,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
@@ -168,11 +172,18 @@ fn take(
     found: &mut PlanDraft,
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
+    let is_throughout = is_declared_throughout(&statements.declared, roles, family);
+    if is_throughout {
+        // A drawing beside tasks that all name their dependencies is a summary.
+        let declared = &statements.declared;
+        statements.edges.retain(|edge| !edge.is_drawn || !declared.contains(&edge.who));
+    }
     let mut stated = Stated {
         needs: vec![Vec::new(); roles.len()],
         replaced: vec![false; roles.len()],
         unrelated: statements.unrelated,
         any_time: statements.any_time,
+        numbered: statements.numbered,
         precedence: Precedence::new(&family.children, &family.roots),
     };
     // Where two phases are said to wait for each other, the order of the file tells which is meant.
@@ -229,7 +240,9 @@ fn take(
         says[at] = Says::Own;
     }
     replace_by_waves(&statements.waved, family, &mut stated);
-    replace_throughout(&statements.declared, (roles, family), &mut stated);
+    if is_throughout {
+        replace_throughout(&statements.declared, family, &mut stated);
+    }
     replace_in_phases(&says, (roles, family), &mut stated);
     stated
 }
@@ -312,24 +325,25 @@ fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut S
     }
 }
 
-/// Where nearly every task names its dependencies, these are all that it has.
-fn replace_throughout(
-    declared: &HashSet<usize>,
-    (roles, family): (&[Role], &NodeParents),
-    stated: &mut Stated,
-) {
-    let is_leaf = |at: &usize| family.children[*at].is_empty();
+/// Whether nearly every task names its dependencies.
+fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &NodeParents) -> bool {
     // A box without an id beside tasks with ids is not expected to name any.
-    let leaves: Vec<usize> = (0..roles.len()).filter(|at| is_leaf(at) && !roles[*at].is_unnamed).collect();
+    let is_leaf = |at: &usize| family.children[*at].is_empty() && !roles[*at].is_unnamed;
+    let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
     let count = leaves.iter().filter(|at| declared.contains(at)).count();
-    // What stands before the first dependency has none, and nobody writes that down.
-    let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or(leaves.len());
-    if count < 3 || count * 2 < leaves.len() || count * 10 < (leaves.len() - first) * THROUGHOUT {
-        return;
-    }
-    let mut is_whole = vec![true; roles.len()];
-    for at in (0..roles.len()).rev() {
-        is_whole[at] &= !is_leaf(&at) || declared.contains(&at);
+    // What stands before the first dependency has none, and nobody writes that down. What stands behind the last, such as checks of
+    // the whole, keeps the implied order.
+    let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
+    let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
+    count >= 3 && count * 2 >= leaves.len() && count * 10 >= (last + 1 - first) * THROUGHOUT
+}
+
+/// What tasks name throughout is all that they wait for.
+fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &mut Stated) {
+    let count = family.parents.len();
+    let mut is_whole = vec![true; count];
+    for at in (0..count).rev() {
+        is_whole[at] &= !family.children[at].is_empty() || declared.contains(&at);
         if let Some(parent) = family.parents[at] {
             is_whole[parent] &= is_whole[at];
         }

@@ -177,7 +177,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn is_recommended(&self, section: Option<usize>) -> bool {
         section.is_some_and(|at| {
             let title = self.page.outline.sections[at].title.to_lowercase();
-            ["recommended", "suggested", "solo "].iter().any(|word| title.contains(word))
+            ["recommended", "suggested", "solo ", "single developer", "one developer"]
+                .iter()
+                .any(|word| title.contains(word))
         })
     }
 

@@ -1,0 +1,88 @@
+//! Finds files that git is told not to look at: `assume-unchanged` and `skip-worktree`. Changes in them are work like
+//! any other, so a snapshot has to include them.
+
+use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{
+    GitCommand, GitError, PrivateIndex, Repository, UncommittedPath, command::checked,
+    index_format::has_hidden,
+};
+use crate::{name::ObjectFormat, process::BackgroundProgram};
+
+/// A running search for hidden files; `None` if there are none.
+#[derive(Debug)]
+pub(super) struct HiddenReader(Option<BackgroundProgram>);
+
+impl HiddenReader {
+    /// Most indexes hide nothing, which can be seen without git.
+    fn of(index: Option<&Path>, format: ObjectFormat, command: impl FnOnce() -> GitCommand) -> Self {
+        if index.and_then(|index| has_hidden(index, format)) == Some(false) {
+            return Self(None);
+        }
+        let command = command().args(["-v", "-z", "--cached", "--full-name", "--", ":/"]);
+        Self(Some(command.finish_in_background()))
+    }
+
+    /// The hidden files that exist in the worktree at `top`. Others may just be outside of a sparse checkout.
+    pub(super) fn finish(self, top: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let Some(asked) = self.0 else {
+            return Ok(Vec::new());
+        };
+        let printed = checked("ls-files", asked.finish()?)?;
+        let hidden = printed.split(|byte| *byte == 0).filter_map(|record| match record {
+            [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => Some(path),
+            _ => None,
+        });
+        let is_there = |path: &&[u8]| top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+        Ok(hidden.filter(is_there).map(<[u8]>::to_vec).collect())
+    }
+}
+
+impl Repository {
+    pub(super) fn start_hidden(&self) -> HiddenReader {
+        HiddenReader::of(self.index_file().as_deref(), self.format, || self.git("ls-files"))
+    }
+
+    /// Like [`Self::start_hidden`], with another index if one is given.
+    pub(super) fn start_hidden_with(&self, view: Option<&PrivateIndex<'_>>) -> HiddenReader {
+        view.map_or_else(|| self.start_hidden(), PrivateIndex::start_hidden)
+    }
+
+    /// The hidden files that exist in the worktree.
+    pub fn hidden(&self) -> Result<HashSet<Vec<u8>>, GitError> {
+        Ok(self.start_hidden().finish(self.top())?.into_iter().collect())
+    }
+
+    /// Those of these hidden files that differ from the index.
+    pub(super) fn changed_hidden_files(&self, hidden: &[Vec<u8>]) -> Result<Vec<UncommittedPath>, GitError> {
+        if hidden.is_empty() {
+            return Ok(Vec::new());
+        }
+        let index = self.private_index("hidden")?;
+        index.reveal(hidden)?;
+        let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
+        let changed: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
+        let changed_paths = |path: &Vec<u8>| UncommittedPath {
+            path: path.clone(),
+            is_untracked: false,
+            is_inside_submodule: false,
+        };
+        Ok(hidden.iter().filter(|path| changed.contains(path.as_slice())).map(changed_paths).collect())
+    }
+}
+
+impl PrivateIndex<'_> {
+    pub(super) fn start_hidden(&self) -> HiddenReader {
+        HiddenReader::of(Some(&self.file.path), self.repository.format, || self.git("ls-files"))
+    }
+
+    /// Clears the marks of these paths, so that git looks at them.
+    pub(super) fn reveal(&self, hidden: &[Vec<u8>]) -> Result<(), GitError> {
+        let names: Vec<u8> = hidden.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            let command = self.git("update-index").args([mark, "-z", "--stdin"]);
+            checked("update-index", command.finish_with(&names.clone())?)?;
+        }
+        Ok(())
+    }
+}

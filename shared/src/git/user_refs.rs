@@ -1,0 +1,219 @@
+//! Saves branches, tags and stashes of the user that a run does not work with. An agent can delete or move them, and so
+//! can the user, and the driver cannot tell which it was. So their old values are saved and reported, but nothing is
+//! restored and no attempt fails.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{
+    Repository,
+    moved_refs::save,
+    owned_refs::{OwnedRefs, RefTable, TABLES},
+    ref_files::{PackedStamp, RefValue},
+};
+use crate::{name::Oid, safe_files};
+
+const FOLDERS: [&str; 3] = ["refs/heads", "refs/tags", STASH];
+const STASH: &str = "refs/stash";
+/// Task branches belong to runs, possibly to others.
+const TASKS: &str = "refs/heads/arborist/task/";
+/// With more loose refs than this, they are compared only at the end of a run. Reading this many takes about 5 ms.
+const MAX_LOOSE: usize = 500;
+
+/// Whether there are messages to take. It is checked often, so it must not take a lock.
+static HAS_MESSAGES: AtomicBool = AtomicBool::new(false);
+
+/// Whether a ref may be the user's.
+pub(super) fn is_user_ref(name: &str) -> bool {
+    FOLDERS
+        .iter()
+        .any(|folder| name.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Messages about user refs that were deleted or moved since the last call, with the names under which they are saved.
+#[must_use]
+pub fn take_moved_refs() -> Vec<String> {
+    if !HAS_MESSAGES.swap(false, Ordering::SeqCst) {
+        return Vec::new();
+    }
+    let tables: Vec<OwnedRefs> =
+        TABLES.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    tables.iter().flat_map(|table| table.lock().user_refs.take()).collect()
+}
+
+impl Repository {
+    /// Records the user's refs before a run starts its first child process.
+    pub fn record_user_refs(&self) {
+        OwnedRefs::of(self).lock().user_refs.begin(self, RefSource::Git);
+    }
+
+    /// Compares the user's refs at the end of a run, with the help of git where the files are not enough.
+    pub fn compare_user_refs(&self) {
+        compare_user_refs(&mut OwnedRefs::of(self).lock(), self, RefSource::Git);
+    }
+}
+
+/// Saves user refs that were deleted or moved and belong to no run.
+pub(super) fn compare_user_refs(table: &mut RefTable, repository: &Repository, source: RefSource) {
+    let mut user_refs = std::mem::take(&mut table.user_refs);
+    user_refs.compare(repository, source, |name| table.is_of_run(name));
+    table.user_refs = user_refs;
+}
+
+/// Whether git may be asked where the files are not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefSource {
+    /// Only files: after each child process.
+    Files,
+    /// Files or git: once at the beginning and once at the end of a run.
+    Git,
+}
+
+/// The user's refs in packed-refs, and the stamp of that version of the file.
+type PackedRefs = (Option<PackedStamp>, Vec<(String, Oid)>);
+
+/// The user's refs at the last comparison.
+#[derive(Debug, Default)]
+pub(super) struct UserRefs {
+    known: Option<KnownRefs>,
+    /// The user's packed refs.
+    packed: Option<PackedRefs>,
+    /// Whether only git can list the refs, or there are too many.
+    is_asked_of_git: bool,
+    messages: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct KnownRefs {
+    refs: BTreeMap<String, Oid>,
+    /// All stashes. The ref itself is only the latest one.
+    stashes: BTreeSet<Oid>,
+}
+
+impl UserRefs {
+    /// Records the present refs, unless some are recorded already.
+    pub(super) fn begin(&mut self, repository: &Repository, source: RefSource) {
+        if self.known.is_none() {
+            self.known = self.list(repository, source);
+        }
+    }
+
+    /// Saves refs that were deleted, or moved other than by fast-forward, since the last comparison. `is_other` says
+    /// which refs belong to a run, which checks them itself.
+    pub(super) fn compare(
+        &mut self,
+        repository: &Repository,
+        source: RefSource,
+        is_other: impl Fn(&str) -> bool,
+    ) {
+        let Some(now) = self.list(repository, source) else { return };
+        let Some(before) = self.known.replace(now) else { return };
+        let Some(now) = &self.known else { return };
+        let mut messages = Vec::new();
+        for (name, old) in before.refs.iter().filter(|(name, _)| !is_other(name)) {
+            let new = now.refs.get(name);
+            let is_kept = new == Some(old)
+                || (name == STASH && !before.stashes.is_empty())
+                || new.is_some_and(|new| is_forward(repository, name, (*old, *new)));
+            if !is_kept {
+                let verb = if new.is_some() { "moved" } else { "deleted" };
+                messages.push(keep(repository, (name, *old), &format!("{name} was {verb}")));
+            }
+        }
+        for stash in before.stashes.difference(&now.stashes) {
+            messages.push(keep(
+                repository,
+                (STASH, *stash),
+                &format!("the stash {} was dropped", stash.short()),
+            ));
+        }
+        self.messages.extend(messages);
+        if !self.messages.is_empty() {
+            HAS_MESSAGES.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Records a move by this process.
+    pub(super) fn note(&mut self, name: &str, to: Option<Oid>) {
+        let Some(known) = self.known.as_mut().filter(|_| is_user_ref(name)) else { return };
+        match to {
+            Some(to) => drop(known.refs.insert(name.to_owned(), to)),
+            None => drop(known.refs.remove(name)),
+        }
+    }
+
+    /// Takes the messages since the last call.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    fn list(&mut self, repository: &Repository, source: RefSource) -> Option<KnownRefs> {
+        let refs = match self.read(repository) {
+            Some(refs) => refs,
+            None if source == RefSource::Files => return None,
+            None => {
+                let listed = repository.list_refs(&FOLDERS).ok()?;
+                let listed = listed.into_iter().map(|listed| (listed.name, listed.target));
+                listed.filter(|(name, _)| !name.starts_with(TASKS)).collect()
+            }
+        };
+        Some(KnownRefs { refs, stashes: list_stashes(repository) })
+    }
+
+    /// Reads the refs from their files. `None` if that is impossible.
+    fn read(&mut self, repository: &Repository) -> Option<BTreeMap<String, Oid>> {
+        if self.is_asked_of_git || !repository.has_files_backend {
+            return None;
+        }
+        let mut found = BTreeMap::new();
+        for (name, loose) in FOLDERS.iter().flat_map(|folder| repository.read_loose(folder)) {
+            if let (RefValue::Id(target), false) = (loose, name.starts_with(TASKS)) {
+                found.insert(name, target);
+            }
+        }
+        self.is_asked_of_git = found.len() > MAX_LOOSE;
+        if self.is_asked_of_git {
+            return None;
+        }
+        // git writes packed-refs before it removes the loose files, so this file is read last.
+        let stamp = repository.packed_stamp();
+        if self.packed.as_ref().is_none_or(|(known, _)| *known != stamp) {
+            let packed = repository.read_packed_refs()?.into_iter();
+            let packed = packed.filter(|(name, _)| is_user_ref(name) && !name.starts_with(TASKS)).collect();
+            self.packed = Some((stamp, packed));
+        }
+        for (name, target) in self.packed.iter().flat_map(|(_, packed)| packed) {
+            found.entry(name.clone()).or_insert(*target);
+        }
+        Some(found)
+    }
+}
+
+/// Whether a branch only got new commits, so that nothing is lost.
+fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bool {
+    name.starts_with("refs/heads/") && repository.is_ancestor(old, new).unwrap_or(false)
+}
+
+fn keep(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {
+    match save(repository, name, target) {
+        Some(saved_as) => format!("{messages} while the run was at work; where it was is kept as {saved_as}"),
+        None => {
+            format!(
+                "{messages} while the run was at work; where it was, {}, could not be kept",
+                target.short()
+            )
+        }
+    }
+}
+
+/// Each stash is one line of the reflog: the previous id, the id, and more.
+fn list_stashes(repository: &Repository) -> BTreeSet<Oid> {
+    let log = safe_files::read(&repository.common_dir.join("logs").join(STASH)).unwrap_or_default();
+    let lines = log.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| Oid::from_hex(line.split(|byte| *byte == b' ').nth(1)?)).collect()
+}
