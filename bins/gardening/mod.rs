@@ -55,6 +55,9 @@ pub(crate) struct GardeningArgs {
     /// How many characters of a change the reviewer sees
     #[arg(long, value_name = "NUMBER")]
     diff_limit: Option<usize>,
+    /// How agents and tests are kept from changing files outside of their worktree
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "off"])]
+    sandbox: Option<String>,
     /// Where reports are committed
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
@@ -102,6 +105,7 @@ impl GardeningArgs {
                 log_dir: self.log_dir.clone(),
                 budgets: self.budget.budgets(),
                 diff_limit: self.diff_limit,
+                sandbox: self.sandbox.clone(),
             },
             lanes: LaneRequest::default(),
             selection: Selection::default(),

@@ -111,6 +111,7 @@ fn sample(setting: &Setting) -> String {
         ValueKind::Amount => "10.0".to_owned(),
         ValueKind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         ValueKind::Words => "[\"…\"]".to_owned(),
+        ValueKind::Folders => "[\"~/…\"]".to_owned(),
         ValueKind::Text if !is_value(default) => "\"…\"".to_owned(),
         ValueKind::Text | ValueKind::Age => format!("\"{default}\""),
     }

@@ -9,6 +9,7 @@ use arborist_core::{
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     run::RunListener,
+    sandbox::Sandbox,
     settings::Settings,
 };
 use clap::Args;
@@ -102,6 +103,8 @@ fn ask(
             on_event: &mut |kind| reporter.tell(RunEvent::of_run(kind)),
             observer: None,
             expense: Expense::default(),
+            // A planner only reads.
+            confinement: Sandbox::new(settings).confine(&step_runner.sandboxed("plan", Vec::new())),
             prior_usage: None,
         },
     };

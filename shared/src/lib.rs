@@ -18,6 +18,8 @@ pub mod settings;
 
 pub mod consent;
 
+pub mod sandbox;
+
 pub mod history;
 
 pub mod plan;

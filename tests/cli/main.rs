@@ -118,6 +118,7 @@ mod review_final;
 mod review_idle;
 mod review_place;
 mod safe_files;
+mod sandbox;
 mod schemas;
 mod session;
 mod session_again;

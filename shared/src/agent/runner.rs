@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::{AgentError, EventFormat, NamedIn, Placeholder, Preset, Template, ToolServer, ToolsForm};
-use crate::process::{find_program, is_executable};
+use crate::{
+    process::{find_program, is_executable},
+    sandbox::{self, ProgramFolder},
+};
 
 /// The parameters of one call.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +132,17 @@ impl Runner {
     #[must_use]
     pub fn wants_tools_file(&self) -> bool {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
+    }
+
+    /// The folders and files in which its program keeps its own state. Missing folders are made.
+    #[must_use]
+    pub fn state(&self) -> Vec<ProgramFolder> {
+        let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        let folders = self.known.map_or(&[][..], |preset| preset.state);
+        folders
+            .iter()
+            .filter_map(|(variable, folder)| sandbox::find_folder(variable, folder, value))
+            .collect()
     }
 
     /// The variable with the program's home directory, if it reads its tools there, and its configured value.

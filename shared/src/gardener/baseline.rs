@@ -20,6 +20,7 @@ use crate::{
     queue::{queue_refs, ran_no_tests},
     record::{RunRecorder, Unfinished},
     safe_files,
+    sandbox::{Sandbox, SandboxedChild},
     session::owned_by,
 };
 
@@ -37,6 +38,8 @@ pub struct Probe<'a> {
     pub dir: &'a Path,
     /// The worktree that it runs in, and other worktrees of the run.
     pub places: Vec<&'a Repository>,
+    /// Limits where it can change files.
+    pub sandbox: &'a Sandbox,
     /// Restores what it must not change.
     pub config_guard: &'a ConfigGuard,
     /// Its environment variables.
@@ -73,6 +76,9 @@ impl Probe<'_> {
     /// Runs the command.
     pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {
         let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
+        let places = vec![self.dir.to_owned()];
+        let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
+        let program = program.confined_if(self.sandbox.confine(&child));
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let file = safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {

@@ -193,6 +193,7 @@ impl Tools<'_> {
             command,
             dir: &scratch.path,
             places: vec![&place],
+            sandbox: &self.context.options.sandbox,
             config_guard: &self.context.config_guard,
             environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
             limit: self.context.options.test_time,

@@ -11,6 +11,7 @@ use crate::{
     pipeline::calls::runners::{RunnerFlags, RunnerTable},
     plan::{Task, TestCommand, TestKind},
     process::Limits,
+    sandbox::Sandbox,
     settings::{Origin, Settings},
 };
 
@@ -51,6 +52,8 @@ pub struct RunOptions {
     pub message_by: MessageOrigin,
     /// How long a model may take to write a commit message.
     pub message_limits: Limits,
+    /// Limits where children can change files.
+    pub sandbox: Sandbox,
 }
 
 /// Where reviewers work.
@@ -99,6 +102,8 @@ pub struct Flags {
     pub budgets: Budgets,
     /// `--diff-limit`.
     pub diff_limit: Option<usize>,
+    /// `--sandbox`.
+    pub sandbox: Option<String>,
 }
 
 /// The default of `review.diff-limit`.
@@ -148,6 +153,7 @@ impl RunOptions {
                 whole: Some(seconds(settings, "timeouts.commit-message", 30)),
                 ..Limits::default()
             },
+            sandbox: Sandbox::new(settings),
             sessions: match settings.switch("resume") {
                 Some(true) => Sessions::Resumed,
                 _ => Sessions::Fresh,

@@ -9,11 +9,24 @@
 
 use std::{io, path::PathBuf};
 
+use tempfile::TempDir;
+
+use crate::safe_files;
+
 /// The folders below which a child may write, create, remove and rename. If the system cannot enforce this (see
-/// [`Confinement::is_enforced`]), a child is started without limits.
+/// [`Confinement::is_enforced`]), a child is started without limits, unless the confinement is required.
+///
+/// A confined process cannot gain privileges (`sudo`), mount anything, or trace and inspect a process outside of its own
+/// confinement. So it cannot write to the output of another one through `/proc` either.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
     folders: Vec<PathBuf>,
+    /// Files and devices that may be written to, but not replaced.
+    files: Vec<PathBuf>,
+    /// Whether a child gets a folder for temporary files that is removed after it.
+    has_private_temp: bool,
+    /// Whether a child is not started at all if the system cannot enforce this.
+    is_required: bool,
 }
 
 impl Confinement {
@@ -34,6 +47,33 @@ impl Confinement {
         }
     }
 
+    /// Allows writing to this file or device.
+    pub fn add_file(&mut self, file: PathBuf) {
+        self.files.push(file);
+    }
+
+    /// Gives a supervised child a folder for temporary files (`TMPDIR`), which is removed after the child has ended.
+    #[must_use]
+    pub fn with_private_temp(self) -> Self {
+        Self { has_private_temp: true, ..self }
+    }
+
+    /// Refuses to start a child if the system cannot enforce this.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    /// Makes the folder for temporary files, if a child gets one.
+    pub(super) fn make_temp(&mut self) -> io::Result<Option<TempDir>> {
+        if !self.has_private_temp || !Self::is_enforced() {
+            return Ok(None);
+        }
+        let folder = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
+        self.add(safe_files::resolved(folder.path()));
+        Ok(Some(folder))
+    }
+
     /// Whether this system enforces it. This is tried once, because a kernel may support Landlock and still refuse it
     /// (because of a boot parameter, or a container's system call filter).
     #[must_use]
@@ -44,6 +84,7 @@ impl Confinement {
     /// Runs `start` in a thread that is confined permanently.
     pub(super) fn apply<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         if !Self::is_enforced() {
+            self.enter()?;
             return start();
         }
         std::thread::scope(|scope| {
@@ -56,13 +97,24 @@ impl Confinement {
 
     /// Confines the calling thread permanently, and everything that it starts.
     pub(super) fn enter(&self) -> io::Result<()> {
-        if Self::is_enforced() { system::enter(&self.folders) } else { Ok(()) }
+        if Self::is_enforced() {
+            system::enter(&self.folders, &self.files)
+        } else if self.is_required {
+            Err(io::Error::other("this system cannot enforce the sandbox"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{io, path::PathBuf, sync::OnceLock, thread};
+    use std::{
+        io,
+        path::{Path, PathBuf},
+        sync::OnceLock,
+        thread,
+    };
 
     use landlock::{
         ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
@@ -77,11 +129,11 @@ mod system {
     pub(super) fn is_enforced() -> bool {
         static ENFORCED: OnceLock<bool> = OnceLock::new();
         // The thread that tries it stays confined, so it must be a separate one.
-        *ENFORCED.get_or_init(|| thread::spawn(|| restrict(&[]).is_ok()).join().unwrap_or(false))
+        *ENFORCED.get_or_init(|| thread::spawn(|| restrict(&[], &[]).is_ok()).join().unwrap_or(false))
     }
 
-    pub(super) fn enter(folders: &[PathBuf]) -> io::Result<()> {
-        restrict(folders).map_err(io::Error::other)
+    pub(super) fn enter(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<()> {
+        restrict(folders, files).map_err(io::Error::other)
     }
 
     /// All rights that change the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another
@@ -91,7 +143,7 @@ mod system {
         AccessFs::from_write(ABI::V2) | AccessFs::Truncate
     }
 
-    fn restrict(folders: &[PathBuf]) -> Result<(), RulesetError> {
+    fn restrict(folders: &[PathBuf], files: &[PathBuf]) -> Result<(), RulesetError> {
         let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_write(ABI::V2))?
@@ -103,10 +155,10 @@ mod system {
                 rules = rules.add_rule(PathBeneath::new(place, changing()))?;
             }
         }
-        for device in DEVICES {
-            if let Ok(device) = PathFd::new(device) {
+        for file in DEVICES.iter().map(Path::new).chain(files.iter().map(PathBuf::as_path)) {
+            if let Ok(file) = PathFd::new(file) {
                 let access = AccessFs::WriteFile | AccessFs::Truncate;
-                rules = rules.add_rule(PathBeneath::new(device, access))?;
+                rules = rules.add_rule(PathBeneath::new(file, access))?;
             }
         }
         rules.restrict_self().map(|_: RestrictionStatus| ())
@@ -121,7 +173,7 @@ mod system {
         false
     }
 
-    pub(super) fn enter(_folders: &[PathBuf]) -> io::Result<()> {
+    pub(super) fn enter(_folders: &[PathBuf], _files: &[PathBuf]) -> io::Result<()> {
         Ok(())
     }
 }

@@ -150,6 +150,15 @@ impl Program {
         Self { confinement: Some(confinement), ..self }
     }
 
+    /// Limits where it may change files, if there is a limit.
+    #[must_use]
+    pub fn confined_if(self, confinement: Option<Confinement>) -> Self {
+        match confinement {
+            Some(confinement) => self.confined(confinement),
+            None => self,
+        }
+    }
+
     /// Also lets it change files below this folder, if it is confined.
     #[must_use]
     pub fn writing_in(mut self, folder: &Path) -> Self {

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tempfile::TempDir;
+
 use super::{
     Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
     limits::Clock,
@@ -47,6 +49,8 @@ pub struct SupervisedEnd {
 pub struct Supervised<'a> {
     command: Command,
     confinement: Option<Confinement>,
+    /// The child's own folder for temporary files. It is removed when this is dropped.
+    temp: Option<TempDir>,
     input: Vec<u8>,
     limits: Limits,
     cancels: Vec<Cancel>,
@@ -64,6 +68,7 @@ impl<'a> Supervised<'a> {
         Self {
             command,
             confinement,
+            temp: None,
             input: Vec::new(),
             limits: Limits::default(),
             cancels: Vec::new(),
@@ -122,13 +127,16 @@ impl<'a> Supervised<'a> {
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let folder = self.command.get_current_dir().map(Path::to_owned);
         let writer = Writer::begin(folder.as_deref().as_slice());
-        let outcome = match self.start() {
+        let started = self.start();
+        let temp = self.temp.take();
+        let outcome = match started {
             Ok((watched, group)) => self.watch(watched, group, Box::new(listener)).attend(),
             Err(error) => SupervisedEnd::not_started(error),
         };
         if !outcome.survivors.is_empty() {
             writer.stays();
         }
+        drop(temp);
         outcome
     }
 
@@ -138,6 +146,12 @@ impl<'a> Supervised<'a> {
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
+        if let Some(confinement) = &mut self.confinement
+            && let Some(temp) = confinement.make_temp()?
+        {
+            self.command.env("TMPDIR", temp.path());
+            self.temp = Some(temp);
+        }
         if let Some(orphan_lock) = &mut self.orphan_lock {
             orphan_lock.announce(&mark)?;
         }

@@ -15,6 +15,7 @@ use crate::{
     pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
+    sandbox::Sandbox,
     settings::{Origin, Settings},
     workspace::RepoSection,
     worktree::WorktreeOptions,
@@ -408,7 +409,8 @@ fn weakened(settings: &Settings) -> Vec<String> {
     const KEY: &str = "merge.red-target";
     let value = settings.text(KEY).filter(|value| *value != "hold");
     let value = value.filter(|_| settings.origin(KEY) == Some(Origin::Repository));
-    value.map(|value| format!("{KEY}: {value}")).into_iter().collect()
+    let value = value.map(|value| format!("{KEY}: {value}"));
+    value.into_iter().chain(Sandbox::foreign_lines(settings)).collect()
 }
 
 fn test_time(settings: &Settings) -> u64 {

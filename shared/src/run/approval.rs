@@ -15,6 +15,7 @@ use crate::{
     process::Cancel,
     queue::{Gate, QueueOptions},
     safe_files::InnerPath,
+    sandbox::Sandbox,
     settings::{Origin, Settings, foreign_folders},
     workspace::{NamingMistake, Toolbox, Workspace},
 };
@@ -66,6 +67,7 @@ impl ForeignCommands<'_> {
             commands.extend(step_runner.lines_from_repository(settings));
         }
         commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
+        commands.extend(Sandbox::foreign_lines(settings));
         Ok(commands)
     }
 

@@ -158,6 +158,7 @@ impl OpenRun {
             command,
             dir,
             places,
+            sandbox: &self.options.sandbox,
             config_guard: &self.config_guard,
             environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
             limit: self.options.test_time,

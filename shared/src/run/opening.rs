@@ -103,13 +103,17 @@ impl OpenRun {
     pub fn open(request: RunRequest, host: RunHost) -> Result<Self, Failure> {
         let RunHost { repository, config, cancel, clock } = host;
         refuse_in_step(&repository)?;
-        let settings = Settings::load(&repository, &config)?;
+        let mut settings = Settings::load(&repository, &config)?;
+        if let Some(mode) = &request.flags.sandbox {
+            settings.set_flag("sandbox.mode", mode, "--sandbox")?;
+        }
         if repository.worktree.is_none() {
             return Err(GardenerError::Bare.into());
         }
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let options = RunOptions::new(&request.flags, &settings)?;
+        options.sandbox.require_supported()?;
         let lock = take_lock(&repository, &place.branch)?;
         let repository = recover_repository(repository, &mut place)?;
         let hook = pre_commit(&repository, &config)?;

@@ -7,6 +7,7 @@ mod budget;
 mod cleanup;
 mod file;
 mod landing;
+mod sandbox;
 mod session;
 mod setting;
 mod table;
@@ -190,6 +191,13 @@ impl Settings {
         settings.add_git(config)?;
         settings.add_environment()?;
         Ok(settings)
+    }
+
+    /// Sets a key by a flag of the command line, which overrides every other source.
+    pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
+        let setting = require_key(key, flag)?;
+        let value = Value::parse(text, setting.kind);
+        self.add(setting, key.to_owned(), (value, flag.to_owned()), Origin::User)
     }
 
     /// The path of the plan.

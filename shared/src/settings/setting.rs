@@ -21,6 +21,8 @@ pub enum ValueKind {
     Choice(&'static [&'static str]),
     /// An age.
     Age,
+    /// A list of folders, absolute or in the home directory (`~/`).
+    Folders,
 }
 
 /// A configuration key.

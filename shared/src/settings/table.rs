@@ -1,8 +1,8 @@
 //! All keys. The manual is generated from this table.
 
 use super::{
-    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, session::SESSION,
-    workspace::WORKSPACE,
+    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, sandbox::SANDBOX,
+    session::SESSION, workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -10,12 +10,17 @@ pub(super) const SECONDS: &str = "a number of seconds";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
+pub const SETTINGS: &[Setting] = &join([GENERAL, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
 
-const COUNT: usize =
-    GENERAL.len() + BUDGET.len() + LANDING.len() + SESSION.len() + WORKSPACE.len() + CLEANUP.len();
+const COUNT: usize = GENERAL.len()
+    + SANDBOX.len()
+    + BUDGET.len()
+    + LANDING.len()
+    + SESSION.len()
+    + WORKSPACE.len()
+    + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 6]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 7]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {

@@ -25,6 +25,9 @@ impl Value {
         if let (Self::Text(text), ValueKind::Choice(words)) = (self, kind) {
             return words.contains(&text.as_str());
         }
+        if let (Self::Words(words), ValueKind::Folders) = (self, kind) {
+            return words.iter().all(|word| word.starts_with('/') || word.starts_with("~/"));
+        }
         matches!(
             (self, kind),
             (Self::Text(_), ValueKind::Text)
@@ -52,6 +55,7 @@ impl Value {
             ValueKind::Size => text.trim().parse().ok().map(Self::Count),
             ValueKind::Age => text.parse::<Age>().ok().map(|_| Self::Text(text.to_owned())),
             ValueKind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
+            ValueKind::Folders => Self::parse(text, ValueKind::Words).filter(|value| value.is_of(kind)),
             ValueKind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
         }
     }

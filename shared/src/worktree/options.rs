@@ -6,6 +6,7 @@ use crate::{
     name::{RepoName, SessionId},
     pipeline::ConfigGuard,
     process::Cancel,
+    sandbox::Sandbox,
     settings::{Origin, Settings, foreign_folders},
 };
 
@@ -61,7 +62,11 @@ pub struct WorktreeOptions {
     pub cancel: Cancel,
     /// Watches what set-up commands must not change, together with all other child processes.
     pub config_guard: ConfigGuard,
+    /// Limits where set-up commands, gates and resolvers can change files.
+    pub sandbox: Sandbox,
     setup_origin: Origin,
+    /// Lines for approval, if a file of the repository widens the sandbox.
+    foreign_sandbox: Vec<String>,
     /// A line for approval, if a file of the repository puts worktrees outside of the repository.
     foreign_base: Option<String>,
 }
@@ -104,6 +109,8 @@ impl WorktreeOptions {
             session: None,
             cancel: cancel.clone(),
             config_guard: ConfigGuard::default(),
+            sandbox: Sandbox::new(settings),
+            foreign_sandbox: Sandbox::foreign_lines(settings),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
             foreign_base: foreign_folders(settings, &["worktree.base"]).next(),
         }
@@ -129,6 +136,6 @@ impl WorktreeOptions {
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let is_foreign = self.setup_origin == Origin::Repository;
         let setup = self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}"));
-        setup.chain(self.foreign_base.clone()).collect()
+        setup.chain(self.foreign_base.clone()).chain(self.foreign_sandbox.iter().cloned()).collect()
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     name::digest,
     process::{Limits, Program, Supervised},
     safe_files,
+    sandbox::SandboxedChild,
 };
 
 /// The file that says that a worktree has been set up, and how.
@@ -47,6 +48,9 @@ impl Pool {
         environment: &[(String, String)],
     ) -> Result<(), WorktreeError> {
         let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
+        let child =
+            SandboxedChild { step: "setup", places: vec![lane.dir.clone()], ..SandboxedChild::default() };
+        let program = program.confined_if(self.options.sandbox.confine(&child));
         let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
         let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(MAX_OUTPUT);

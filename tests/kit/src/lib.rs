@@ -239,6 +239,9 @@ impl TestRepo {
             .env("HOME", self.home())
             .env("TMPDIR", self.root())
             .env("TERM", "dumb")
+            // Agents of tests leave marks outside of their worktree.
+            .env("ARBORIST_SANDBOX", "off")
+            .env("ARBORIST_SANDBOX_WRITE", self.root().join("prompts"))
             .env("TZ", "UTC")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CEILING_DIRECTORIES", std::env::join_paths(ceilings).expect("paths"))
@@ -267,6 +270,7 @@ impl TestRepo {
         let idle = "trap 'code=$?; case \"$code$prompt\" in 0Implement*) [ -n \"$(PATH=${PATH#*:} git --no-optional-locks status --porcelain 2>/dev/null)\" ] || echo \"NOTHING TO DO: the script changes nothing\" ;; esac; exit $code' EXIT\n";
         let root = self.root().display();
         fs::write(&file, format!("ROOT='{root}'\n{keep}{idle}{script}\n")).expect("a script");
+        fs::create_dir_all(self.root().join("prompts")).expect("a folder");
         let folder = self.home().join(".config/git-arborist");
         fs::create_dir_all(&folder).expect("a folder");
         let config =

@@ -18,7 +18,9 @@ use crate::{
     event::EventKind,
     git::ChildInputFiles,
     pipeline::{ActiveRunner, Expense, PipelineError, calls::gemini_home},
-    process::{self, Cancel, Chunk, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised},
+    process::{
+        self, Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised,
+    },
     safe_files,
 };
 
@@ -42,6 +44,8 @@ pub struct Caller<'a> {
     pub observer: Option<&'a mut (dyn CallObserver + 'a)>,
     /// What all calls have cost so far.
     pub expense: Expense,
+    /// Limits where the agent can change files.
+    pub confinement: Option<Confinement>,
     /// What the resumed session had cost before. Codex reports this again in its totals.
     pub prior_usage: Option<Usage>,
 }
@@ -234,8 +238,11 @@ impl Caller<'_> {
                 dispatcher_ref.on_idle();
             }
         };
-        let mut supervised =
-            Supervised::new(program).input(stdin).limits(self.limits).until(self.cancel).log(log);
+        let mut supervised = Supervised::new(program.confined_if(self.confinement.clone()))
+            .input(stdin)
+            .limits(self.limits)
+            .until(self.cancel)
+            .log(log);
         supervised = supervised.filter(Redaction::new(self.secrets));
         if let Some(orphan_lock) = self.orphan_lock.as_deref_mut() {
             supervised = supervised.with_orphan_lock(orphan_lock);

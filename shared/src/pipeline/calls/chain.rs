@@ -149,6 +149,13 @@ impl TaskContext<'_> {
         let (demo, environment) = (&self.run.demo, &environment);
         let tools = step_runner.is_given_tools(&self.tools).then(|| self.tools.moved(&own, &dir));
         let tools = tools.as_ref();
+        let mut places = vec![dir.clone()];
+        if request.apart.is_none() {
+            places.extend(self.task_places());
+        }
+        places.extend(tools.and_then(|tools| tools.home.clone()));
+        let confinement =
+            self.run.options.sandbox.confine(&step_runner.sandboxed(request.step.as_str(), places));
         let on_event = &mut self.on_event;
         let mut tell = |kind| on_event(RunEvent::of(&request.task.id, kind));
         let mut caller = Caller {
@@ -161,6 +168,7 @@ impl TaskContext<'_> {
             on_event: &mut tell,
             observer: reborrow(&mut observer),
             expense: *expense,
+            confinement,
             prior_usage: session.as_ref().and_then(|session| session.usage),
         };
         let is_last =

@@ -1,5 +1,7 @@
 //! Chooses the runners of each step. A flag takes precedence over the plan, and the plan over the configuration.
 
+use std::path::PathBuf;
+
 use crate::{
     agent::{
         AgentError, NamedIn, Overrides, RunnerKind, ToolServer,
@@ -7,6 +9,7 @@ use crate::{
     },
     pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
+    sandbox::SandboxedChild,
     settings::{Origin, Settings},
 };
 
@@ -21,6 +24,18 @@ pub struct StepRunner {
     pub model: Option<String>,
     /// Whether it is given MCP tools, if that was configured. By default it is if there is more than one repository.
     pub tools: Option<bool>,
+}
+
+impl StepRunner {
+    /// Describes a call for the sandbox: what the agent may change besides its own state.
+    #[must_use]
+    pub fn sandboxed<'c>(&'c self, step: &'c str, places: Vec<PathBuf>) -> SandboxedChild<'c> {
+        let state = match &self.runner {
+            RunnerKind::Program(runner) => runner.state(),
+            RunnerKind::Shell | RunnerKind::Demo => Vec::new(),
+        };
+        SandboxedChild { step, runner: Some(&self.name), state, places }
+    }
 }
 
 /// The purposes that agents are called for.

@@ -1,7 +1,7 @@
 //! Other repositories that a task works in. Work there is committed there, on the session's branch, with the same
 //! messages and turn numbers. Only the repository with the plan decides about the state of the task.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     event::EventKind,
@@ -282,6 +282,12 @@ impl TaskContext<'_> {
             Some(name) => self.find_place(name).unwrap_or(self.dir),
             None => self.dir,
         }
+    }
+
+    /// The checkouts that the task may change.
+    pub(in crate::pipeline) fn task_places(&self) -> impl Iterator<Item = PathBuf> {
+        let places = self.places.iter().map(|(_, path)| path.clone());
+        std::iter::once(self.dir.to_owned()).chain(places)
     }
 
     fn find_place(&self, name: &str) -> Option<&Path> {

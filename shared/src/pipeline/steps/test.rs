@@ -1,7 +1,7 @@
 //! The test step: runs all test commands of a task in order, with one result. Tests that are known to fail do not count
 //! against the task, and the new tests of a task that is marked red must fail.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
@@ -19,6 +19,7 @@ use crate::{
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     record::{RunRecorder, Unfinished},
     safe_files,
+    sandbox::SandboxedChild,
 };
 
 /// The result of the tests.
@@ -119,6 +120,10 @@ impl TaskContext<'_> {
             tool.map_or(own, |tool| (&tool.command, &tool.dir, &tool.environment));
         let program = Program::new("sh").args(["-c", script]).dir(dir).env("ARBORIST_TASK", task.id.as_str());
         let program = with_environment(with_environment(program, &self.environment), environment);
+        let mut places: Vec<PathBuf> = self.task_places().chain(clean.map(Path::to_owned)).collect();
+        places.extend(tool.map(|tool| tool.dir.clone()));
+        let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
+        let program = program.confined_if(self.run.options.sandbox.confine(&child));
         let program = match clean {
             Some(place) => program.env("ARBORIST_WORKTREE", place),
             None => program,

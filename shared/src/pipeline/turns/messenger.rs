@@ -19,7 +19,7 @@ use crate::{
         AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext, cut_diff,
         turns::message::{MAX_SUBJECT, TurnMessage},
     },
-    process::{Cancel, Limits},
+    process::{Cancel, Confinement, Limits},
     safe_files,
 };
 
@@ -55,6 +55,7 @@ pub(in crate::pipeline) struct Messenger {
     limits: Limits,
     secrets: Secrets,
     cancel: Cancel,
+    confinement: Option<Confinement>,
     dir: PathBuf,
     log: PathBuf,
 }
@@ -90,12 +91,15 @@ impl Messenger {
         if context.run.playback.is_some() {
             return None;
         }
+        let dir = git_dir.join("arborist/commit-message");
+        let child = step_runner.sandboxed("commit-message", vec![dir.clone()]);
         Some(Self {
+            confinement: context.run.options.sandbox.confine(&child),
             step_runner: step_runner.as_ref().clone(),
             limits: *message_limits,
             secrets: context.run.secrets.clone(),
             cancel: context.run.cancel.clone(),
-            dir: git_dir.join("arborist/commit-message"),
+            dir,
             log: context.run.home.join(log),
         })
     }
@@ -124,6 +128,7 @@ impl Messenger {
             on_event: &mut quiet,
             observer: None,
             expense: Expense::default(),
+            confinement: self.confinement.clone(),
             prior_usage: None,
         };
         let request = Request {

@@ -18,6 +18,7 @@ use crate::{
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
     safe_files,
+    sandbox::SandboxedChild,
     worktree::{Pool, Scratch, take_left_out},
 };
 
@@ -167,6 +168,9 @@ impl GitQueue<'_> {
             .args(["-c", &gate.command])
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);
+        let child =
+            SandboxedChild { step: "gate", places: vec![scratch.path.clone()], ..SandboxedChild::default() };
+        let program = program.confined_if(self.options.worktrees.sandbox.confine(&child));
         let program = configure(self, program, &scratch.path);
         let config_guard = self.options.config_guard.clone();
         let (ended, trespass) =

@@ -203,6 +203,8 @@ impl GitQueue<'_> {
         };
         let model = step_runner.model.as_deref();
         let dir = scratch.path.clone();
+        let confinement =
+            self.options.worktrees.sandbox.confine(&step_runner.sandboxed(step, vec![dir.clone()]));
         let mut record = CallRecord::of(step_runner, self.options.words, (self.options.clock)());
         let mut caller = Caller {
             runner: &step_runner.name,
@@ -214,6 +216,7 @@ impl GitQueue<'_> {
             on_event: &mut |_| {},
             observer: Some(&mut record),
             expense: Expense::default(),
+            confinement,
             prior_usage: None,
         };
         let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
