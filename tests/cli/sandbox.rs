@@ -113,6 +113,18 @@ fn folders_of_the_users_choice_can_be_written() {
 }
 
 #[test]
+fn what_the_sandbox_refused_is_named_with_the_key_that_allows_it() {
+    if !Confinement::is_enforced() {
+        return;
+    }
+    let repo = repo("");
+    std::fs::create_dir_all(repo.home().join("data")).unwrap();
+    let command = shell(&repo, "touch \"$HOME/data/file\"\n");
+    let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
+    run.err("the sandbox allows no changes to").err("/data/file").err("to sandbox.write");
+}
+
+#[test]
 fn a_step_can_be_left_out_of_the_sandbox() {
     let repo = repo("");
     let command = shell(&repo, "touch \"$ROOT/tested\"\n");

@@ -85,6 +85,8 @@ impl Scene {
     /// A program that finds the scripted model.
     fn command(&self, program: &str) -> Command {
         let mut command = self.repo.command(program, &self.repo.path(""));
+        // Real programs work in the sandbox that users get.
+        command.env("ARBORIST_SANDBOX", "auto");
         self.agent.point(&mut command, &self.url);
         command
     }

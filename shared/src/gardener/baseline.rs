@@ -20,7 +20,7 @@ use crate::{
     queue::{queue_refs, ran_no_tests},
     record::{RunRecorder, Unfinished},
     safe_files,
-    sandbox::{Sandbox, SandboxedChild},
+    sandbox::{Sandbox, SandboxedChild, describe_denials},
     session::owned_by,
 };
 
@@ -78,7 +78,8 @@ impl Probe<'_> {
         let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
         let places = vec![self.dir.to_owned()];
         let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
-        let program = program.confined_if(self.sandbox.confine(&child));
+        let confinement = self.sandbox.confine(&child);
+        let program = program.confined_if(confinement.clone());
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let file = safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {
@@ -103,7 +104,15 @@ impl Probe<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(self.cancel).into());
         }
-        Ok(trespass.map_or_else(|| self.judge(&ended), Baseline::Trespass))
+        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let denials = describe_denials(&said, confinement.as_ref());
+        Ok(match (trespass, self.judge(&ended), denials) {
+            (Some(trespass), ..) => Baseline::Trespass(trespass),
+            (None, Baseline::Red { why, observed }, Some(denials)) => {
+                Baseline::Red { why: format!("{why}; {denials}"), observed }
+            }
+            (None, judged, _) => judged,
+        })
     }
 
     /// The tracked files of the worktree that it runs in, if no other child process is running.

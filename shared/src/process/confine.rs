@@ -7,7 +7,10 @@
 //! Rules name folders by descriptor. Folders are opened without following links, so a folder that was replaced by a
 //! link is not granted, and one that is replaced later leads to a path that is not granted either.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use tempfile::TempDir;
 
@@ -62,6 +65,13 @@ impl Confinement {
     #[must_use]
     pub fn required(self) -> Self {
         Self { is_required: true, ..self }
+    }
+
+    /// Whether something at `path` may be changed.
+    #[must_use]
+    pub fn allows(&self, path: &Path) -> bool {
+        self.folders.iter().any(|folder| path.starts_with(folder))
+            || self.files.iter().any(|file| file == path)
     }
 
     /// Makes the folder for temporary files, if a child gets one.

@@ -65,6 +65,15 @@ impl OpenRun {
         Ok(())
     }
 
+    /// Warns once in each run if nothing limits where agents can write.
+    pub(super) fn tell_of_missing_sandbox(&self, run: &Run, listener: &mut dyn RunListener) {
+        if self.options.sandbox.is_missing() && self.is_start(run) {
+            listener
+                .warn("this system has no sandbox: agents and tests can change any file that you can change");
+            listener.hint("Linux 5.19 or newer has one (Landlock); sandbox.mode = \"off\" silences this");
+        }
+    }
+
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,

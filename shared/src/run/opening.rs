@@ -175,6 +175,7 @@ impl OpenRun {
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
+        self.tell_of_missing_sandbox(&run, monitor.listener());
         self.tell_of_missing_tests(planned, &run, lanes, monitor.listener());
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;

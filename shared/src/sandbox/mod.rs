@@ -6,10 +6,12 @@
 //!
 //! Landlock rules only add rights. If a child works in the user's own checkout, it can write to the `.git` in it.
 
+mod denials;
 mod folders;
 
 use std::path::{Path, PathBuf};
 
+pub use denials::describe_denials;
 pub use folders::{ProgramFolder, find_folder};
 
 use crate::{

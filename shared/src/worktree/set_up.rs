@@ -8,7 +8,7 @@ use crate::{
     name::digest,
     process::{Limits, Program, Supervised},
     safe_files,
-    sandbox::SandboxedChild,
+    sandbox::{SandboxedChild, describe_denials},
 };
 
 /// The file that says that a worktree has been set up, and how.
@@ -50,7 +50,8 @@ impl Pool {
         let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
         let child =
             SandboxedChild { step: "setup", places: vec![lane.dir.clone()], ..SandboxedChild::default() };
-        let program = program.confined_if(self.options.sandbox.confine(&child));
+        let confinement = self.options.sandbox.confine(&child);
+        let program = program.confined_if(confinement.clone());
         let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
         let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(MAX_OUTPUT);
@@ -58,7 +59,11 @@ impl Pool {
         if outcome.ending.is_success() && trespass.is_none() {
             return Ok(());
         }
-        let said = format!("{}{}{}", outcome.stdout.text, outcome.stderr.text, trespass.unwrap_or_default());
+        let mut said =
+            format!("{}{}{}", outcome.stdout.text, outcome.stderr.text, trespass.unwrap_or_default());
+        if let Some(note) = describe_denials(&said, confinement.as_ref()) {
+            said = format!("{}\n{note}", said.trim_end());
+        }
         let said = if said.trim().is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) };
         Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
     }

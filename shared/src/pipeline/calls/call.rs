@@ -22,6 +22,7 @@ use crate::{
         self, Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised,
     },
     safe_files,
+    sandbox::describe_denials,
 };
 
 /// Everything that is the same for repeated calls of one agent.
@@ -261,6 +262,9 @@ impl Caller<'_> {
         let said = Redactor::redact(self.secrets, tally.words());
         let complaint = ended.stderr.text.trim_end();
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
+        if unexplained && let Some(note) = describe_denials(&words, self.confinement.as_ref()) {
+            (self.on_event)(EventKind::note(format!("  {note}")));
+        }
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {
             outcome = attribute_to_provider(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
+    event::EventKind,
     history::FAILED,
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
@@ -19,7 +20,7 @@ use crate::{
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     record::{RunRecorder, Unfinished},
     safe_files,
-    sandbox::SandboxedChild,
+    sandbox::{SandboxedChild, describe_denials},
 };
 
 /// The result of the tests.
@@ -123,7 +124,8 @@ impl TaskContext<'_> {
         let mut places: Vec<PathBuf> = self.task_places().chain(clean.map(Path::to_owned)).collect();
         places.extend(tool.map(|tool| tool.dir.clone()));
         let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
-        let program = program.confined_if(self.run.options.sandbox.confine(&child));
+        let confinement = self.run.options.sandbox.confine(&child);
+        let program = program.confined_if(confinement.clone());
         let program = match clean {
             Some(place) => program.env("ARBORIST_WORKTREE", place),
             None => program,
@@ -137,6 +139,12 @@ impl TaskContext<'_> {
             .filter(Redaction::new(&self.run.secrets));
         let ended = supervised.with_orphan_lock(&mut self.orphan_lock).run(|_| {});
         refuse_survivors(&ended)?;
+        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        if !ended.ending.is_success()
+            && let Some(note) = describe_denials(&said, confinement.as_ref())
+        {
+            self.emit(&task.id, EventKind::note(format!("  {note}")));
+        }
         Ok(ended)
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
     safe_files,
-    sandbox::SandboxedChild,
+    sandbox::{SandboxedChild, describe_denials},
     worktree::{Pool, Scratch, take_left_out},
 };
 
@@ -170,7 +170,8 @@ impl GitQueue<'_> {
             .env("ARBORIST_GATE", &gate.name);
         let child =
             SandboxedChild { step: "gate", places: vec![scratch.path.clone()], ..SandboxedChild::default() };
-        let program = program.confined_if(self.options.worktrees.sandbox.confine(&child));
+        let confinement = self.options.worktrees.sandbox.confine(&child);
+        let program = program.confined_if(confinement.clone());
         let program = configure(self, program, &scratch.path);
         let config_guard = self.options.config_guard.clone();
         let (ended, trespass) =
@@ -178,6 +179,12 @@ impl GitQueue<'_> {
         pool.remember_kept(&place, &self.options.keep);
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
+        }
+        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        if !ended.ending.is_success()
+            && let Some(words) = describe_denials(&said, confinement.as_ref())
+        {
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         let (answer, why) = match trespass {
             Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),

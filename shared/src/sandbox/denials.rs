@@ -1,0 +1,72 @@
+//! Finds out from a program's output which files the sandbox kept it from changing. The system reports this only to the
+//! program itself, so it is known only if the program prints it.
+
+use std::path::{Path, PathBuf};
+
+use crate::process::Confinement;
+
+/// How many paths are named.
+const MOST: usize = 3;
+
+/// What programs print if the system refuses something, in lower case.
+const REFUSALS: [&str; 3] = ["permission denied", "eacces", "operation not permitted"];
+
+/// What encloses a path in a message.
+const QUOTES: [char; 5] = ['\'', '"', '`', '‘', '’'];
+
+/// What ends a path without quotes.
+const ENDS: &str = ":;,()[]<>";
+
+/// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
+#[must_use]
+pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Option<String> {
+    let confinement = confinement.filter(|_| Confinement::is_enforced())?;
+    let denied = find_denied(output, confinement);
+    let folder = denied.first()?.parent()?.display().to_string();
+    let paths: Vec<String> = denied.iter().map(|path| path.display().to_string()).collect();
+    Some(format!(
+        "the sandbox allows no changes to {}; to allow them, add \"{folder}\" to sandbox.write",
+        paths.join(", ")
+    ))
+}
+
+/// Paths outside of the limits that a line with a refusal names.
+fn find_denied(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
+    let is_refusal = |line: &&str| {
+        let line = line.to_lowercase();
+        REFUSALS.iter().any(|refusal| line.contains(refusal))
+    };
+    let is_end = |c: char| c.is_whitespace() || QUOTES.contains(&c) || ENDS.contains(c);
+    let lines = output.lines().filter(is_refusal);
+    let words = lines.flat_map(|line| line.split(QUOTES).chain(line.split(is_end))).map(Path::new);
+    let is_denied = |path: &Path| {
+        path.is_absolute() && !confinement.allows(path) && path.parent().is_some_and(Path::is_dir)
+    };
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in words.filter(|word| is_denied(word)) {
+        if found.len() < MOST && !found.iter().any(|known| known == path) {
+            found.push(path.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_outside_of_the_limits_are_named() {
+        let confinement = Confinement::new([PathBuf::from("/tmp/lane")]);
+        let output = "mkdir: cannot create directory '/usr/new': Permission denied\n\
+                      Error: EACCES: permission denied, open '/etc/x.json'\n\
+                      /usr/fine is only mentioned\n\
+                      touch: cannot touch /usr/bare: Permission denied\n\
+                      touch: cannot touch '/tmp/lane/x': Permission denied\n\
+                      touch: cannot touch '/nowhere/at/all': Permission denied\n";
+        assert_eq!(
+            find_denied(output, &confinement),
+            ["/usr/new", "/etc/x.json", "/usr/bare"].map(PathBuf::from)
+        );
+    }
+}
