@@ -119,7 +119,7 @@ fn what_the_sandbox_refused_is_named_with_the_key_that_allows_it() {
     }
     let repo = repo("");
     std::fs::create_dir_all(repo.home().join("data")).unwrap();
-    let command = shell(&repo, "touch \"$HOME/data/file\"\n");
+    let command = shell(&repo, "echo x > \"$HOME/data/file\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
     run.err("the sandbox allows no changes to").err("/data/file").err("to sandbox.write");
 }

@@ -8,14 +8,14 @@ use crate::process::Confinement;
 /// How many paths are named.
 const MOST: usize = 3;
 
+/// How many ends of a path are tried.
+const MOST_ENDS: usize = 50;
+
 /// What programs print if the system refuses something, in lower case.
 const REFUSALS: [&str; 3] = ["permission denied", "eacces", "operation not permitted"];
 
-/// What encloses a path in a message.
-const QUOTES: [char; 5] = ['\'', '"', '`', '‘', '’'];
-
-/// What ends a path without quotes.
-const ENDS: &str = ":;,()[]<>";
+/// What ends a path in a message, unless it is a space.
+const ENDS: &str = "'\"`‘’:;,()[]<>";
 
 /// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
 #[must_use]
@@ -36,19 +36,25 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         let line = line.to_lowercase();
         REFUSALS.iter().any(|refusal| line.contains(refusal))
     };
-    let is_end = |c: char| c.is_whitespace() || QUOTES.contains(&c) || ENDS.contains(c);
     let lines = output.lines().filter(is_refusal);
-    let words = lines.flat_map(|line| line.split(QUOTES).chain(line.split(is_end))).map(Path::new);
-    let is_denied = |path: &Path| {
-        path.is_absolute() && !confinement.allows(path) && path.parent().is_some_and(Path::is_dir)
-    };
+    let paths = lines.flat_map(find_paths);
     let mut found: Vec<PathBuf> = Vec::new();
-    for path in words.filter(|word| is_denied(word)) {
+    for path in paths.filter(|path| !confinement.allows(path)) {
         if found.len() < MOST && !found.iter().any(|known| known == path) {
             found.push(path.to_owned());
         }
     }
     found
+}
+
+/// The absolute paths in a line whose folders exist. A path may contain spaces, so the longest such text is taken.
+fn find_paths(line: &str) -> impl Iterator<Item = &Path> {
+    line.split(|c| ENDS.contains(c)).filter_map(|part| {
+        let part = &part[part.find('/')?..];
+        let ends = part.match_indices(' ').map(|(end, _)| end).chain([part.len()]).take(MOST_ENDS);
+        let paths = ends.map(|end| Path::new(&part[..end]));
+        paths.filter(|path| path.parent().is_some_and(Path::is_dir)).last()
+    })
 }
 
 #[cfg(test)]
