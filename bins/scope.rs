@@ -11,7 +11,7 @@ pub(crate) fn unknown(run: &Run) -> Failure {
     let branch = &run.scope.branch;
     let failure =
         Failure::new(Exit::Fatal, format!("there is no branch '{branch}', and no run of it in this history"));
-    match &run.other {
+    match run.others.first() {
         Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
         None => failure.hint("see the branches with: git branch"),
     }

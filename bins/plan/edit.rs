@@ -8,6 +8,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope, State},
     name::TaskId,
     plan::{Edit, Plan, apply_edits, plan_ids, tick_style},
+    progress::tasks_done_by,
 };
 
 use super::{
@@ -16,10 +17,11 @@ use super::{
 };
 use crate::{entry::Outcome, ui::Ui};
 
-/// Ticks the boxes of tasks that are complete in the history of the branch that is checked out.
+/// Ticks the boxes of tasks that are complete in the history of the branch that is checked out, also by runs of branches
+/// that were merged into it.
 pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     let plan = sources.read()?;
-    let done = complete_tasks(sources)?;
+    let done = complete_tasks(sources, &plan)?;
     let is_done = |task: &arborist_core::plan::Task| done.contains(&task.id);
     let mut count = 0;
     for document in &sources.documents {
@@ -37,15 +39,21 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn complete_tasks(sources: &PlanSources) -> Result<HashSet<TaskId>, Failure> {
+fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<HashSet<TaskId>, Failure> {
     let repository = sources.repository.as_ref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and here is none")
             .hint("run this inside a repository")
     })?;
     let scope = RunScope::resolve(repository, None)?;
     let run = Run::scan(repository, scope, CommitSource::Cached)?;
+    let mut done = HashSet::new();
+    if let Some(tip) = run.scope.tip {
+        let elsewhere = tasks_done_by(repository, (tip, &run.others), plan)?;
+        done.extend(elsewhere.into_iter().flat_map(|(_, tasks)| tasks));
+    }
     let complete = run.tasks.into_iter().filter(|task| task.state.state == State::Complete);
-    Ok(complete.map(|task| task.id).collect())
+    done.extend(complete.map(|task| task.id));
+    Ok(done)
 }
 
 /// Tasks that are headings, rows or nodes of JSON have no box that could be ticked.

@@ -82,8 +82,10 @@ fn nothing(view: &StateView<'_>) -> String {
 }
 
 fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
-    if let Some(other) = &view.run.other {
-        ui.hint(&format!("this history has a run of '{other}': git arborist state --scope {other}"));
+    if let Some(other) = view.run.others.first() {
+        ui.hint(&format!(
+            "tasks of the run of '{other}' do not count here: git arborist state --scope {other}"
+        ));
     }
 }
 

@@ -126,3 +126,36 @@ fn a_task_without_its_option_is_told_which_one_it_needs() {
     said.shows();
     repo.arborist(["gardener", "--ony"]).exits(129).never("name tasks with");
 }
+
+/// A plan of two tasks that was run on `feature`, which was then merged into `main`.
+fn merged() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.git(["switch", "-q", "-c", "feature"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-ff", "--no-edit", "feature"]).succeeds();
+    repo
+}
+
+#[test]
+fn tasks_that_a_merged_run_completed_are_not_done_again() {
+    let repo = merged();
+    let calls = repo.calls();
+    repo.arborist(["gardener"]).exits(2).shows();
+    repo.arborist(["gardener", "--session-branch"]).exits(2).err("by the run of 'feature'");
+    repo.git(["switch", "-q", "-c", "other"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("by the run of 'feature'");
+    repo.arborist(["state"]).succeeds().err("tasks of the run of 'feature' do not count here");
+    assert_eq!(repo.calls(), calls);
+    repo.arborist(["gardener", "--new-run"]).succeeds().out("2 completed");
+}
+
+#[test]
+fn after_the_tasks_of_a_merged_run_are_ticked_only_new_ones_run() {
+    let repo = merged();
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 another\n- [ ] T003 three\n");
+    repo.arborist(["plan", "--tick"]).succeeds();
+    assert_eq!(repo.read("tasks.md"), "- [x] T001 one\n- [ ] T002 another\n- [ ] T003 three\n");
+    repo.commit("more\n");
+    repo.arborist(["gardener"]).succeeds().out("2 completed (T002, T003)");
+}

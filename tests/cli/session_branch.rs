@@ -313,7 +313,10 @@ fn what_was_merged_and_deleted_was_not_renamed() {
     assert_eq!(branches(&repo), [""; 0]);
     repo.arborist(["state"]).succeeds().never("was it renamed");
     repo.wait(5);
-    repo.arborist(APART).succeeds();
+    let calls = repo.calls();
+    repo.arborist(APART).exits(2).err(&format!("are done in this history, by the run of '{branch}'"));
+    assert_eq!((repo.calls(), branches(&repo)), (calls, vec![]), "nothing is done again");
+    repo.arborist(APART.iter().chain(&["--new-run"])).succeeds();
     assert_ne!(only_branch(&repo), branch);
 }
 

@@ -6,7 +6,7 @@ use crate::{
     failure::{Exit, Explain},
     git::GitError,
     history::{HistoryError, Run, State},
-    name::{BranchName, Oid, SessionId, TaskId},
+    name::{BranchName, Oid, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
     process::LockError,
@@ -15,6 +15,16 @@ use crate::{
     settings::SettingsError,
     worktree::WorktreeError,
 };
+
+/// The first of the tasks, and how many more there are.
+fn name_some(tasks: &[TaskId]) -> String {
+    const MOST: usize = 5;
+    let named: Vec<&str> = tasks.iter().take(MOST).map(TaskId::as_str).collect();
+    match tasks.len().saturating_sub(MOST) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
 
 /// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +100,8 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName },
     #[error("what has landed on '{0}' is parked, and its checkout does not have it")]
     Parked(BranchName),
-    #[error("what session '{session}' did of '{path}' is in '{branch}' already: it was merged")]
-    Merged { session: SessionId, path: String, branch: BranchName },
+    #[error("{} of '{path}' {} done in this history, by the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
 impl GardenerError {
@@ -219,9 +229,9 @@ impl Explain for GardenerError {
                 format!("go on there with: git arborist gardener --isolate --only {task}")
             }
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
-            Self::Merged { .. } => {
-                "go on with the plan on a branch of its own: git arborist gardener --session-branch\nor do all of it again, here: --new-run".into()
-            }
+            Self::Merged { path, .. } => format!(
+                "to continue without them, tick their boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
+            ),
             Self::Parked(branch) => format!(
                 "bring it up with: git merge --ff-only {}\nor, if you committed something meanwhile, with: git arborist merge run\nor leave it alone with: git arborist gardener --isolate",
                 branch.landing_ref()

@@ -5,8 +5,9 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     history::Run,
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers},
-    name::{Oid, SessionId, TaskId, digest},
+    name::{BranchName, Oid, SessionId, TaskId, digest},
     plan::Plan,
+    progress::tasks_done_by,
     record::{Announcement, RunRecorder},
     settings::tracked_file,
 };
@@ -169,19 +170,18 @@ fn add_if_new(
     Ok(())
 }
 
-/// Refuses to start on a branch into which a session's work on the same plan was merged: all of it would be done again.
-pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(), GardenerError> {
-    for commit in repository.load_commits(&run.merged)? {
-        let MessageReading::Sound(message) = message::read(commit.message()) else {
-            continue;
-        };
-        let is_same = message.trailers.plan().is_some_and(|plan| plan.path == path);
-        if let Some(session) = message.trailers.session().filter(|_| is_same) {
-            let (path, branch) = (path.to_owned(), run.scope.branch.clone());
-            return Err(GardenerError::Merged { session, path, branch });
-        }
+/// Refuses to start if tasks of the plan were completed in the history of `tip` by the runs of other branches: they would
+/// be done again.
+pub fn refuse_merged(
+    repository: &Repository,
+    (tip, others): (Oid, &[BranchName]),
+    (path, plan): (&str, &Plan),
+) -> Result<(), GardenerError> {
+    let done = tasks_done_by(repository, (tip, others), plan)?;
+    match done.into_iter().next() {
+        Some((branch, tasks)) => Err(GardenerError::Merged { branch, path: path.to_owned(), tasks }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Refuses to continue if the plan or the configuration has changed since the run started. Ticked boxes do not count.

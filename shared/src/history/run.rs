@@ -3,7 +3,7 @@
 use super::{
     CommitCache, ReadAhead, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
-    entry::CommitMeaning,
+    entry::{CommitMeaning, HistoryEntry},
     graph::Graph,
     proof::CommitFacts,
     reverts::Reverts,
@@ -109,10 +109,8 @@ pub struct Run {
     /// How many commits of the run claim to be task commits and do not count: they are not sound, or lack what they
     /// need (the review before a `complete`, the `complete` before a `merge`).
     pub ignored: usize,
-    /// The branch of another run in this history. Only determined if this branch has no run.
-    pub other: Option<BranchName>,
-    /// The starts of sessions whose branches were merged into this one. Only determined if this branch has no run.
-    pub merged: Vec<Oid>,
+    /// The branches of other runs in this history, newest first. Only determined if this branch has no run.
+    pub others: Vec<BranchName>,
 }
 
 impl Run {
@@ -164,14 +162,7 @@ impl Run {
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
-            return Ok(Self {
-                scope,
-                start: None,
-                tasks: Vec::new(),
-                ignored: 0,
-                other: None,
-                merged: Vec::new(),
-            });
+            return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, others: Vec::new() });
         };
         let walker = Walker { repository, branch: &scope.branch, tip };
         let walk = walk(&walker)?;
@@ -183,8 +174,7 @@ impl Run {
         let branches = Branches::read(&walker, refs()?, &walk.graph)?;
         let unsound =
             walk.graph.entries.iter().filter(|entry| matches!(entry.note, CommitMeaning::Unsound)).count();
-        let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
-        let merged = if start.is_none() { merged_sessions(&walk.graph) } else { Vec::new() };
+        let others = if start.is_none() { other_runs(&walk.graph.entries) } else { Vec::new() };
         let session = start.as_ref().map(|start| &start.session);
         let sources = CommitFacts::of(repository);
         let ignored = unsound + branches.ignored();
@@ -197,7 +187,17 @@ impl Run {
             branches.fold(walk, session, sources)
         };
         let ignored = ignored + unproven;
-        Ok(Self { scope, start, tasks, ignored, other, merged })
+        Ok(Self { scope, start, tasks, ignored, others })
+    }
+
+    /// The branches of all runs in the history of `scope`, newest first, except its own. In a shallow clone, only those
+    /// that are there.
+    pub fn scan_others(repository: &Repository, scope: &RunScope) -> Result<Vec<BranchName>, HistoryError> {
+        let Some(tip) = scope.tip else {
+            return Ok(Vec::new());
+        };
+        let walker = Walker { repository, branch: &scope.branch, tip };
+        Ok(other_runs(&walker.read_all(&[tip.to_string()])?.entries))
     }
 
     /// The state that the work of a task at `tip` is compared with; `None` if it has no commits yet.
@@ -287,20 +287,20 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
     }))
 }
 
-/// The branch of a run in this history with another name, if there is one.
-fn other_run(graph: &Graph) -> Option<&BranchName> {
-    graph.entries.iter().find_map(|entry| match &entry.note {
-        CommitMeaning::OtherRun(branch) | CommitMeaning::OtherSession(branch) => Some(branch),
-        _ => None,
-    })
+/// The branches of runs with another name among these commits.
+fn other_runs(entries: &[HistoryEntry]) -> Vec<BranchName> {
+    let mut branches = Vec::new();
+    for entry in entries {
+        if let CommitMeaning::OtherRun(branch) | CommitMeaning::OtherSession(branch) = &entry.note
+            && !branches.contains(branch)
+        {
+            branches.push(branch.clone());
+        }
+    }
+    branches
 }
 
-fn merged_sessions(graph: &Graph) -> Vec<Oid> {
-    let is_start = |note: &CommitMeaning| matches!(note, CommitMeaning::OtherSession(_));
-    graph.entries.iter().filter(|entry| is_start(&entry.note)).map(|entry| entry.id).collect()
-}
-
-/// The same, if it could be this branch under another name. The branch of a merged session is not: its start came here
+/// The branch of a run in this history that could be this branch under another name. The branch of a merged session is not: its start came here
 /// with everything else. It is if this branch itself was at that start.
 fn renamed_run<'a>(
     repository: &Repository,

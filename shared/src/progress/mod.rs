@@ -1,8 +1,10 @@
 //! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
+mod merged;
 mod phase;
 mod totals;
 
+pub use merged::tasks_done_by;
 pub use totals::RunTotals;
 
 use std::collections::HashMap;

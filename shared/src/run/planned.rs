@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Failure},
     gardener::{Drift, GardenerError, PlanFile, start, start::FrozenPlan},
     git::Repository,
-    history::Run,
+    history::{Run, RunScope},
     message::PlanRef,
     name::{PipelineName, digest},
     plan::{Plan, find_plans},
@@ -101,8 +101,8 @@ impl OpenRun {
         let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
         if self.request.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
-            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run && !self.has_session_branch) {
-                start::refuse_merged(&self.repository, run, &file.path)?;
+            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run) {
+                self.refuse_merged(run, (&file.path, &plan))?;
             }
             let path = file.as_ref().map(|file| file.path.clone());
             return Ok(Planned { plan, file, frozen: None, is_first_use: false, path });
@@ -115,6 +115,17 @@ impl OpenRun {
         let plan = if self.request.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
+    }
+
+    /// Refuses a first run of tasks that are done in this history already. The branch of a new session does not exist
+    /// yet, so its run was not read: history is read from where the branch will start.
+    fn refuse_merged(&self, run: &Run, plan: (&str, &Plan)) -> Result<(), Failure> {
+        let scope = RunScope { branch: self.branch.clone(), tip: Some(self.head) };
+        let others = match run.scope.tip {
+            Some(_) => run.others.clone(),
+            None => Run::scan_others(&self.repository, &scope)?,
+        };
+        Ok(start::refuse_merged(&self.repository, (self.head, &others), plan)?)
     }
 
     /// A task given as text has no plan to compare, but the configuration of its run is frozen as well.

@@ -1,0 +1,47 @@
+//! Tasks of a plan that the runs of other branches completed in the same history, because those branches were merged or
+//! this one was created from them. They do not change the state of a run; people are told about them.
+
+use crate::{
+    git::Repository,
+    history::{CommitSource, HistoryError, Run, RunScope, State, TaskHistory},
+    name::{BranchName, Oid, TaskId},
+    plan::Plan,
+};
+
+/// For each of the runs of `others` in the history of `tip`, the unfinished leaves of `plan` that it completed. A task is
+/// the same if its id and its name are, because another plan may use the same ids.
+pub fn tasks_done_by(
+    repository: &Repository,
+    (tip, others): (Oid, &[BranchName]),
+    plan: &Plan,
+) -> Result<Vec<(BranchName, Vec<TaskId>)>, HistoryError> {
+    let mut found = Vec::new();
+    for branch in others {
+        let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
+        let run = match Run::scan(repository, scope, CommitSource::Fresh) {
+            Ok(run) => run,
+            Err(error @ HistoryError::Git(_)) => return Err(error),
+            // A run that is not clear has completed nothing for sure.
+            Err(_) => continue,
+        };
+        let tasks = done_in(repository, &run, plan)?;
+        if !tasks.is_empty() {
+            found.push((branch.clone(), tasks));
+        }
+    }
+    Ok(found)
+}
+
+fn done_in(repository: &Repository, run: &Run, plan: &Plan) -> Result<Vec<TaskId>, HistoryError> {
+    let frozen = match run.start.as_ref().and_then(|start| start.plan.as_ref()) {
+        Some(frozen) => repository.find_blob(frozen.blob)?.map(|bytes| Plan::read(&frozen.path, &bytes)),
+        None => None,
+    };
+    let Some(Ok(frozen)) = frozen else {
+        return Ok(Vec::new());
+    };
+    let is_done = |history: &TaskHistory| history.state.state == State::Complete && history.is_landed;
+    let leaves = plan.leaves().filter(|task| !task.mark.is_settled());
+    let same = leaves.filter(|task| frozen.find(&task.id).is_some_and(|then| then.name == task.name));
+    Ok(same.filter(|task| run.find(&task.id).is_some_and(is_done)).map(|task| task.id.clone()).collect())
+}
