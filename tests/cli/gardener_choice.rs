@@ -159,3 +159,28 @@ fn after_the_tasks_of_a_merged_run_are_ticked_only_new_ones_run() {
     repo.commit("more\n");
     repo.arborist(["gardener"]).succeeds().out("2 completed (T002, T003)");
 }
+
+#[test]
+fn what_a_failed_task_has_left_is_not_blamed_on_the_next_ones() {
+    let plan = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n";
+    let breaks = "case \"$ARBORIST_TASK\" in T001) echo x > red; exit ;; esac\n";
+    let repo = TestRepo::planned("tasks.md", plan, &format!("{breaks}{WORKER}"));
+    let run = ["gardener", "--keep-going", "--max-retries", "1", "--test-command", "! test -e red"];
+    repo.arborist(run).exits(1).shows();
+    assert_eq!(repo.calls(), 1, "no agent is paid for the others");
+    repo.arborist(&run[..1]).exits(1).err("with what 'T001' has left");
+    repo.arborist(["reset", "--drop", "T001"]).succeeds();
+    repo.agent(WORKER);
+    repo.arborist(run).succeeds().out("3 completed");
+}
+
+#[test]
+fn a_failed_task_whose_changes_pass_the_tests_stops_no_other() {
+    let plan = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n";
+    let repo = TestRepo::planned("tasks.md", plan, WORKER);
+    repo.write("../broken", "T001\n");
+    let tests = format!("echo x >> '{}'", repo.root().join("tests").display());
+    let run = ["gardener", "--keep-going", "--max-retries", "1", "--test-command", &tests];
+    repo.arborist(run).exits(1).out("2 completed (T002, T003), 1 failed (T001)");
+    assert_eq!(repo.read("../tests").lines().count(), 4, "the baseline, after the failure, and two tasks");
+}

@@ -184,7 +184,7 @@ pub struct BaselineGuard<'a> {
     refs: RefWatch,
     /// Set if the branch is only the target of lanes, which the user may move at any time.
     target: Option<ExemptRef>,
-    _meanwhile: TemporaryOwnership,
+    _meanwhile: Option<TemporaryOwnership>,
 }
 
 impl<'a> BaselineGuard<'a> {
@@ -198,7 +198,13 @@ impl<'a> BaselineGuard<'a> {
         owned.names.push(recorder.branch().to_ref());
         let meanwhile = repository.own_refs_temporarily(&owned)?;
         let target = (!is_in_place).then(|| repository.exempt_ref(&recorder.branch().to_ref()));
-        Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: meanwhile })
+        Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: Some(meanwhile) })
+    }
+
+    /// Watches a test in the run's checkout between two tasks. The run owns its refs already; the queue is left to others.
+    pub fn between_tasks(recorder: &'a RunRecorder<'a>) -> Result<Self, GardenerError> {
+        let repository = recorder.repository();
+        Ok(Self { recorder, refs: repository.watch_refs(), target: None, _meanwhile: None })
     }
 
     /// Undoes changes, even if the baseline was interrupted. A baseline that changed something has failed.

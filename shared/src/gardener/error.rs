@@ -88,6 +88,8 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool },
+    #[error("the tests fail before '{task}' begins, with what '{other}' has left: {why}, see {log}")]
+    RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed what belongs to the run, before the first task: {why}")]
     MeddlingTests { why: String, log: String },
     #[error("could not write '{path}': {why}")]
@@ -124,7 +126,7 @@ impl GardenerError {
 
     /// Whether other tasks can continue.
     pub(super) fn concerns_only_the_task(&self) -> bool {
-        matches!(self, Self::LaneGone { .. })
+        matches!(self, Self::LaneGone { .. } | Self::RedLeftovers { .. })
             || matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
     }
 }
@@ -155,6 +157,7 @@ impl Explain for GardenerError {
             | Self::NoAttemptLeft(_)
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
+            | Self::RedLeftovers { .. }
             | Self::MeddlingTests { .. }
             | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
@@ -218,6 +221,9 @@ impl Explain for GardenerError {
                 let place = "if they pass in your checkout, a worktree lacks something: install it by worktree.setup, or copy it by worktree.copy\n";
                 let place = if *is_elsewhere { place } else { "" };
                 format!("{place}mend the tests or the command first, or begin with --allow-red: then only newly red tests count")
+            }
+            Self::RedLeftovers { other, .. } => {
+                format!("take its changes out with: git arborist reset --drop {other}")
             }
             Self::MeddlingTests { log, .. } => {
                 format!("it has been put back, and nobody was called; see what the command does: cat {log}")

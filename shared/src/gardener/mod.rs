@@ -7,6 +7,7 @@ mod course;
 mod error;
 mod land;
 mod lanes;
+mod leftovers;
 mod outcome;
 mod phase;
 mod places;
@@ -315,6 +316,7 @@ impl<'a> Gardener<'a> {
             events,
             begun,
             known_red: self.known_red(task),
+            leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
             others: OtherSpending::new(spent, more),
             is_interrupted,
             is_retried,
@@ -363,7 +365,11 @@ impl<'a> Gardener<'a> {
             Err(error)
                 if error.concerns_only_the_task() && course.selection.keeps_going == KeepGoing::Yes =>
             {
-                (self.on_event)(RunEvent::of(&task, EventKind::note(format!("{task} stops: {error}"))));
+                let mut words = format!("{task} stops: {error}");
+                for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
+                    words.push_str(&format!("\n  hint: {hint}"));
+                }
+                (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }

@@ -204,6 +204,8 @@ pub(super) struct TaskStart {
     pub(super) begun: Option<(Oid, SessionId)>,
     /// Tests that are known to fail.
     pub(super) known_red: KnownRed,
+    /// An unfinished task whose changes are in the checkout and have yet to be tested.
+    pub(super) leftovers: Option<TaskId>,
     /// What the rest of the run has spent, and keeps spending.
     pub(super) others: OtherSpending,
     /// Whether there may be an attempt that was not recorded to its end.
@@ -305,7 +307,7 @@ fn work_at(
         tools.equip(&mut context, task, std::mem::take(other_repos));
         let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
-            JobKind::Task(start) => run_task(&mut context, &mut recorder, task, *start, written),
+            JobKind::Task(start) => run_task(tools, (&mut context, &mut recorder), task, *start, written),
             JobKind::Phase => {
                 phase::test(&mut context, &mut recorder, task, written).map_err(GardenerError::from)
             }
@@ -346,13 +348,18 @@ fn test_in_scratch(
 
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
-    context: &mut TaskContext<'_>,
-    recorder: &mut RunRecorder<'_>,
+    tools: &Tools<'_>,
+    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
     task: &Task,
     start: TaskStart,
     written: &mut Vec<Event>,
 ) -> Result<TaskEnd, GardenerError> {
-    let TaskStart { earlier, mut events, begun, known_red, others, is_interrupted, is_retried } = start;
+    let TaskStart { earlier, mut events, begun, known_red, leftovers, others, is_interrupted, is_retried } =
+        start;
+    let known_red = match leftovers {
+        Some(other) => tools.test_leftovers(context, recorder, (&task.id, other), known_red)?,
+        None => known_red,
+    };
     let tip = recorder.head();
     let base = match &begun {
         Some((start, session)) => WorkBase::find(

@@ -1,0 +1,81 @@
+//! Changes that an unfinished task has left in the checkout. A task that comes after it must not be blamed for tests that
+//! fail because of them, so the tests run before that task starts.
+
+use super::{Baseline, BaselineGuard, Gardener, GardenerError, Probe, has_passed, worker::Tools};
+use crate::{
+    event::EventKind,
+    history::TaskHistory,
+    name::TaskId,
+    pipeline::{KnownRed, TaskContext},
+    plan::Task,
+    record::RunRecorder,
+};
+
+impl Gardener<'_> {
+    /// An unfinished task whose changes are in the checkout, if it is not known that the tests pass with them. Tasks with
+    /// their own test commands are not asked about, because these may fail until the task is done.
+    pub(super) fn find_leftovers(&self, task: &Task) -> Option<TaskId> {
+        let options = self.tools.context.options;
+        let is_tool =
+            |command: &str| self.tools.sections.iter().any(|section| section.find_tool(command).is_some());
+        let has_test = options.test_command.as_deref().is_some_and(|command| !is_tool(command));
+        if !has_test || !task.test_commands.is_empty() || !task.repos.is_empty() {
+            return None;
+        }
+        let checkout = self.checkout.as_ref().filter(|_| self.tools.context.playback.is_none())?;
+        let is_unfinished = |history: &&TaskHistory| {
+            let is_leaf = self.plan.find(&history.id).is_none_or(Task::is_leaf);
+            history.id != task.id
+                && is_leaf
+                && !history.state.state.is_settled()
+                && history.state.commit.is_some()
+        };
+        let found = self.run.tasks.iter().rfind(is_unfinished)?;
+        (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
+    }
+}
+
+impl Tools<'_> {
+    /// Runs the test command with what `other` has left. If it fails, `task` cannot start; with `allow-red`, the tests that
+    /// fail become known failures.
+    pub(super) fn test_leftovers(
+        &self,
+        context: &mut TaskContext<'_>,
+        recorder: &RunRecorder<'_>,
+        (task, other): (&TaskId, TaskId),
+        known_red: KnownRed,
+    ) -> Result<KnownRed, GardenerError> {
+        let options = self.context.options;
+        let Some(command) = options.test_command.as_deref() else { return Ok(known_red) };
+        context.emit(task, EventKind::note(format!("  testing what {other} has left, before {task} begins")));
+        let mut clean = context.clean_checkouts.take();
+        let place = clean.as_mut().map(|places| places(recorder.head())).transpose();
+        context.clean_checkouts = clean;
+        let place = place?;
+        let log =
+            format!("{}/baseline_test_{}.log", options.log_dir.trim_matches('/'), context.file_timestamp());
+        let probe = Probe {
+            command,
+            dir: place.as_ref().map_or(context.dir, |place| &place.path),
+            places: vec![recorder.repository()],
+            sandbox: &options.sandbox,
+            config_guard: &self.context.config_guard,
+            environment: context.environment.clone(),
+            limit: options.test_time,
+            log: self.context.home.join(&log),
+            secrets: &self.context.secrets,
+            cancel: &self.context.cancel,
+        };
+        let guard = BaselineGuard::between_tasks(recorder)?;
+        match guard.end(probe.run(&mut context.orphan_lock))? {
+            Baseline::Green(_) | Baseline::NoTests(_) => Ok(known_red),
+            Baseline::Red { observed, .. } if known_red.excuses(&observed) => Ok(known_red),
+            Baseline::Red { observed, .. } if options.allow_red => {
+                Ok(known_red.join(&KnownRed::of(&observed)))
+            }
+            Baseline::Red { why, .. } | Baseline::Trespass(why) => {
+                Err(GardenerError::RedLeftovers { task: task.clone(), other, why, log })
+            }
+        }
+    }
+}
