@@ -2,6 +2,7 @@
 
 mod agent_trace;
 mod brought;
+mod completed;
 mod diff;
 pub mod document;
 mod elsewhere;

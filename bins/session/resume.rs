@@ -22,7 +22,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought,
+    brought, completed,
     fetch::fetch,
     follow::Follow,
     onward::{Onward, ResumeOptions},
@@ -59,6 +59,11 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
     fetch(&mut opened, (is_known, &args.onward), ui)?;
+    let has_followed =
+        args.turn.is_none() && completed::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
+    if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
+        return Ok(Exit::Done);
+    }
     let newest = find(&opened, args, &known)?;
     let record = &newest.record;
     let standing = opened.standing(newest);

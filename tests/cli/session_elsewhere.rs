@@ -158,3 +158,45 @@ fn a_clone_that_is_older_than_the_session_finds_it_too() {
     mend(&workspace, 4);
     workspace.arborist(["session", "resume"]).succeeds().out("2 completed (T003, T004)");
 }
+
+/// The session is completed in the second clone; then the first is at work again.
+fn completed_elsewhere() -> (TestWorkspace, String) {
+    let workspace = workspace();
+    let session = begin(&workspace);
+    workspace.put_away("first");
+    workspace.clone_again();
+    (3..=4).for_each(|task| mend(&workspace, task));
+    workspace.arborist(["session", "resume", "--yes"]).succeeds().out("2 completed (T003, T004)");
+    workspace.put_away("second");
+    workspace.bring_back("first");
+    (workspace, session)
+}
+
+#[test]
+fn the_branches_of_a_session_that_was_completed_elsewhere_follow() {
+    for is_named in [true, false] {
+        let (workspace, session) = completed_elsewhere();
+        let calls = workspace.calls();
+        let resume = ["session", "resume", &session];
+        let resume = &resume[..if is_named { 3 } else { 2 }];
+        let followed = workspace.arborist(resume).succeeds();
+        followed.err(&format!("session '{session}' was completed elsewhere"));
+        assert_eq!(workspace.calls(), calls);
+        for (repo, files) in [("repo", ["T001.txt", "T004.txt"]), ("backend", ["T002.txt", "T003.txt"])] {
+            let house = house(&workspace, repo, &session);
+            assert!(files.iter().all(|file| house.join(file).exists()), "{repo}");
+            assert_eq!(workspace.git_in(&house, ["status", "--porcelain"]).answer(), "");
+        }
+        workspace.arborist(["workspace", "status"]).succeeds().out("pushed").never("unpushed");
+        workspace.arborist(["state", "--exit-code"]).succeeds();
+        workspace.arborist(resume).exits(1);
+    }
+}
+
+#[test]
+fn a_branch_that_is_behind_its_remote_is_not_called_unpushed() {
+    let (workspace, _) = completed_elsewhere();
+    workspace.arborist(["workspace", "sync"]).succeeds();
+    workspace.arborist(["workspace", "status"]).succeeds().never("unpushed");
+    workspace.arborist(["workspace", "push"]).succeeds().never("rejected");
+}

@@ -109,6 +109,14 @@ impl PushSet {
     }
 }
 
+/// Whether the remote has everything of a ref: the same commit, or a newer one that another clone has pushed.
+fn has_all(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<bool, GitError> {
+    match old {
+        Some(old) => Ok(old == push.target || repository.is_ancestor(push.target, old)?),
+        None => Ok(false),
+    }
+}
+
 /// Whether a task branch was restarted, so that the remote has an old version that is not an ancestor. Nothing is
 /// pushed over that: the task's work is in the session's records, and in its branch once it has landed.
 fn is_restarted_task(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<bool, GitError> {
@@ -140,7 +148,7 @@ impl Workspace {
         let mut missing = Vec::new();
         for push in wanted.refs(repository, section)? {
             let old = tracked.iter().find(|found| found.name == push.name).map(|found| found.target);
-            if old != Some(push.target) && !is_restarted_task(repository, &push, old)? {
+            if !has_all(repository, &push, old)? && !is_restarted_task(repository, &push, old)? {
                 missing.push(push);
             }
         }

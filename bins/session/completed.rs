@@ -1,0 +1,106 @@
+//! Sessions that were completed in another clone: their branches follow here, so that all of the work can be merged.
+
+use arborist_core::{
+    failure::Failure,
+    git::{FastForward, Repository},
+    name::BranchName,
+    session::{Driver, SessionState, StoredRecord},
+    settings::Settings,
+    workspace::{FetchScope, RepoSection, Workspace},
+    worktree::SESSION_REASON,
+};
+
+use super::{brought::require_remote, follow::Follow, onward::Onward, open::OpenSessions};
+use crate::{gardening::watch_signals, ui::Ui};
+
+/// Brings the branches of completed sessions to where their records are: of the session `id`, or else of all. Only
+/// branches that were created for a session and that still exist here are moved. Returns whether one was.
+pub(super) fn follow(
+    opened: &OpenSessions,
+    id: Option<&str>,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<bool, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &watch_signals())?;
+    let selected: Vec<&StoredRecord> = match id {
+        Some(id) => vec![opened.session_list.require(id)?],
+        None => opened.session_list.sessions.iter().collect(),
+    };
+    let mut has_moved = false;
+    for stored in selected {
+        if !is_behind(opened, &workspace, stored)? {
+            continue;
+        }
+        let record = &stored.record;
+        Follow::find(&opened.repository, record)?.go(ui)?;
+        ui.note(&format!("session '{}' was completed elsewhere", record.session));
+        for section in workspace.sections.iter().filter(|section| !section.is_main) {
+            follow_in(opened, (&workspace, section), stored, onward, ui)?;
+        }
+        has_moved = true;
+    }
+    Ok(has_moved)
+}
+
+/// Whether a session is complete and the branch that was created for it is behind its records here.
+fn is_behind(opened: &OpenSessions, workspace: &Workspace, stored: &StoredRecord) -> Result<bool, Failure> {
+    let (repository, context) = (&opened.repository, &stored.record.context);
+    let is_own = workspace.main().is_session_branch(&context.branch, &stored.record.session);
+    let is_complete = context.driver == Driver::Run && opened.standing(stored) == SessionState::Complete;
+    let Some(here) = repository.find_branch(&context.branch)?.filter(|_| is_own && is_complete) else {
+        return Ok(false);
+    };
+    let is_known = repository.find_commits(&[context.tip])?.iter().all(Option::is_some);
+    Ok(is_known && here != context.tip && repository.is_ancestor(here, context.tip)?)
+}
+
+/// The same for the session's branch in another repository, which is fetched first.
+fn follow_in(
+    opened: &OpenSessions,
+    (workspace, section): (&Workspace, &RepoSection),
+    stored: &StoredRecord,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let Some(repository) = workspace.open(section)?.filter(|_| section.remote.is_some()) else {
+        return Ok(());
+    };
+    let Some((branch, here)) = section.find_session_branch(&repository, &stored.record.session)? else {
+        return Ok(());
+    };
+    require_remote(opened, (workspace, section), onward, ui)?;
+    workspace.refresh(&repository, section, &FetchScope::Everything)?;
+    let Some(there) = workspace.find_seen(&repository, section, &branch.to_ref())? else {
+        return Ok(());
+    };
+    if here == there || !repository.is_ancestor(here, there)? {
+        return Ok(());
+    }
+    match repository.bring_forward(&branch, (here, there), SESSION_REASON)? {
+        FastForward::Done => {
+            ui.note(&format!(
+                "'{branch}' is at {} in '{}', as its remote has it",
+                there.short(),
+                section.name
+            ));
+        }
+        FastForward::Refused(why) => warn_behind(&repository, section, (&branch, &why), ui),
+        FastForward::Overtaken => {
+            warn_behind(&repository, section, (&branch, "another process moves it"), ui);
+        }
+    }
+    Ok(())
+}
+
+fn warn_behind(
+    repository: &Repository,
+    section: &RepoSection,
+    (branch, why): (&BranchName, &str),
+    ui: &mut Ui,
+) {
+    ui.warn(&format!("'{branch}' is behind its remote in '{}', and cannot follow: {why}", section.name));
+    let place = repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
+    let place = place.unwrap_or_else(|| section.path.clone());
+    ui.hint(&format!("look at it, then run 'git arborist session resume' again: {}", place.display()));
+}
