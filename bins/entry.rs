@@ -7,6 +7,7 @@ use arborist_core::{
     git::{remove_frozen_settings, take_moved_aside, take_removed_locks, take_saved_files},
     name::TaskId,
     process::Program,
+    queue::take_unreadable_tickets,
 };
 use clap::{
     CommandFactory, Parser,
@@ -49,6 +50,10 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     }
     for (path, kept) in take_moved_aside() {
         ui.warn(&format!("moved '{}', which was in git's way, to '{}'", path.display(), kept.display()));
+    }
+    for (name, why) in take_unreadable_tickets() {
+        ui.warn(&format!("the ticket '{name}' could not be read and is left out: {why}"));
+        ui.hint(&format!("delete it with: git update-ref -d {name}"));
     }
     let exit = match outcome {
         Ok(exit) => exit,

@@ -40,7 +40,7 @@ pub use policy::{FanIn, NextLanding, StackSetback};
 pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
-pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS};
+pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
 pub use target::{Position, Target};
 pub use ticket::{Priority, ResolvedBy, Ticket, TicketState};
 

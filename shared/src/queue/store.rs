@@ -1,12 +1,15 @@
 //! Stores tickets and outcomes in refs. Each change is a commit on top of the previous one, so nothing is ever lost.
 
-use std::cell::OnceCell;
+use std::{
+    cell::OnceCell,
+    sync::{Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 
 use super::{QueueError, Ticket};
 use crate::{
-    git::{NoteReader, Ownership, Ref, RefMove, Repository, Signing},
+    git::{Ownership, Ref, RefMove, Repository, Signing},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -87,17 +90,17 @@ impl<'a> Store<'a> {
         Self { repository, empty_tree: OnceCell::new() }
     }
 
-    /// Loads all tickets, or those of one run.
+    /// Loads all tickets, or those of one run. Unreadable ones are left out, see [`take_unreadable_tickets`].
     pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<StoredTicket>, QueueError> {
         let folder = scope.map_or_else(|| TICKETS.to_owned(), folder_of);
-        read_tickets(self.repository.start_listing_notes(&[&folder])?)
+        Ok(read_tickets(self.repository.start_listing_notes(&[&folder])?.finish()?))
     }
 
-    /// Finds the ticket of one task.
+    /// Finds the ticket of one task. An unreadable one is an error.
     pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<StoredTicket>, QueueError> {
         let name = format!("{}{task}", folder_of(scope));
-        let found = read_tickets(self.repository.start_listing_notes(&[&name])?)?;
-        Ok(found.into_iter().find(|stored| stored.name == name))
+        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
+        notes.into_iter().find(|(found, _)| found.name == name).map(read_ticket).transpose()
     }
 
     /// Queues tickets of one run. They replace older tickets of the same tasks.
@@ -106,6 +109,9 @@ impl<'a> Store<'a> {
             return Ok(());
         };
         let known = if self.are_new(&tickets)? { Vec::new() } else { self.load(Some(&first.scope))? };
+        for ticket in tickets.iter().filter(|_| !unreadable().is_empty()) {
+            self.find(&ticket.scope, &ticket.task)?;
+        }
         let with_old = |ticket: Ticket| (known.iter().find(|old| old.ticket.task == ticket.task), ticket);
         let writes: Vec<(Option<&StoredTicket>, Ticket)> = tickets.into_iter().map(with_old).collect();
         self.write(&writes).map(drop)
@@ -273,13 +279,41 @@ fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {
         .map_err(|error| QueueError::Unreadable { name: task.to_string(), why: error.to_string() })
 }
 
-fn read_tickets(reader: NoteReader) -> Result<Vec<StoredTicket>, QueueError> {
-    reader.finish()?.into_iter().map(read_ticket).collect()
+/// The names of unreadable tickets, and what is wrong with them. One of them must not block the others, so they are left
+/// out of every list, and the command says so when it ends.
+static UNREADABLE: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+fn unreadable() -> std::sync::MutexGuard<'static, Vec<(String, String)>> {
+    UNREADABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The refs of tickets that could not be read, each once, with the reason.
+#[must_use]
+pub fn take_unreadable_tickets() -> Vec<(String, String)> {
+    std::mem::take(&mut unreadable())
+}
+
+/// Parses tickets. Unreadable ones are left out and remembered.
+pub(super) fn read_tickets(notes: Vec<(Ref, String)>) -> Vec<StoredTicket> {
+    let mut tickets = Vec::new();
+    for note in notes {
+        match read_ticket(note) {
+            Ok(ticket) => tickets.push(ticket),
+            Err(QueueError::Unreadable { name, why }) => {
+                let mut known = unreadable();
+                if known.iter().all(|(other, _)| *other != name) {
+                    known.push((name, why));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+    tickets
 }
 
 /// Parses the ticket in a ref. The ref's name must be that of the ticket's run and task; otherwise a ticket could land
 /// under the name of another.
-pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
+fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
     let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
     if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {

@@ -11,7 +11,7 @@ use crate::{
     queue::{
         LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
         list_foreign,
-        store::{OutcomeWritten, folder_of, read_ticket},
+        store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
     },
 };
@@ -100,8 +100,7 @@ impl GitQueue<'_> {
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
         let position = self.checked(position)?;
         self.look_at_target()?;
-        let mut tickets: Vec<StoredTicket> =
-            tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
+        let mut tickets = read_tickets(tickets);
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
             tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
