@@ -76,8 +76,10 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     }
     let report = queue.drain(&options, &mut reporter);
     tell_moved_refs(ui);
-    let report = report?;
+    let mut report = report?;
     end_session_after(&site, &report)?;
+    // Other tickets that were set aside say nothing about this one.
+    report.outcomes.retain(|(ticket, _)| ticket.task == *task);
     if !landing.scope.json {
         tell_of_folder(&site, ui);
         return conclude((&site, &cancel), &report, landing, ui);

@@ -11,13 +11,14 @@ use arborist_core::{
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
     process::FileLock,
+    queue::{LogEntry, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent},
     run::refuse_in_step,
     session::recover_from_crash,
 };
 use clap::Parser;
 
-use crate::{catalog, entry::Outcome, ui::Ui};
+use crate::{catalog, clock, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -94,6 +95,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
             ui.line(&format!("{} reset {task}", event.commit.short()));
         }
+        if leave_queue(&repository, &run.scope.branch, task)? {
+            ui.note(&format!("{task} is out of the merge queue"));
+        }
         if let Some(saved) = own {
             ui.note(&format!("its branch is saved as {saved}, and the next run begins it anew"));
         }
@@ -103,6 +107,22 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs nobody. Returns whether
+/// it was there. A parked landing stays, because the task has landed.
+fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Result<bool, Failure> {
+    let store = Store::new(repository);
+    let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);
+    match queued {
+        Some(stored) if !matches!(stored.ticket.standing, TicketState::Parked { .. }) => {
+            let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
+            let into = stored.ticket.into.clone();
+            store.log(&into, &[entry], &[stored], OutcomeWritten::New)?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// The worktree that has a branch checked out: its files must follow the branch.

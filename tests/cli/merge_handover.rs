@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::queue_repo::content;
+use crate::queue_repo::{QueueRepo, content};
 use arborist_testkit::{TaskCommit, TestRepo};
 
 #[test]
@@ -220,4 +220,34 @@ fn a_resolution_lands_without_approval_once_the_other_files_are_put_back() {
     fs::remove_file(place.join("new.txt")).unwrap();
     repo.merge(&["resolve", "T2"]).succeeds();
     assert_eq!(repo.show("main", "a.txt"), "both");
+}
+
+/// Two tasks that conflict with one that has landed.
+fn two_conflicts() -> QueueRepo {
+    let repo = content();
+    repo.git(["branch", "arborist/task/main/T3", "arborist/task/main/T2~4"]).succeeds();
+    repo.on_branch("T3", |repo| {
+        repo.write("a.txt", "others\n");
+        repo.finish("T3");
+    });
+    repo.merge(&["T2", "T3"]).exits(2).out("T2").out("T3");
+    repo
+}
+
+#[test]
+fn another_conflict_does_not_fail_a_resolution() {
+    let repo = two_conflicts();
+    let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    repo.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2)").never("T3");
+    repo.merge(&["status"]).exits(2).out("T3");
+}
+
+#[test]
+fn a_task_that_is_reset_is_no_longer_queued() {
+    let repo = two_conflicts();
+    repo.arborist(["reset", "T2"]).succeeds().shows();
+    repo.merge(&["status"]).exits(2).out("T3").never("T2");
+    repo.arborist(["reset", "T3"]).succeeds();
+    repo.merge(&["status"]).succeeds().out("nothing is queued");
 }
