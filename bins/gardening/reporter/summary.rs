@@ -32,7 +32,7 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
         lines.push(entry("empty", &format!("no file was changed for {}", list(&ids))));
     }
     lines.extend(some("failed", &account.failed, failed_words));
-    lines.extend(some("queued", &account.unlanded, unlanded_words));
+    lines.extend(some("unlanded", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
     if account.parked.is_some() {
