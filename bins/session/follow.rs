@@ -30,7 +30,7 @@ impl<'a> Follow<'a> {
         if here.first().copied().flatten().is_none() {
             let words = format!("the commit {} of session '{}' is not here", tip.short(), record.session);
             return Err(Failure::new(Exit::Fatal, words)
-                .hint("fetch it: git fetch <remote> 'refs/arborist/*:refs/arborist/*'"));
+                .hint("fetch it: git fetch <remote> 'refs/arborist/sessions/*:refs/arborist/sessions/*'"));
         }
         let from = repository.find_branch(branch)?;
         let to = match from {

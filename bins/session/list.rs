@@ -85,7 +85,7 @@ fn hint(remotes: &[String]) -> String {
         return own.to_owned();
     };
     format!(
-        "{own}\nthose at '{remote}' are shown once they are fetched: git fetch {remote} 'refs/arborist/*:refs/arborist/*'\n\
+        "{own}\nthose at '{remote}' are shown once they are fetched: git fetch {remote} 'refs/arborist/sessions/*:refs/arborist/sessions/*'\n\
          or gone on with: git arborist session resume"
     )
 }
