@@ -102,7 +102,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
 }
 
 /// The plan in the checkout, if it can be read.
-fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
+pub(super) fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
     let mut plans = find_plans(top, Some(&opened.scope.branch));
     let named = opened.settings.tree().map(str::to_owned);

@@ -1,12 +1,18 @@
 //! `git arborist worktree show` and `path`.
 
-use arborist_core::{failure::Exit, message::visible, name::TaskId, worktree::WorktreeError};
+use arborist_core::{
+    failure::{Exit, Failure},
+    message::{nearest, visible},
+    name::TaskId,
+    worktree::WorktreeError,
+};
 use clap::Args;
 
 use super::{
+    add::plan_here,
     document::RowDocument,
     list::{megabytes, tone},
-    open::{WorktreeScopeArgs, open},
+    open::{OpenWorktrees, WorktreeScopeArgs, open},
     rows::{self, ExtraRows, WorktreeRow},
 };
 use crate::{
@@ -38,7 +44,7 @@ pub(super) struct PathArgs {
 
 pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    let absent = || WorktreeError::Absent(args.task.to_string());
+    let absent = || absent(&opened, &args.task);
     let found = opened.pool.find(&args.task)?.ok_or_else(absent)?;
     let rows = rows::collect(&opened, ExtraRows::Worktrees)?;
     let is_it = |row: &WorktreeRow| row.standing.as_ref().is_some_and(|standing| standing.path == found.path);
@@ -54,12 +60,28 @@ pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
 pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let name = || args.task.to_string();
-    let found = opened.pool.find(&args.task)?.ok_or_else(|| WorktreeError::Absent(name()))?;
+    let found = opened.pool.find(&args.task)?.ok_or_else(|| absent(&opened, &args.task))?;
     if found.is_missing {
         return Err(WorktreeError::Missing(name(), found.path).into());
     }
     ui.line(&found.path.display().to_string());
     Ok(Exit::Done)
+}
+
+/// The error for a task without a worktree. A name that the plan does not have is probably mistyped.
+fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
+    let failure = WorktreeError::Absent(task.to_string());
+    let Some((_, plan)) = plan_here(opened).filter(|(_, plan)| plan.find(task).is_none()) else {
+        return failure.into();
+    };
+    let rows = rows::collect(opened, ExtraRows::Worktrees).unwrap_or_default();
+    let titles: Vec<String> = rows.iter().map(WorktreeRow::title).collect();
+    let known = plan.leaves().map(|leaf| leaf.id.as_str()).chain(titles.iter().map(String::as_str));
+    match nearest(task.as_str(), known) {
+        Some(meant) => Failure::new(Exit::No, failure.to_string()).hint(format!("did you mean '{meant}'?")),
+        None => Failure::new(Exit::No, failure.to_string())
+            .hint("see all worktrees with: git arborist worktree list"),
+    }
 }
 
 fn show(ui: &mut Ui, row: &WorktreeRow) {

@@ -30,7 +30,7 @@ fn a_command_that_ends_by_a_signal_is_passed_on() {
 fn a_file_that_is_not_executable_is_no_command() {
     let repo = TestRepo::init();
     repo.write("../bin/git-arborist-notes", "#!/bin/sh\n");
-    repo.arborist(["notes"]).exits(1).shows();
+    repo.arborist(["notes"]).exits(129).shows();
 }
 
 #[test]
@@ -44,10 +44,10 @@ fn a_command_that_cannot_be_started_is_the_machines_fault() {
 fn a_mistyped_command_gets_the_one_that_was_meant() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\n");
-    repo.arborist(["sttae"]).exits(1).shows().silent();
-    repo.arborist(["prunes"]).exits(1).shows();
-    repo.arborist(["quux"]).exits(1).shows();
-    repo.arborist([""]).exits(1).shows();
+    repo.arborist(["sttae"]).exits(129).shows().silent();
+    repo.arborist(["prunes"]).exits(129).shows();
+    repo.arborist(["quux"]).exits(129).shows();
+    repo.arborist([""]).exits(129).shows();
     repo.arborist(["--frobnicate"]).exits(129).shows();
 }
 
@@ -56,10 +56,10 @@ fn names_that_no_command_can_have_are_refused_calmly() {
     let repo = TestRepo::init();
     repo.plant("evil", "#!/bin/sh\necho ran\n");
     for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
-        repo.arborist([name]).exits(1).shows().never("ran");
+        repo.arborist([name]).exits(129).shows().never("ran");
     }
     let odd = OsStr::from_bytes(b"st\xffte\x1b[31m");
-    repo.arborist([odd]).exits(1).shows().never("\u{1b}");
+    repo.arborist([odd]).exits(129).shows().never("\u{1b}");
 }
 
 #[test]

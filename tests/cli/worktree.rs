@@ -324,3 +324,14 @@ fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
     repo.arborist(["worktree", "add", "anything"]).succeeds().shows();
     repo.arborist(["worktree", "add", "T0O1", "--unplanned"]).succeeds();
 }
+
+#[test]
+fn a_mistyped_task_gets_the_one_that_was_meant() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    repo.commit("a plan\n");
+    add(&repo, "T001");
+    repo.arborist(["worktree", "path", "T01"]).exits(1).shows();
+    repo.arborist(["worktree", "show", "T01"]).exits(1).err("did you mean 'T001'?");
+    repo.arborist(["worktree", "path", "T002"]).exits(1).err("git arborist worktree add T002");
+}
