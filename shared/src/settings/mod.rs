@@ -76,6 +76,14 @@ pub enum SettingsError {
         /// What the parser says.
         what: String,
     },
+    /// Git was told that the repository is bare, although its own configuration does not say so.
+    #[error(
+        "{place}: core.bare is set for this command, and git would not see the checkouts of the repository"
+    )]
+    FalseBare {
+        /// Where git says that it is.
+        place: String,
+    },
     /// The file exists and cannot be read.
     #[error("could not read '{file}': {source}")]
     Unreadable {
@@ -95,6 +103,9 @@ impl Explain for SettingsError {
         let key = match self {
             Self::UnknownKey { key, .. } => key,
             Self::Git(error) => return error.hint(),
+            Self::FalseBare { .. } => {
+                return Some("leave it out of 'git -c' and of the variables GIT_CONFIG_*".into());
+            }
             _ => return None,
         };
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
@@ -323,6 +334,7 @@ impl Settings {
     }
 
     fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
+        refuse_false_bare(config)?;
         for entry in config.section("arborist.") {
             let key = entry.key.trim_start_matches("arborist.");
             let place = place_of(&entry.origin);
@@ -398,6 +410,19 @@ fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError
         .iter()
         .find(|setting| setting.is(key))
         .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), key: key.to_owned() })
+}
+
+/// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no
+/// checkout of the repository, so that a landing would move the branch and leave its files behind.
+fn refuse_false_bare(config: &Config) -> Result<(), SettingsError> {
+    let is_true =
+        |value: &str| Value::parse(value, ValueKind::Switch) != Value::parse("false", ValueKind::Switch);
+    match config.find("core.bare").filter(|entry| entry.scope == "command") {
+        Some(entry) if entry.value.as_deref().is_none_or(is_true) => {
+            Err(SettingsError::FalseBare { place: place_of(&entry.origin) })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The location of a setting for people, from git's description. It contains no lines.
