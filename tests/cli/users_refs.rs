@@ -150,3 +150,17 @@ fn a_branch_that_a_gate_deletes_is_kept_and_named() {
     queue_repo.merge(&["T1"]).succeeds().err("refs/heads/feature was deleted");
     assert_eq!(saved(&queue_repo), [feature]);
 }
+
+#[test]
+fn a_new_branch_with_commits_is_named() {
+    for deed in [
+        "git switch -q -c own; git commit -q --allow-empty -m own",
+        "git branch own $(git commit-tree HEAD^{tree} -p HEAD -m own)",
+    ] {
+        let repo = repo(&[], deed);
+        let summary = summary(&repo, &[], 0);
+        let moved = words(&summary["moved_refs"]);
+        assert_eq!(moved.len(), 1, "{moved:?}");
+        assert!(moved[0].starts_with("refs/heads/own was created while the run was at work"), "{moved:?}");
+    }
+}

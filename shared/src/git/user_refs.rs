@@ -1,6 +1,6 @@
 //! Saves branches, tags and stashes of the user that a run does not work with. An agent can delete or move them, and so
 //! can the user, and the driver cannot tell which it was. So their old values are saved and reported, but nothing is
-//! restored and no attempt fails.
+//! restored and no attempt fails. New branches with commits are reported.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -125,6 +125,12 @@ impl UserRefs {
                 messages.push(keep(repository, (name, *old), &format!("{name} was {verb}")));
             }
         }
+        let is_new = |name: &str| {
+            name.starts_with("refs/heads/") && !before.refs.contains_key(name) && !is_other(name)
+        };
+        for (name, target) in now.refs.iter().filter(|(name, _)| is_new(name)) {
+            messages.extend(describe_new(repository, (name, *target), &before));
+        }
         for stash in before.stashes.difference(&now.stashes) {
             messages.push(keep(
                 repository,
@@ -192,6 +198,19 @@ impl UserRefs {
         }
         Some(found)
     }
+}
+
+/// A message about a branch that was created meanwhile, if it has commits that no ref had before. An agent may have left
+/// its work there.
+fn describe_new(repository: &Repository, (name, target): (&str, Oid), before: &KnownRefs) -> Option<String> {
+    let known: Vec<Oid> = before.refs.values().copied().collect();
+    let commits = repository.list_between(&[target], &known).ok()?.len();
+    let noun = if commits == 1 { "commit" } else { "commits" };
+    (commits > 0).then(|| {
+        format!(
+            "{name} was created while the run was at work, and has {commits} {noun} that no ref had before"
+        )
+    })
 }
 
 /// Whether a branch only got new commits, so that nothing is lost.
