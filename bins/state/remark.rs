@@ -1,6 +1,12 @@
 //! Remarks about a task besides its state: the process at work, the last failure, what it waits for.
 
-use arborist_core::{history::Event, message::Step, name::Oid, progress::NodeProgress, record::StepStatus};
+use arborist_core::{
+    history::{Event, State},
+    message::{Status, Step},
+    name::Oid,
+    progress::NodeProgress,
+    record::StepStatus,
+};
 
 use super::{StateView, tree::one_line};
 use crate::clock;
@@ -19,6 +25,10 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     }
     if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
         parts.extend(failure_word(last));
+    }
+    let last = standing.history.and_then(|history| history.last());
+    if standing.state == State::Testing && last.is_some_and(|last| last.status() == Status::TestPass) {
+        parts.push("passed, review is next".into());
     }
     if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
         parts.push(format!("attempt {}", attempt.ordinal()));

@@ -127,3 +127,14 @@ fn how_many_files_were_changed_is_told_and_what_changed_none() {
     let said = said.shows();
     said.shows();
 }
+
+#[test]
+fn a_run_that_a_reviewer_stops_says_what_is_left() {
+    let repo = repo();
+    repo.write("../mended", "");
+    repo.agent(&format!(
+        "case \"$prompt\" in \"Review\"*) [ $ARBORIST_TASK = T001 ] || exit 3 ;; esac\n{WORKER}"
+    ));
+    repo.arborist(["gardener"]).exits(2).out("1 completed (T001), 2 left (T002, T003)");
+    repo.arborist(["state"]).succeeds().shows();
+}

@@ -42,7 +42,10 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
     let both = "touch \"$ROOT/at-$ARBORIST_TASK\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
     let repo = repo(&format!("FILE=same.txt\n{both}\n{WORKER}"));
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2).out("1 did not land").out("unlanded ");
+    repo.arborist(["gardener", "--jobs", "2", "--keep-going"])
+        .exits(2)
+        .out("1 did not land")
+        .out("unlanded ");
     let state = repo.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     let is_left = |task: &&serde_json::Value| task["landed"] == false && task["id"] != "phase-1";

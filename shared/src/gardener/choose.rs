@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    history::State,
+    history::{Run, State},
     name::TaskId,
     plan::{Plan, Task},
-    progress::{NodeProgress, Progress},
+    progress::{Boxes, NodeProgress, Progress},
 };
 
 /// Which tasks are wanted.
@@ -84,6 +84,12 @@ pub(super) fn next_task<'a>(
     };
     let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
     wanted.iter().filter(is_ready).find(is_apart).copied()
+}
+
+/// The tasks of a selection that are not done and have not failed in this call.
+#[must_use]
+pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[TaskId]) -> Vec<TaskId> {
+    left(&wanted(plan, selection), &Progress::new(Some(plan), run, Boxes::Count), failed)
 }
 
 /// The tasks that are not done and have not failed in this call.

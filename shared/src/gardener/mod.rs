@@ -17,7 +17,7 @@ pub mod start;
 mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
-pub use choose::{Failed, KeepGoing, Selection, wanted};
+pub use choose::{Failed, KeepGoing, Selection, left_over, wanted};
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};

@@ -5,7 +5,7 @@ use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPus
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{GardenerError, Lanes, Selection, Summary},
+    gardener::{GardenerError, Lanes, Selection, Summary, left_over},
     pipeline::PipelineError,
     workspace::{Pusher, RunEnd},
 };
@@ -71,12 +71,13 @@ impl OpenRun {
     ) -> Result<EndedRun, Failure> {
         let mut monitor = RunMonitor::new(listener);
         let ended = self.begin(planned, lanes, &mut monitor)?.run(selection);
-        self.close(planned, ended, monitor)
+        self.close(planned, selection, ended, monitor)
     }
 
     fn close(
         &self,
         planned: &Planned,
+        selection: &Selection,
         ended: Result<Summary, GardenerError>,
         monitor: RunMonitor<'_>,
     ) -> Result<EndedRun, Failure> {
@@ -100,7 +101,7 @@ impl OpenRun {
             }
         };
         let stopped = result.as_ref().err().map(|failure| failure.message.clone());
-        let account = self.account(planned, (&summary, stopped.as_deref()), &log, &pushes);
+        let account = self.account(planned, selection, (&summary, stopped.as_deref()), (&log, &pushes));
         let (is_well, has_commits) = (summary.is_well(), !log.is_empty());
         match (account, result) {
             (Ok(account), result) => Ok(EndedRun { account, result, is_well, has_commits }),
@@ -111,11 +112,17 @@ impl OpenRun {
     fn account(
         &self,
         planned: &Planned,
+        selection: &Selection,
         (summary, stopped): (&Summary, Option<&str>),
-        log: &RunLog,
-        pushes: &RunPushes,
+        (log, pushes): (&RunLog, &RunPushes),
     ) -> Result<RunAccount, Failure> {
         let (tip, run) = self.scan_now()?;
+        // A run that was stopped by an error did not count what is left.
+        let left = match stopped {
+            Some(_) => left_over((&planned.plan, &run), selection, &summary.failed),
+            None => summary.left.clone(),
+        };
+        let summary = &Summary { left, ..summary.clone() };
         let facts = AccountFacts {
             opening: log.opening().ok_or(GardenerError::NoPlace)?,
             log,
