@@ -306,3 +306,24 @@ fn a_forged_record_deletes_nothing_behind_a_link() {
     let branch = repo.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer();
     assert!(!branch.is_empty(), "it was played");
 }
+
+#[test]
+fn what_was_dropped_before_a_task_was_done_again_does_not_come_back() {
+    let repo = TestRepo::planned(
+        "tasks.md",
+        "- [ ] T001 one\n",
+        "case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo wrong >> wrong.txt ;; esac\n",
+    );
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    repo.arborist(["reset", "--drop", "T001"]).succeeds();
+    repo.agent(arborist_testkit::WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    let id = session(&repo);
+    for turn in ["0", "1", "2", "3"] {
+        repo.arborist(["session", "replay", &id, "--turn", turn, "--offline"]).succeeds();
+        let newest = sessions(&repo)[0]["branch"].as_str().unwrap().to_owned();
+        let files = repo.git(["ls-tree", "--name-only", &newest]).answer();
+        assert_eq!(files, "T001.txt\nspec\ntasks.md", "from turn {turn}");
+        repo.wait(5);
+    }
+}

@@ -18,6 +18,9 @@ pub struct Recording {
     pub newest: Oid,
     /// The calls of each task, in order.
     pub calls: HashMap<TaskId, Vec<RecordedCall>>,
+    /// The last commit with work of each task before that turn. What was taken back since, by `reset --drop` for example,
+    /// is the difference to the task's next commit.
+    pub work_before: HashMap<TaskId, Oid>,
 }
 
 /// One call of an agent.
@@ -94,9 +97,11 @@ impl SessionReader<'_> {
             end_all(drafts, task.events);
         }
         let said = self.list_transcripts(session)?;
-        let mut calls = HashMap::new();
+        let (mut calls, mut work_before) = (HashMap::new(), HashMap::new());
         let mut missing = Vec::new();
         for (task, drafts) in drafts {
+            let last = drafts.iter().rev().find_map(|draft| draft.last_before(&fork));
+            work_before.extend(last.map(|last| (task.clone(), last)));
             let later = drafts.into_iter().filter_map(|draft| draft.after(&fork));
             let mut find = |turn: Turn| {
                 let transcript = said.get(&turn.number).copied();
@@ -115,7 +120,7 @@ impl SessionReader<'_> {
         }
         match missing.into_iter().min() {
             Some(number) => Err(SessionError::NoTranscript { session: session.clone(), number }),
-            None => Ok(Recording { session: session.clone(), newest: newest.commit, calls }),
+            None => Ok(Recording { session: session.clone(), newest: newest.commit, calls, work_before }),
         }
     }
 
@@ -213,6 +218,16 @@ fn interrupted_step(event: &Event, passed: Option<(Status, Option<Attempt>)>) ->
 }
 
 impl Draft {
+    /// The last commit of an implement step before the fork.
+    fn last_before(&self, fork: &Fork) -> Option<Oid> {
+        if self.step != Step::Implement {
+            return None;
+        }
+        let end = self.end.as_ref().filter(|end| fork.has_event(end)).map(|end| end.commit);
+        let turns = self.turns.iter().rev().filter(|found| found.is_before);
+        end.or_else(|| turns.filter_map(|found| found.turn.commit).next())
+    }
+
     /// The part of the call after the fork, if there is any. A review has one verdict, so it is kept as a whole.
     fn after(mut self, fork: &Fork) -> Option<Self> {
         if self.end.as_ref().is_some_and(|end| fork.has_event(end)) {

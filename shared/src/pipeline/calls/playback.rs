@@ -54,9 +54,11 @@ impl Playback {
     /// Replays a recording, with its commits in other repositories.
     #[must_use]
     pub fn new(recording: Recording, trails: BTreeMap<RepoName, Trail>) -> Self {
-        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: PlayedCommits::new() };
-        let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
-        let Recording { session, newest, .. } = recording;
+        let Recording { session, newest, calls, work_before } = recording;
+        let tasks = calls.into_iter().map(|(task, found)| {
+            let last = work_before.get(&task).map(|last| (None, *last)).into_iter().collect();
+            (task, Calls { left: found.into(), last })
+        });
         Self { session, newest, tasks: Mutex::new(tasks.collect()), trails }
     }
 
