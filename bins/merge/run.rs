@@ -111,11 +111,31 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         }
     }
     let forced: &[TaskId] = if add.force { &add.tasks } else { &[] };
+    let unfinished = unfinished(&site, forced)?;
     let wish = Wish { tasks: &add.tasks, into: add.into.as_ref(), forced };
     let cancel = watch_signals();
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
-    conclude((&site, &cancel), &report, args, ui)
+    let exit = conclude((&site, &cancel), &report, args, ui)?;
+    for (ticket, outcome) in &report.outcomes {
+        if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
+            let task = &ticket.task;
+            ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
+            ui.hint(&format!("to leave it out of the next run, tick its box in the plan; to do it: git arborist garden {task}"));
+        }
+    }
+    Ok(exit)
+}
+
+/// The tasks that are not complete. Landing them by force does not change that.
+fn unfinished<'a>(site: &OpenQueue, tasks: &'a [TaskId]) -> Result<Vec<&'a TaskId>, Failure> {
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let run = site.scan(CommitSource::Cached)?;
+    let is_complete =
+        |task: &TaskId| run.find(task).is_some_and(|history| history.state.state == State::Complete);
+    Ok(tasks.iter().filter(|task| !is_complete(task)).collect())
 }
 
 /// Adds a suggestion if the name of an unknown task may be a mistyped verb.

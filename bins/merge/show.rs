@@ -124,7 +124,7 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
 
 fn drain_line(claim: &QueueClaim) -> String {
     let QueueClaim { into, holder, since, .. } = claim;
-    plain_text(&format!("{into} is landed on by {holder}, begun {}", clock::ago(*since)))
+    plain_text(&format!("{holder} is landing on {into}, begun {}", clock::ago(*since)))
 }
 
 /// How much is shown of each ticket.

@@ -7,6 +7,7 @@ use arborist_core::{
     failure::Failure,
     history::{CommitSource, State, TaskHistory},
     name::TaskId,
+    process::FileLock,
 };
 
 use super::{
@@ -18,8 +19,12 @@ use crate::ui::Ui;
 /// Outcomes after which nothing is left to do.
 const SETTLED: [&str; 3] = ["landed", "no-change", "not-chosen"];
 
-/// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read.
+/// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read, or while the
+/// run is at work: it queues its tasks itself.
 pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
+    if FileLock::find_holder(&site.repository.run_lock(&site.scope.branch)).is_some() {
+        return;
+    }
     let tasks: Vec<String> = find(site).unwrap_or_default().iter().map(ToString::to_string).collect();
     let (words, them) = match tasks.len() {
         0 => return,

@@ -89,7 +89,7 @@ fn a_living_one_keeps_its_claim_even_if_its_locks_are_deleted() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let mut child = drain_that_waits(&repo);
-    let who = format!("main is landed on by process {} on ", child.id());
+    let who = format!("process {} on ", child.id());
     repo.merge(&["status"]).succeeds().out(&who);
     fs::remove_dir_all(repo.path(".git/arborist/locks")).unwrap();
     repo.merge(&["run"]).exits(3).err(&format!("'main' is drained by process {} on ", child.id()));
