@@ -312,7 +312,7 @@ fn what_was_dropped_before_a_task_was_done_again_does_not_come_back() {
     let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 one\n",
-        "case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo wrong >> wrong.txt ;; esac\n",
+        "case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo wrong >> wrong.txt; echo done ;; esac\n",
     );
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     repo.arborist(["reset", "--drop", "T001"]).succeeds();
