@@ -228,7 +228,7 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
         .out("checked out at session-s7")
         .out("the branch of its session is still there");
     fs::remove_file(path.join("new")).unwrap();
-    repo.cleanup(&["s7"]).succeeds().out("is saved first");
+    repo.cleanup(&["s7"]).succeeds().out("saved first");
     assert!(!path.exists());
     assert_eq!(repo.refs("refs/heads/arborist"), [""; 0]);
     assert_eq!(repo.refs("refs/arborist/sessions").len(), 1, "its records have a limit of their own");
@@ -258,7 +258,7 @@ fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
     let (verdict, why) = repo.verdict(ALL, "session", "bots/gardener/s8");
     assert_eq!(
         (verdict.as_str(), why.as_str()),
-        ("save", "is saved first"),
+        ("save", "saved first"),
         "whatever its prefix is, and though it was pushed"
     );
     repo.cleanup(ALL).succeeds();
@@ -287,15 +287,13 @@ fn what_cannot_be_found_out_counts_as_in_use() {
     fs::remove_file(&lock).unwrap();
     symlink(&lock, &lock).unwrap();
     assert!(
-        repo.verdict(ALL, "worktree", "T1")
-            .1
-            .starts_with("cannot be told: whether somebody is at work in it")
+        repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: whether somebody is at work in it")
     );
     fs::remove_file(&lock).unwrap();
     let index = repo.path(".git/worktrees/T1/index");
     let known = fs::read(&index).unwrap();
     fs::write(&index, "garbage").unwrap();
-    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("cannot be told: what lies in it"));
+    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: what lies in it"));
     repo.cleanup(ALL).succeeds();
     fs::write(&index, known).unwrap();
     symlink("run-main", locks.join("run-main"))
@@ -303,7 +301,7 @@ fn what_cannot_be_found_out_counts_as_in_use() {
             fs::remove_file(locks.join("run-main")).and_then(|()| symlink("run-main", locks.join("run-main")))
         })
         .unwrap();
-    both_stay(&repo, "cannot be told: whether 'main' is under way");
+    both_stay(&repo, "not known: whether 'main' is under way");
     fs::remove_file(locks.join("run-main")).unwrap();
     both_go(&repo);
 }

@@ -76,7 +76,7 @@ fn a_worktree_whose_folder_was_moved_is_in_use_and_one_that_is_gone_says_so() {
     fs::remove_dir_all(gone).unwrap();
     let reason = format!("its folder was moved to {}", moved.display());
     assert_eq!(repo.verdict(FORCE, "worktree", "T1"), ("keep".into(), reason));
-    assert_eq!(repo.verdict(NOW, "worktree", "T2"), ("remove".into(), "its folder is not there".into()));
+    assert_eq!(repo.verdict(NOW, "worktree", "T2"), ("remove".into(), "its folder is missing".into()));
     repo.arborist(["worktree", "prune"]).succeeds();
     repo.cleanup(NOW).succeeds().shows();
     assert!(repo.has("T1") && moved.join("new").exists());

@@ -59,7 +59,7 @@ fn a_claim_that_cannot_be_read_keeps_itself_and_the_tasks_of_its_target() {
     repo.wait(3600);
     for (kind, name) in [("claim", "main"), ("branch", "main/T1"), ("worktree", "T1")] {
         let (verdict, why) = repo.verdict(ALL, kind, name);
-        assert_eq!((&*verdict, &*why), ("keep", "cannot be told: who has claimed 'main'"), "{kind}");
+        assert_eq!((&*verdict, &*why), ("keep", "not known: who has claimed 'main'"), "{kind}");
     }
     repo.cleanup(ALL).succeeds();
     assert!(repo.has("T1"));

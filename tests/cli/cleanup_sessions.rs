@@ -36,11 +36,11 @@ fn everything_of_a_session_that_is_over_goes_and_its_tip_is_saved() {
         let item = find(&report, "branch", &format!("{branch}/{task}"));
         assert_eq!(
             (&item["outcome"], &item["reason"]),
-            (&"removed".into(), &"all of it is elsewhere".into())
+            (&"removed".into(), &"its commits are in other refs".into())
         );
     }
     fs::remove_file(place.join("mine.txt")).unwrap();
-    repo.cleanup(NOW).succeeds().out("is saved first");
+    repo.cleanup(NOW).succeeds().out("saved first");
     assert!(!place.exists());
     assert_eq!(repo.refs("refs/heads"), ["refs/heads/main"]);
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
@@ -78,8 +78,7 @@ fn in_another_repository_of_the_workspace_nobody_can_tell_whether_it_is_over() {
     let (clone, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     let before = workspace.git_in(&clone, ["for-each-ref"]).answer();
     let said = workspace.arborist_in(&clone, ["cleanup", "--older-than", "0", "--force"]).succeeds();
-    said.out(&branch)
-        .out("cannot be told: whether its session is over: it is recorded in another repository");
+    said.out(&branch).out("not known: whether its session is over: it is recorded in another repository");
     assert_eq!(workspace.git_in(&clone, ["for-each-ref"]).answer(), before);
     assert_eq!(workspace.git_in(&clone, ["worktree", "list"]).answer().lines().count(), 2);
 }
@@ -150,5 +149,5 @@ fn locks_that_cannot_be_read_count_as_held() {
     let _ = fs::remove_dir_all(&locks);
     fs::write(&locks, "no folder").unwrap();
     let why = repo.verdict(NOW, "log", "T1_test_20250216T143022.log").1;
-    assert!(why.starts_with("cannot be told: whether somebody is still at work: "), "{why}");
+    assert!(why.starts_with("not known: whether somebody is still at work: "), "{why}");
 }

@@ -160,7 +160,7 @@ const SHOWN: usize = 2;
 impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(what) => write!(f, "cannot be told: {what}"),
+            Self::Unknown(what) => write!(f, "not known: {what}"),
             Self::Active(active) => active.fmt(f),
             Self::Young(age) => write!(f, "younger than {age}"),
             Self::Loose(1) => f.write_str("1 commit is nowhere else"),
@@ -180,14 +180,14 @@ impl fmt::Display for KeepReason {
 impl fmt::Display for Grounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held => f.write_str("all of it is elsewhere"),
+            Self::Held => f.write_str("its commits are in other refs"),
             Self::Landed(into, Proof::Tree) => write!(f, "its files are in {into}"),
             Self::Landed(into, Proof::Squash) => write!(f, "squashed into {into}"),
             Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),
-            Self::Empty => f.write_str("nothing uncommitted is in it"),
-            Self::Missing => f.write_str("its folder is not there"),
+            Self::Empty => f.write_str("no uncommitted files"),
+            Self::Missing => f.write_str("its folder is missing"),
             Self::Old => f.write_str("old"),
-            Self::Saved => f.write_str("is saved first"),
+            Self::Saved => f.write_str("saved first"),
         }
     }
 }
