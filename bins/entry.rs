@@ -6,7 +6,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{remove_frozen_settings, take_moved_aside, take_removed_locks, take_saved_files},
     name::TaskId,
-    process::Program,
+    process::{Program, protect_memory},
     queue::take_unreadable_tickets,
 };
 use clap::{
@@ -21,6 +21,7 @@ pub type Outcome = Result<Exit, Failure>;
 
 /// Runs a command from the process's arguments to its exit code.
 pub fn main<A: Parser>(body: fn(A, &mut Ui) -> Outcome) -> ExitCode {
+    protect_memory();
     std::panic::set_hook(Box::new(|panic| Ui::plain().panicked(panic)));
     let run = || run(body, std::env::args_os().collect());
     let exit = std::panic::catch_unwind(run).unwrap_or(Exit::Fatal);

@@ -107,7 +107,7 @@ mod system {
     use std::{
         collections::BTreeSet,
         fs::{self, Metadata},
-        io::Read,
+        io::{ErrorKind, Read},
         os::unix::fs::MetadataExt,
     };
 
@@ -175,12 +175,28 @@ mod system {
 
     /// The kernel lists for each descriptor the locks of its open file; another open of the same file has none.
     pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(entries) => entries,
+            Err(error) => return error.kind() == ErrorKind::PermissionDenied && took_lock(pid, file.ino()),
+        };
         entries.flatten().any(|entry| {
             let same = fs::metadata(entry.path())
                 .is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()));
             let info = || format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy());
             same && fs::read_to_string(info()).is_ok_and(|info| info.contains("FLOCK"))
+        })
+    }
+
+    /// Whether a process whose descriptors are not readable, such as another driver, took the lock on this file itself.
+    pub(super) fn took_lock(pid: u32, inode: u64) -> bool {
+        // "1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF". The device is not compared: on some file systems it is not
+        // the one that `stat` reports.
+        let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        locks.lines().any(|line| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [_, "FLOCK", _, _, holder, file, ..] = fields[..] else { return false };
+            holder.parse() == Ok(pid)
+                && file.rsplit(':').next().is_some_and(|found| found.parse() == Ok(inode))
         })
     }
 }
@@ -267,6 +283,16 @@ mod tests {
         }
         let found = children().unwrap();
         assert!(all.iter().all(|child| !found.contains(&child.id())));
+    }
+
+    #[test]
+    fn a_lock_is_found_without_reading_the_descriptors_of_its_holder() {
+        use std::os::unix::fs::MetadataExt;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let inode = file.as_file().metadata().unwrap().ino();
+        assert!(!system::took_lock(std::process::id(), inode));
+        file.as_file().lock().unwrap();
+        assert!(system::took_lock(std::process::id(), inode) && !system::took_lock(1, inode));
     }
 
     #[test]
