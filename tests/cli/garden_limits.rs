@@ -280,3 +280,16 @@ fn a_script_before_a_binary_end_is_shown_to_the_reviewer() {
     repo.arborist(["garden"]).succeeds();
     assert!(repo.prompt(1).contains("\n+rm -rf /\n"), "{}", repo.prompt(1));
 }
+
+#[test]
+fn the_command_for_a_long_change_shows_files_that_attributes_would_hide() {
+    let work = "echo 'z.py diff=short' > .gitattributes; seq 1 5000 > a.txt; { seq 1 5000; echo 'evil()'; } > z.py; say done";
+    let repo = repo(work, "say APPROVED", "");
+    repo.git(["config", "diff.short.textconv", "wc -l <"]).succeeds();
+    repo.git(["config", "diff.external", "true"]).succeeds();
+    repo.arborist(["garden"]).succeeds();
+    let prompt = repo.prompt(1);
+    let command = prompt.lines().find(|line| line.starts_with("git diff ")).unwrap();
+    let shown = repo.git(command.split(' ').skip(1)).answer();
+    assert!(shown.contains("+evil()") && shown.contains("+5000"), "{command}");
+}

@@ -44,7 +44,10 @@ pub use steps::{
     counts::{Counts, read_counts},
     failing::Observed,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
-    prompt::{PromptSubject, RepoDiff as ReviewSection, cut_diff, implement, render as render_diff, review},
+    prompt::{
+        PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, implement, render as render_diff,
+        review,
+    },
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     test::TestResult,
     verdict::Verdict,

@@ -15,7 +15,7 @@ use crate::{
             guarded, hook, leftovers,
             place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
         },
-        steps::prompt::RepoDiff,
+        steps::prompt::{RepoDiff, diff_command},
         turns::{keeper::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
@@ -64,7 +64,7 @@ impl OtherRepo {
         Ok(RepoDiff {
             repository: Some(self.name.to_string()),
             difference: self.repository.difference(self.base.tree, self.tip.tree)?,
-            command: format!("git -C '{place}' diff --text {} {}", self.base.tree, self.tip.head),
+            command: diff_command(&format!("-C '{place}' "), self.base.tree, self.tip.head),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::{
     git::Difference,
     history::Event,
     message::{Step, plain_text},
-    name::TaskId,
+    name::{Oid, TaskId},
 };
 
 /// The task that a prompt is about.
@@ -100,6 +100,15 @@ pub fn cut_diff(diff: &str, stat: &str, longest: usize) -> String {
     let kept: String = diff.chars().take(longest).collect();
     let end = kept.rfind('\n').map_or(kept.len(), |at| at + 1);
     format!("{}[the diff was cut here; all of it touches:]\n{}", &kept[..end], stat.trim_end())
+}
+
+/// The command that shows a reviewer all of a difference, after the options of `git` itself. Neither the user's
+/// settings nor attributes and `.gitmodules` of the change decide what it shows.
+#[must_use]
+pub fn diff_command(options: &str, from: Oid, to: Oid) -> String {
+    format!(
+        "git {options}diff --text --no-textconv --no-ext-diff --no-color --submodule=short --ignore-submodules=none {from} {to}"
+    )
 }
 
 /// The longest list of changed files, in characters. The rest is only counted.

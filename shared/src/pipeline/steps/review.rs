@@ -216,7 +216,7 @@ impl TaskRun<'_, '_, '_> {
         let mut sections = vec![RepoDiff {
             repository: None,
             difference: repository.difference(self.base.tree, self.recorder.tree())?,
-            command: format!("git diff --text {} {}", self.base.tree, self.recorder.head()),
+            command: prompt::diff_command("", self.base.tree, self.recorder.head()),
         }];
         for other_repo in &self.context.other_repos {
             sections.push(other_repo.section()?);

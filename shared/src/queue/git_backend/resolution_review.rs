@@ -6,7 +6,7 @@ use crate::{
     git::{Merge, OtherWriters, TreeChange},
     message::visible,
     name::Oid,
-    pipeline::{ConcurrentChildren, ReviewSection, altered, judge, render_diff},
+    pipeline::{ConcurrentChildren, ReviewSection, altered, diff_command, judge, render_diff},
     queue::{QueueError, Resolver, Ticket},
     worktree::{Pool, Scratch},
 };
@@ -95,11 +95,8 @@ impl GitQueue<'_> {
     ) -> Result<String, QueueError> {
         let Ticket { task, into, name, .. } = ticket;
         let difference = self.repository.difference(*merged, self.repository.tree_of(*commit)?)?;
-        let section = ReviewSection {
-            repository: None,
-            difference,
-            command: format!("git diff --text {merged} {commit}"),
-        };
+        let section =
+            ReviewSection { repository: None, difference, command: diff_command("", *merged, *commit) };
         let diff = render_diff(&[section], LONGEST);
         Ok(format!(
             "Review the resolution of a merge conflict of task {task}: {name}\n\n\
