@@ -48,3 +48,26 @@ fn a_tracked_folder_for_logs_hides_no_other_files() {
         assert_eq!(repo.git(["status", "--porcelain", "-uall"]).answer(), "?? src/mine.txt", "{folder}");
     }
 }
+
+#[test]
+fn a_tracked_file_does_not_shorten_the_diff_for_the_reviewer() {
+    let repo = repo("[review]\ndiff-limit = 1\n");
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert!(repo.prompt(1).contains("\n+x\n"), "{}", repo.prompt(1));
+    repo.arborist(["reset", "T001", "--drop"]).succeeds();
+    repo.git(["config", "arborist.review.diff-limit", "1"]).succeeds();
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert!(!repo.prompt(3).contains("\n+x\n"), "{}", repo.prompt(3));
+}
+
+#[test]
+fn a_tracked_file_weakens_tests_and_reviews_only_with_approval() {
+    for (settings, line) in [
+        ("[test]\nallow-red = true\n", "test.allow-red: true"),
+        ("[steps.review]\nplace = \"checkout\"\n", "steps.review.place: checkout"),
+    ] {
+        let repo = repo(settings);
+        repo.arborist(["gardener", "--test-command", "true"]).exits(2).err(line);
+        repo.arborist(["gardener", "--test-command", "true", "--yes"]).succeeds();
+    }
+}

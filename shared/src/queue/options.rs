@@ -16,7 +16,7 @@ use crate::{
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     sandbox::Sandbox,
-    settings::{Origin, Settings},
+    settings::{Origin, Settings, weakening_values},
     workspace::RepoSection,
     worktree::WorktreeOptions,
 };
@@ -406,11 +406,8 @@ fn gates(settings: &Settings) -> Vec<Gate> {
 }
 
 fn weakened(settings: &Settings) -> Vec<String> {
-    const KEY: &str = "merge.red-target";
-    let value = settings.text(KEY).filter(|value| *value != "hold");
-    let value = value.filter(|_| settings.origin(KEY) == Some(Origin::Repository));
-    let value = value.map(|value| format!("{KEY}: {value}"));
-    value.into_iter().chain(Sandbox::foreign_lines(settings)).collect()
+    let values = weakening_values(settings, &[("merge.red-target", "land")]);
+    values.chain(Sandbox::foreign_lines(settings)).collect()
 }
 
 fn test_time(settings: &Settings) -> u64 {

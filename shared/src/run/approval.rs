@@ -16,9 +16,12 @@ use crate::{
     queue::{Gate, QueueOptions},
     safe_files::InnerPath,
     sandbox::Sandbox,
-    settings::{Origin, Settings, foreign_folders},
+    settings::{Origin, Settings, foreign_folders, weakening_values},
     workspace::{NamingMistake, Toolbox, Workspace},
 };
+
+/// Settings that let a run begin with failing tests, or show a reviewer more than the commit under review.
+const WEAKENING_VALUES: [(&str, &str); 2] = [("test.allow-red", "true"), ("steps.review.place", "checkout")];
 
 /// Finds the commands of a run that come from files of the repository.
 struct ForeignCommands<'a> {
@@ -68,6 +71,7 @@ impl ForeignCommands<'_> {
         }
         commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
         commands.extend(Sandbox::foreign_lines(settings));
+        commands.extend(weakening_values(settings, &WEAKENING_VALUES));
         Ok(commands)
     }
 

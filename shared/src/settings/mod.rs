@@ -384,6 +384,22 @@ pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> im
     })
 }
 
+/// Those of these values that a file of the repository sets, as they are shown for approval. They weaken a check.
+pub fn weakening_values(
+    settings: &Settings,
+    values: &'static [(&'static str, &'static str)],
+) -> impl Iterator<Item = String> {
+    let is_set = |key: &str, value: &str| {
+        let found = settings.find(key).filter(|found| found.origin == Origin::Repository);
+        found.is_some_and(|found| match &found.value {
+            Value::Text(text) => text == value,
+            Value::Switch(switch) => switch.to_string() == value,
+            _ => false,
+        })
+    };
+    values.iter().filter(move |(key, value)| is_set(key, value)).map(|(key, value)| format!("{key}: {value}"))
+}
+
 /// The repository's configuration file, and where it was read: the file in the worktree, or else in the commit that is
 /// checked out. A sparse checkout or a bare repository does not have the file, but its gates must hold nevertheless.
 pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
