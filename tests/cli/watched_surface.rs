@@ -6,7 +6,7 @@ use arborist_testkit::TestRepo;
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
-const CANARIES: [(&str, &str); 30] = [
+const CANARIES: [(&str, &str); 31] = [
     // Those that need a git that works come first.
     ("git clone -q --bare . \"$git/modules/new\"", ".git/modules/new"),
     ("git replace --graft HEAD", ".git/refs/replace"),
@@ -33,6 +33,7 @@ const CANARIES: [(&str, &str); 30] = [
     ("echo '#' > \"$ROOT/repo/.hooks/pre-push\"", ".hooks/pre-push"),
     ("mkdir -p \"$git/remotes\"; echo URL: /tmp/x > \"$git/remotes/origin\"", ".git/remotes/origin"),
     ("mkdir -p \"$git/branches\"; echo /tmp/x > \"$git/branches/origin\"", ".git/branches/origin"),
+    ("mkdir -p \"$git/rr-cache/0a\"; echo x > \"$git/rr-cache/0a/postimage\"", ".git/rr-cache/0a/postimage"),
     ("git rev-parse HEAD > \"$git/main\"", ".git/main"),
     ("echo '[x]' >> \"$git/modules/sub/config\"", ".git/modules/sub/config"),
     ("echo '[x]' >> \"$git/modules/a/b/c/d/e/f/g/config\"", ".git/modules/a/b/c/d/e/f/g/config"),
@@ -271,4 +272,17 @@ cd /; mv \"$base\" \"$ROOT/gone\"; ln -s \"$ROOT/victim\" \"$base\"",
         assert_eq!(left, [".git", "tasks.md"], "{deed}");
         assert_eq!(fs::read_to_string(victim.join("tasks.md")).unwrap(), "precious\n");
     }
+}
+
+#[test]
+fn an_agent_that_resolves_conflicts_leaves_no_recorded_resolution() {
+    let deed = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+git checkout -q -b side; echo one > c.txt; git add c.txt; git commit -qm one
+git checkout -q main; git checkout -q -b other; echo two > c.txt; git add c.txt; git commit -qm two
+git merge -q side > /dev/null; git merge --abort; git checkout -q main; git branch -D side other";
+    let test_repo = test_repo(deed);
+    test_repo.git(["config", "rerere.enabled", "true"]).succeeds();
+    test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(look(&test_repo, ".git/rr-cache"), "nothing");
+    assert_eq!(test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer(), "");
 }

@@ -44,10 +44,27 @@ const LOCAL: [&str; 27] = [
     "GIT_SEQUENCE_EDITOR",
 ];
 
-/// Removes these variables, keeps what the caller set explicitly, and sets `PWD` to the child's directory.
+/// A setting for the gits of guarded children: they record no resolutions of conflicts. The guard removes recorded
+/// ones, because git would use them for the user's next conflicts.
+const NO_RERERE: [(&str, &str); 3] =
+    [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "rerere.enabled"), ("GIT_CONFIG_VALUE_0", "false")];
+
+/// The environment of a guarded child: like [`remove_git_variables`], and with [`NO_RERERE`].
 pub(super) fn clean(command: &mut Command) {
-    let wanted: Vec<OsString> =
-        command.get_envs().filter(|(_, value)| value.is_some()).map(|(name, _)| name.to_owned()).collect();
+    let has_settings = set_explicitly(command).iter().any(|name| name == "GIT_CONFIG_COUNT");
+    remove_git_variables(command);
+    if !has_settings {
+        command.envs(NO_RERERE);
+    }
+}
+
+fn set_explicitly(command: &Command) -> Vec<OsString> {
+    command.get_envs().filter(|(_, value)| value.is_some()).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Removes these variables, keeps what the caller set explicitly, and sets `PWD` to the child's directory.
+pub(super) fn remove_git_variables(command: &mut Command) {
+    let wanted = set_explicitly(command);
     let numbered = env::vars_os().map(|(name, _)| name).filter(|name| is_numbered(name));
     for name in LOCAL.iter().map(OsString::from).chain(numbered) {
         if !wanted.contains(&name) {

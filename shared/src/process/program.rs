@@ -304,6 +304,13 @@ impl Program {
     /// stay.
     #[must_use]
     pub fn without_git_variables(mut self) -> Self {
+        environment::remove_git_variables(&mut self.command);
+        self
+    }
+
+    /// Gives it the environment of a child whose changes to the git directory are put back.
+    #[must_use]
+    pub fn in_guarded_environment(mut self) -> Self {
         environment::clean(&mut self.command);
         self
     }

@@ -32,7 +32,7 @@ pub(super) enum WatchMode {
 }
 
 /// Files in the git directory that all worktrees share.
-pub(super) const SHARED: [(&str, WatchMode); 29] = [
+pub(super) const SHARED: [(&str, WatchMode); 30] = [
     // Runs programs: filters, hooks, editors, drivers.
     ("config", WatchMode::Whole),
     ("config.worktree", WatchMode::Whole),
@@ -44,6 +44,8 @@ pub(super) const SHARED: [(&str, WatchMode); 29] = [
     // Remotes in the format before configuration, which `git push` still uses.
     ("remotes", WatchMode::Folder),
     ("branches", WatchMode::Folder),
+    // If it exists, git writes the resolutions in it into the user's next conflicts.
+    ("rr-cache", WatchMode::Folder),
     // Can hide files, or change how they are read.
     ("info", WatchMode::Kind),
     ("info/attributes", WatchMode::Whole),
