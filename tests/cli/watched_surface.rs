@@ -286,3 +286,27 @@ git merge -q side > /dev/null; git merge --abort; git checkout -q main; git bran
     assert_eq!(look(&test_repo, ".git/rr-cache"), "nothing");
     assert_eq!(test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer(), "");
 }
+
+#[test]
+fn nothing_is_written_through_a_hard_link_in_the_place_of_a_reflog() {
+    let deed = "for log in HEAD refs/heads/main; do ln -f \"$ROOT/victim\" \"$git/logs/$log\"; done";
+    let test_repo = test_repo(deed);
+    let victim = test_repo.root().join("victim");
+    fs::write(&victim, "precious\n").unwrap();
+    test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious\n");
+    let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains("logs/HEAD became a hard link"), "{body}");
+}
+
+#[test]
+fn reflogs_that_a_copy_of_the_repository_shares_are_separated() {
+    let test_repo = test_repo("");
+    let log = test_repo.path(".git/logs/HEAD");
+    let copy = test_repo.root().join("copy");
+    fs::hard_link(&log, &copy).unwrap();
+    let before = fs::read_to_string(&copy).unwrap();
+    test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(fs::read_to_string(&copy).unwrap(), before);
+    assert!(fs::read_to_string(&log).unwrap().starts_with(&before));
+}

@@ -1,6 +1,7 @@
 //! Finds symbolic links, named pipes and devices in git directories. Git writes through a link that has the name of a
 //! ref or log, and waits forever for a named pipe, so those that a child planted are removed before any git command
-//! runs.
+//! runs. Git also writes through a hard link where it does not replace a file but appends to it, so those are replaced
+//! by copies.
 //!
 //! Caches that git trusts without a check, such as the commit graph, are watched here, too: they can lie about the
 //! parents of a commit.
@@ -8,6 +9,8 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -43,6 +46,8 @@ struct LinkScan {
     odd: Vec<PathBuf>,
     /// Folders where git keeps a file, files where it keeps a folder, and files that are far too large.
     misplaced: Vec<PathBuf>,
+    /// Files that git writes in place, and that have another name elsewhere.
+    hard_links: Vec<PathBuf>,
     caches: BTreeMap<PathBuf, ChangeStamp>,
     /// The git directory that is searched now.
     git_dir: PathBuf,
@@ -63,8 +68,12 @@ impl Links {
             caches: BTreeMap::new(),
             objects: Vec::new(),
         };
-        let LinkScan { odd, misplaced, caches, .. } = links.walk();
+        let LinkScan { odd, misplaced, hard_links, caches, .. } = links.walk();
         (links.known, links.caches) = (odd.into_iter().chain(misplaced).collect(), caches);
+        // A copy of the repository that was made with `cp -l` shares such files. They are separated now, because later
+        // it would not be known who linked them.
+        hard_links.iter().for_each(|path| drop(separate(path)));
+        links.known.extend(hard_links.into_iter().filter(|path| is_hard_link(path)));
         links
     }
 
@@ -75,7 +84,7 @@ impl Links {
 
     /// Removes new links and special files and changed caches, and returns messages about them.
     pub(super) fn remove_new(&mut self) -> Vec<String> {
-        let LinkScan { odd, misplaced, caches, .. } = self.walk();
+        let LinkScan { odd, misplaced, hard_links, caches, .. } = self.walk();
         let misplaced: Vec<PathBuf> =
             misplaced.into_iter().filter(|path| !self.known.contains(path)).collect();
         let moved: Vec<String> = misplaced.iter().map(|path| self.move_aside(path)).collect();
@@ -83,6 +92,8 @@ impl Links {
         let mut words: Vec<String> = odd
             .map(|path| self.remove(&path, "became a link, a queue or a device while it ran, and is removed"))
             .collect();
+        let hard_links = hard_links.iter().filter(|path| !self.known.contains(*path));
+        words.extend(hard_links.map(|path| self.separate(path)));
         for path in
             caches.iter().filter(|(path, stamp)| self.caches.get(*path) != Some(stamp)).map(|(path, _)| path)
         {
@@ -105,6 +116,15 @@ impl Links {
             Err(error) => format!(
                 "{shown} became something that git does not keep there, and could not be moved: {error}"
             ),
+        }
+    }
+
+    fn separate(&self, path: &Path) -> String {
+        let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
+        let what = format!("{} became a hard link while it ran", visible(&shown));
+        match separate(path) {
+            Ok(()) => format!("{what}, and is replaced by a copy"),
+            Err(_) => format!("{what}; {}", self.move_aside(path)),
         }
     }
 
@@ -196,6 +216,9 @@ impl LinkScan {
                 FileKind::File if is_cache(&path) => {
                     self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
                 }
+                FileKind::File if is_written_in_place(inner) && is_hard_link(&path) => {
+                    self.hard_links.push(path);
+                }
                 FileKind::File => {}
             }
         }
@@ -222,6 +245,31 @@ fn is_cache(path: &Path) -> bool {
         "multi-pack-index.d" => !name.ends_with(".lock"),
         _ => false,
     }
+}
+
+/// Whether git appends to this file or overwrites it, instead of replacing it by a new one. `path` is relative to the
+/// git directory.
+fn is_written_in_place(path: &Path) -> bool {
+    let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
+    match names.unwrap_or_default()[..] {
+        ["logs" | "rebase-merge" | "rebase-apply" | "sequencer", ..] => true,
+        // FETCH_HEAD, COMMIT_EDITMSG, MERGE_MSG, BISECT_LOG and others; the rest is of linked worktrees.
+        [name] => {
+            name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                || ["commondir", "gitdir", "locked"].contains(&name)
+        }
+        _ => false,
+    }
+}
+
+fn is_hard_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
+/// Replaces a hard link by a copy of its file.
+fn separate(path: &Path) -> io::Result<()> {
+    let mode = path.symlink_metadata()?.permissions().mode() & 0o7777;
+    safe_files::write_with_mode(path, &safe_files::read(path)?, mode)
 }
 
 fn list(folder: &Path) -> Vec<FolderEntry> {
