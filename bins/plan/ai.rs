@@ -5,7 +5,9 @@ use arborist_core::{
     event::RunEvent,
     failure::{Exit, Failure},
     git::{Config, HiddenMarks, Repository},
-    pipeline::{Caller, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits},
+    pipeline::{
+        Caller, ConfigGuard, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits,
+    },
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     run::RunListener,
@@ -68,8 +70,13 @@ pub(super) fn plan(
     // What the agent writes into the index is not believed afterwards.
     repository.settle_index(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
-    let made = ask(ui, sources, (repository, &settings, &step_runner), strictness);
+    let (made, trespass) = ConfigGuard::default()
+        .guard(repository, || ask(ui, sources, (repository, &settings, &step_runner), strictness));
     warn_of_changes(ui, repository, before)?;
+    if let Some(trespass) = trespass {
+        return Err(Failure::new(Exit::No, format!("the agent changed the git directory: {trespass}"))
+            .hint("everything was put back; the plan of such an agent is not used"));
+    }
     let mut plan = made?;
     plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();
     Ok(plan)

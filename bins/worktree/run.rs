@@ -6,6 +6,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::SettingsChange,
     name::TaskId,
+    pipeline::ConfigGuard,
     process::{Cancel, Program},
     worktree::{Lease, Saver},
 };
@@ -45,17 +46,26 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let program = program(&args.command, &lease)?;
     let _signals = watch_signals();
     let done = Cancel::new();
-    let status = thread::scope(|scope| {
-        let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every));
-        let status = program.attend();
-        done.cancel();
-        let kept = keeper.join();
-        (status, kept)
+    let (status, trespass) = ConfigGuard::default().guard(&lease.repository, || {
+        thread::scope(|scope| {
+            let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every));
+            let status = program.attend();
+            done.cancel();
+            let kept = keeper.join();
+            (status, kept)
+        })
     });
     if let (_, Ok(Err(error))) = &status {
         ui.warn(&format!("what lies in the worktree could not be saved: {error}"));
     }
-    Ok(code_of(status.0?))
+    let exit = code_of(status.0?);
+    match trespass {
+        Some(trespass) => {
+            ui.warn(&format!("put back what the command changed in the git directory: {trespass}"));
+            Ok(if exit == Exit::Child(0) { Exit::No } else { exit })
+        }
+        None => Ok(exit),
+    }
 }
 
 /// Saves until the command ends, and once more after it. A failed save is retried later.
@@ -74,7 +84,7 @@ fn program(command: &[OsString], lease: &Lease) -> Result<Program, Failure> {
     let (name, args) = command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
     let program = Program::new(name).args(args).dir(&lease.path);
     let program = lease.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
-    Ok(program.without_git_variables())
+    Ok(program.in_guarded_environment())
 }
 
 fn code_of(status: ExitStatus) -> Exit {

@@ -107,3 +107,21 @@ fn a_crashed_run_of_the_checkout_is_not_confused_by_saved_work() {
     repo.agent("case \"$prompt\" in Review*) echo APPROVED;; *) echo x > x; echo done;; esac");
     repo.arborist(["gardener"]).succeeds().shows().never("interrupted");
 }
+
+#[test]
+fn what_a_program_plants_in_the_git_directory_is_put_back() {
+    let (repo, path) = repo();
+    let plant = "g=$(git rev-parse --git-common-dir); echo '#' > \"$g/hooks/post-checkout\"; git config core.fsmonitor evil";
+    for (end, code) in [("true", 1), ("exit 7", 7)] {
+        run(&repo, &format!("{plant}; {end}"))
+            .exits(code)
+            .err("warning: put back what the command changed in the git directory: ")
+            .err("the hook post-checkout was added while it ran");
+        assert!(!repo.path(".git/hooks/post-checkout").exists());
+        assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
+    }
+    run(&repo, "echo b > b; git add b; git -c user.name=a -c user.email=a@b commit -qm mine")
+        .succeeds()
+        .never("warning");
+    assert_eq!(repo.git_in(&path, ["log", "-1", "--format=%s"]).answer(), "mine");
+}
