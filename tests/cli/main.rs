@@ -147,6 +147,7 @@ mod state;
 mod state_branches;
 mod state_history;
 mod state_places;
+mod stray_processes;
 mod submodule_guard;
 mod test_workspace;
 mod tests_first;

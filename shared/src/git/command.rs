@@ -293,7 +293,7 @@ impl GitCommand {
         let program = REPOSITORY_VARIABLES.iter().fold(Program::new("git").dir(dir), Program::env_remove);
         Self {
             name: name.to_owned(),
-            program: program.arg(name),
+            program: program.arg(name).env(DRIVER, driver_mark()),
             waits_for_locks: false,
             git_dirs: Arc::default(),
             top: None,

@@ -58,6 +58,12 @@ pub fn driver_mark() -> &'static str {
     })
 }
 
+/// Whether this environment is that of a git which this process started, or of something that such a git started.
+pub(super) fn is_of_this_driver(environment: &[u8]) -> bool {
+    let mut marks = environment.split(|byte| *byte == 0).filter_map(|one| one.strip_prefix(DRIVER_IS));
+    marks.any(|mark| mark == driver_mark().as_bytes())
+}
+
 fn is_driver_alive(mark: &str) -> bool {
     let parts = mark.split_once('.').and_then(|(pid, started)| Some((pid.parse().ok()?, started)));
     parts.is_some_and(|(pid, started)| table::is_alive(pid, started))

@@ -1,7 +1,8 @@
-//! All processes of one supervised program: its group, and processes that left the group but have the mark.
+//! All processes of one supervised program: its group, and processes that left the group but have the mark, or none.
 
 use std::{
     collections::BTreeSet,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,7 @@ use rustix::{
 use super::{
     crash,
     mark::RunMark,
+    occupants::is_of_this_driver,
     spawn,
     table::{self, Process},
 };
@@ -25,11 +27,22 @@ use super::{
 pub(super) struct ProcessGroup {
     group: u32,
     mark: RunMark,
+    /// Whether stray processes end with it.
+    ends_strays: bool,
 }
 
 impl ProcessGroup {
     pub(super) const fn new(group: u32, mark: RunMark) -> Self {
-        Self { group, mark }
+        Self { group, mark, ends_strays: false }
+    }
+
+    /// The same, and stray processes end with it.
+    pub(super) const fn of_step(group: u32, mark: RunMark) -> Self {
+        Self { group, mark, ends_strays: true }
+    }
+
+    pub(super) const fn mark(&self) -> &RunMark {
+        &self.mark
     }
 
     /// Kills the group at once, and those of `members` that left it.
@@ -63,7 +76,9 @@ impl ProcessGroup {
     }
 
     fn owns(&self, process: &Process) -> bool {
-        process.group == self.group || (is_orphan(process) && table::carries(process.pid, &self.mark))
+        process.group == self.group
+            || (is_orphan(process)
+                && (table::carries(process.pid, &self.mark) || (self.ends_strays && is_stray(process))))
     }
 
     fn group_lives(&self) -> bool {
@@ -80,6 +95,26 @@ pub(super) fn is_orphan(process: &Process) -> bool {
     process.parent == std::process::id()
         && number(process.group) != Some(rustix::process::getpgrp())
         && !spawn::is_known(process.pid)
+}
+
+/// Whether an adopted process has cleared its environment to outlive its step: everything that we start has a mark. It
+/// ends with the first step that ends, because it is not known which one started it.
+///
+/// Left alone are processes of other steps, by their marks; daemons of our own git (credential cache, file system
+/// monitor, maintenance, `gpg-agent`) and programs that we released, by the mark of the driver; programs that do not
+/// let their environment be read, as `gpg-agent` and `ssh-agent` do; children that we had before the first step; and
+/// everything if we are process 1, which adopts all orphans of a container.
+fn is_stray(process: &Process) -> bool {
+    if std::process::id() == 1 || spawn::is_older(process) {
+        return false;
+    }
+    let mut environment = table::environment(process.pid);
+    // It is also empty for a moment while a program is being started.
+    if environment.as_ref().is_some_and(Vec::is_empty) {
+        thread::sleep(Duration::from_millis(5));
+        environment = table::environment(process.pid);
+    }
+    environment.is_some_and(|environment| !is_of_this_driver(&environment) && !spawn::has_mark(&environment))
 }
 
 fn reap_orphans(table: &[Process]) {

@@ -28,6 +28,7 @@ use super::{
     find::find_program,
     input, interrupt,
     mark::{self, RunMark},
+    occupants::{DRIVER, driver_mark},
     process_group::{ProcessGroup, Terminable, clear},
     quiet::Writer,
     spawn,
@@ -328,7 +329,7 @@ impl Program {
     /// Starts it in the background; it outlives this process.
     pub fn release(mut self) -> Result<(), ProcessError> {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove(TRUST);
-        self.command.process_group(0);
+        self.command.process_group(0).env(DRIVER, driver_mark());
         if let Some(writer) = self.begin_writing() {
             writer.stays();
         }

@@ -10,16 +10,23 @@ use std::{
     io,
     os::fd::OwnedFd,
     process::{Child, Command},
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard},
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Confinement, mark::RunMark, process_group::ProcessGroup};
+use super::{
+    Confinement,
+    mark::RunMark,
+    process_group::ProcessGroup,
+    table::{self, Process},
+};
 
 static SPAWN_LOCK: RwLock<()> = RwLock::new(());
 static KNOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 static GROUPS: Mutex<BTreeMap<u32, ProcessGroup>> = Mutex::new(BTreeMap::new());
+/// The children that this process had before it adopted any, by process id and start.
+static OLDER_CHILDREN: OnceLock<BTreeSet<(u32, String)>> = OnceLock::new();
 
 fn known() -> MutexGuard<'static, BTreeSet<u32>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,7 +55,7 @@ pub(super) fn spawn_group(
     let _alone = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
     let _inherited = lock.map(inheritable).transpose()?;
     let child = start(command, confinement)?;
-    let group = ProcessGroup::new(child.id(), mark.clone());
+    let group = ProcessGroup::of_step(child.id(), mark.clone());
     known().insert(child.id());
     groups().insert(child.id(), group.clone());
     Ok((child, group))
@@ -75,6 +82,17 @@ pub(super) fn forget_group(leader: u32) {
 /// Whether this child has an owner who waits for it.
 pub(super) fn is_known(pid: u32) -> bool {
     known().contains(&pid)
+}
+
+/// Whether this environment has the mark of a running group, or of a run inside of it.
+pub(super) fn has_mark(environment: &[u8]) -> bool {
+    groups().values().any(|group| group.mark().is_in(environment))
+}
+
+/// Whether this child existed before we began to adopt processes.
+pub(super) fn is_older(process: &Process) -> bool {
+    let older = OLDER_CHILDREN.get();
+    older.is_some_and(|older| older.contains(&(process.pid, process.started.clone())))
 }
 
 /// While this is held, no group begins.
@@ -110,9 +128,11 @@ fn inheritable(lock: &File) -> io::Result<OwnedFd> {
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
-        static ONCE: std::sync::Once = std::sync::Once::new();
-        ONCE.call_once(|| {
+        OLDER_CHILDREN.get_or_init(|| {
+            let children = table::children().unwrap_or_default();
+            let older = children.into_iter().map(|pid| (pid, table::start_of(pid))).collect();
             let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+            older
         });
     }
 }

@@ -36,6 +36,11 @@ pub(super) fn children() -> Option<BTreeSet<u32>> {
     system::children()
 }
 
+/// The environment with which process `pid` was started; `None` if it may not be read.
+pub(super) fn environment(pid: u32) -> Option<Vec<u8>> {
+    system::environment(pid)
+}
+
 /// Whether process `pid` has the mark in its environment. No if it may not be read.
 pub(super) fn carries(pid: u32, mark: &RunMark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
