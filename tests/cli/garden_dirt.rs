@@ -221,3 +221,26 @@ fn a_pre_commit_hook_decides_on_an_agents_work() {
     assert!(body.contains("> T001.txt\n> no tabs please"), "{body}");
     repo.arborist(["state", "T001"]).succeeds().shows();
 }
+
+#[test]
+fn an_ignored_file_of_a_rejected_task_is_named_to_the_reviewers_of_later_tasks() {
+    let agent = "case \"$prompt\" in
+Review*T001*) echo REJECTED: no ;;
+Review*) echo \"$prompt\" >> \"$ROOT/asked\"; echo APPROVED ;;
+*T001*) mkdir cache; echo x > cache/run.sh; echo x > T001.txt ;;
+*) echo x > \"$ARBORIST_TASK.txt\" ;;
+esac";
+    for mode in [[].as_slice(), &["--session-branch"]] {
+        let plan = "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n";
+        let repo = TestRepo::planned("tasks.md", plan, agent);
+        repo.write(".gitignore", "cache/\n");
+        repo.commit("ignored files\n");
+        let run = ["gardener", "--keep-going", "--max-retries", "1", "--test-command", "true"];
+        repo.arborist(run.iter().chain(mode)).exits(1);
+        let asked = std::fs::read_to_string(repo.root().join("asked")).unwrap();
+        let named: Vec<bool> =
+            asked.split("Review the").skip(1).map(|one| one.contains("- cache/")).collect();
+        // The reviewer of T002 was told and approved.
+        assert_eq!(named, [true, false], "{mode:?}: {asked}");
+    }
+}

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ConcurrentChildren, Expense, FinishedCall, KnownRed, OtherSpending, PipelineError, PromptSubject, Resume,
-    Stage, TaskContext, TestResult,
+    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError,
+    PromptSubject, Resume, Stage, TaskContext, TestResult,
 };
 use crate::{
     agent::{
@@ -86,6 +86,8 @@ impl TaskRun<'_, '_, '_> {
             }
             let step = self.run_step(next)?;
             if next.stage == Stage::Complete {
+                let of_other_repos = self.context.other_test_repos().map(|other_repo| &other_repo.ignored);
+                self.context.ignored.iter().chain(of_other_repos).for_each(IgnoredFiles::accept);
                 return Ok(TaskEnd::Complete);
             }
             next = match step {

@@ -33,10 +33,12 @@ pub struct IgnoredFiles(Arc<Mutex<IgnoredState>>);
 
 #[derive(Debug, Default)]
 struct IgnoredState {
-    /// When the task began, by the clock of the file system.
+    /// When the task began, or the first one after the last complete one, by the clock of the file system.
     since: Option<(i64, i64)>,
     /// The ignored files at that time.
     before: BTreeSet<Vec<u8>>,
+    /// Whether the last task is complete.
+    is_accepted: bool,
     /// The ignored files at the last look, so that the next task need not ask git again.
     last: Option<BTreeSet<Vec<u8>>>,
     /// When the last look was, by the clock of the file system.
@@ -74,6 +76,12 @@ impl IgnoredFiles {
     /// A task begins in a worktree with this tree. `log_dir` is the folder of logs.
     pub fn begin(&self, repository: &Repository, tree: Oid, log_dir: &str) -> Result<(), GitError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.found = IgnoredChanges::default();
+        // The reviewers of later tasks are told what a task left that failed, because their tests see it.
+        let is_accepted = std::mem::take(&mut state.is_accepted);
+        if state.since.is_some() && !is_accepted {
+            return Ok(());
+        }
         state.before = match state.last.take() {
             Some(last) => last,
             None => {
@@ -85,17 +93,23 @@ impl IgnoredFiles {
             }
         };
         state.since = repository.file_time();
-        state.found = IgnoredChanges::default();
         Ok(())
+    }
+
+    /// The task is complete: its reviewer accepted what it left.
+    pub fn accept(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_accepted = true;
     }
 
     /// A task begins in a worktree that no other task works in. Files that appeared since the last look were made by a
     /// child of another task, and the tests of this one will see them.
     pub fn continue_from_last_look(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = state.last.take() {
+        state.found = IgnoredChanges::default();
+        if std::mem::take(&mut state.is_accepted)
+            && let Some(last) = state.last.take()
+        {
             (state.before, state.since) = (last, state.looked);
-            state.found = IgnoredChanges::default();
         }
     }
 
