@@ -6,7 +6,7 @@ use arborist_testkit::TestRepo;
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
-const CANARIES: [(&str, &str); 31] = [
+const CANARIES: [(&str, &str); 32] = [
     // Those that need a git that works come first.
     ("git clone -q --bare . \"$git/modules/new\"", ".git/modules/new"),
     ("git replace --graft HEAD", ".git/refs/replace"),
@@ -34,6 +34,7 @@ const CANARIES: [(&str, &str); 31] = [
     ("mkdir -p \"$git/remotes\"; echo URL: /tmp/x > \"$git/remotes/origin\"", ".git/remotes/origin"),
     ("mkdir -p \"$git/branches\"; echo /tmp/x > \"$git/branches/origin\"", ".git/branches/origin"),
     ("mkdir -p \"$git/rr-cache/0a\"; echo x > \"$git/rr-cache/0a/postimage\"", ".git/rr-cache/0a/postimage"),
+    ("printf '[core]\\n\\tfsmonitor = x\\n' > \"$git/local.cfg\"", ".git/local.cfg"),
     ("git rev-parse HEAD > \"$git/main\"", ".git/main"),
     ("echo '[x]' >> \"$git/modules/sub/config\"", ".git/modules/sub/config"),
     ("echo '[x]' >> \"$git/modules/a/b/c/d/e/f/g/config\"", ".git/modules/a/b/c/d/e/f/g/config"),
@@ -64,6 +65,7 @@ true"
         test_repo.git(["clone", "-q", "--bare", ".", &format!(".git/{module}")]).succeeds();
     }
     test_repo.git(["config", "include.path", &format!("{repo}included")]).succeeds();
+    test_repo.git(["config", "--add", "include.path", "local.cfg"]).succeeds();
     test_repo.git(["config", "core.hooksPath", &format!("{repo}.hooks")]).succeeds();
     test_repo
 }

@@ -132,13 +132,21 @@ impl NamedFiles {
         let config = Config::load(repository).ok()?;
         let files = named_files(&config, &repository.dir);
         let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
-        let own = |file: &PathBuf| !file.starts_with(&repository.common_dir);
+        let is_other = |file: &PathBuf| !is_listed(repository, file);
         let mut files: Vec<PathBuf> =
-            files.iter().map(|file| safe_files::resolved(&plain(file))).filter(own).collect();
+            files.iter().map(|file| safe_files::resolved(&plain(file))).filter(is_other).collect();
         files.sort();
         files.dedup();
         Some(Self { files, hooks })
     }
+}
+
+/// Whether a file in a git directory is watched anyway, in its own way.
+fn is_listed(repository: &Repository, file: &Path) -> bool {
+    [&repository.common_dir, &repository.git_dir].iter().any(|git_dir| {
+        let inner = file.strip_prefix(git_dir);
+        inner.is_ok_and(|inner| SHARED.iter().chain(&OWN).any(|(name, _)| inner == Path::new(name)))
+    })
 }
 
 /// The configuration files, and the files that settings in them name.
