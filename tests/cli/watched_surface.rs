@@ -277,16 +277,20 @@ cd /; mv \"$base\" \"$ROOT/gone\"; ln -s \"$ROOT/victim\" \"$base\"",
 }
 
 #[test]
-fn an_agent_that_resolves_conflicts_leaves_no_recorded_resolution() {
-    let deed = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-git checkout -q -b side; echo one > c.txt; git add c.txt; git commit -qm one
-git checkout -q main; git checkout -q -b other; echo two > c.txt; git add c.txt; git commit -qm two
-git merge -q side > /dev/null; git merge --abort; git checkout -q main; git branch -D side other";
-    let test_repo = test_repo(deed);
-    test_repo.git(["config", "rerere.enabled", "true"]).succeeds();
-    test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
-    assert_eq!(look(&test_repo, ".git/rr-cache"), "nothing");
-    assert_eq!(test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer(), "");
+fn hooks_in_the_users_checkout_are_restored_while_agents_work_elsewhere() {
+    for mode in [["--jobs", "2"].as_slice(), &["--session-branch"]] {
+        let deed = "echo '#' > \"$ROOT/repo/.husky/_/post-checkout\"";
+        let test_repo = test_repo(deed);
+        test_repo.write(".husky/_/.gitignore", "*\n");
+        test_repo.write_script(".husky/_/pre-push", "#!/bin/sh\n");
+        test_repo.git(["config", "core.hooksPath", ".husky/_"]).succeeds();
+        let _ = test_repo.arborist(["gardener", "--test-command", "true"].iter().chain(mode));
+        assert!(test_repo.root().join("once").exists());
+        assert_eq!(look(&test_repo, ".husky/_/post-checkout"), "nothing", "{mode:?}");
+        assert_ne!(look(&test_repo, ".husky/_/pre-push"), "nothing");
+        let log = test_repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(log.contains("post-checkout"), "{mode:?}: {log}");
+    }
 }
 
 #[test]
@@ -311,4 +315,17 @@ fn reflogs_that_a_copy_of_the_repository_shares_are_separated() {
     test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
     assert_eq!(fs::read_to_string(&copy).unwrap(), before);
     assert!(fs::read_to_string(&log).unwrap().starts_with(&before));
+}
+
+#[test]
+fn an_agent_that_resolves_conflicts_leaves_no_recorded_resolution() {
+    let deed = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+git checkout -q -b side; echo one > c.txt; git add c.txt; git commit -qm one
+git checkout -q main; git checkout -q -b other; echo two > c.txt; git add c.txt; git commit -qm two
+git merge -q side > /dev/null; git merge --abort; git checkout -q main; git branch -D side other";
+    let test_repo = test_repo(deed);
+    test_repo.git(["config", "rerere.enabled", "true"]).succeeds();
+    test_repo.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(look(&test_repo, ".git/rr-cache"), "nothing");
+    assert_eq!(test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer(), "");
 }

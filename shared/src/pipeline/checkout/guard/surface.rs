@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -246,6 +246,7 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
     let mut gitlinks = known_gitlinks(repository);
     gitlinks.extend(repository.list_gitlinks_at(&checkout.git_dir).unwrap_or_default());
     let mut items = connections(&checkout.top, gitlinks);
+    items.extend(untracked_hooks(repository).map(|hooks| folder(plain(&checkout.top.join(hooks)))));
     if checkout.git_dir != repository.common_dir {
         items.push(WatchedItem { path: checkout.top.join(".git"), watch_mode: WatchMode::Submodule });
         for module in find_module_dirs(&checkout.git_dir) {
@@ -253,6 +254,16 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
         }
     }
     items
+}
+
+/// The folder of hooks in each checkout, as `husky` makes it. One with tracked files is left out: landings change it, and
+/// `git status` shows what an agent does to it.
+fn untracked_hooks(repository: &Repository) -> Option<PathBuf> {
+    let hooks = NamedFiles::find(repository).hooks.filter(|path| path.is_relative())?;
+    let in_tree: PathBuf = hooks.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    let commit = repository.head.commit?;
+    let found = repository.find_path(commit, in_tree.to_str()?).ok()?;
+    found.is_none().then_some(hooks)
 }
 
 fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
