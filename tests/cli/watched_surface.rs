@@ -33,7 +33,7 @@ const CANARIES: [(&str, &str); 32] = [
     ("echo '#' > \"$ROOT/repo/.hooks/pre-push\"", ".hooks/pre-push"),
     ("mkdir -p \"$git/remotes\"; echo URL: /tmp/x > \"$git/remotes/origin\"", ".git/remotes/origin"),
     ("mkdir -p \"$git/branches\"; echo /tmp/x > \"$git/branches/origin\"", ".git/branches/origin"),
-    ("mkdir -p \"$git/rr-cache/0a\"; echo x > \"$git/rr-cache/0a/postimage\"", ".git/rr-cache/0a/postimage"),
+    ("mkdir -p \"$git/rr-cache/0a\"; echo x > \"$git/rr-cache/0a/postimage\"", ".git/rr-cache"),
     ("printf '[core]\\n\\tfsmonitor = x\\n' > \"$git/local.cfg\"", ".git/local.cfg"),
     ("git rev-parse HEAD > \"$git/main\"", ".git/main"),
     ("echo '[x]' >> \"$git/modules/sub/config\"", ".git/modules/sub/config"),

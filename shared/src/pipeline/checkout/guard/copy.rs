@@ -248,7 +248,7 @@ impl WatchedCopy {
     fn is_unchanged(&self) -> bool {
         // The target of a link is a separate item.
         let is_link = |path| matches!(self.there.get(path), Some((_, FileState::Link(_))));
-        let folders = self.items.iter().filter(|item| item.watch_mode == WatchMode::Folder);
+        let folders = self.items.iter().filter(|item| item.watch_mode.is_folder());
         let mut folders = folders.filter(|item| !is_link(&item.path));
         self.there
             .iter()
@@ -268,8 +268,7 @@ impl WatchedCopy {
 
     /// Moves folders that now contain too many files to compare, and restores them from the copy.
     fn move_overfull(&self) -> Vec<String> {
-        let folders =
-            self.items.iter().filter(|item| item.watch_mode == WatchMode::Folder).map(|item| &item.path);
+        let folders = self.items.iter().filter(|item| item.watch_mode.is_folder()).map(|item| &item.path);
         let is_overfull = |folder: &&PathBuf| {
             let mut now = PathStates::new();
             self.count_in(folder) <= MAX_KEPT_FILES
@@ -341,7 +340,7 @@ fn write(path: &Path, before: &FileState) -> io::Result<()> {
 /// The targets of links that are not watched yet.
 fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
     let is_closely = |watch_mode: WatchMode| {
-        matches!(watch_mode, WatchMode::Whole | WatchMode::Folder | WatchMode::ExcludeFile)
+        watch_mode.is_folder() || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
     };
     let links = there
         .iter()
@@ -362,7 +361,7 @@ fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates 
     let mut found = BTreeMap::new();
     for WatchedItem { path, watch_mode } in items {
         let there = FileState::at(path, running_children);
-        if *watch_mode == WatchMode::Folder && there == FileState::Folder {
+        if watch_mode.is_folder() && there == FileState::Folder {
             look_into(path, running_children, &mut found, None);
         }
         // A path that is watched under several names is watched as closely as any of them requires.
@@ -407,7 +406,7 @@ fn look_into(
 fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
     match watch_mode {
         _ if before == after => true,
-        WatchMode::Submodule => false,
+        WatchMode::Submodule | WatchMode::KnownFolder => false,
         // The content of a new folder is compared by itself.
         _ if *before == FileState::Nothing && *after == FileState::Folder => true,
         WatchMode::Whole | WatchMode::Folder => false,

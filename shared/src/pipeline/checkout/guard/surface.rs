@@ -21,6 +21,8 @@ pub(super) enum WatchMode {
     Whole,
     /// The same for everything in a folder.
     Folder,
+    /// The same, and that the folder does not appear, because git behaves differently if it exists.
+    KnownFolder,
     /// The `.git` of a submodule. It may disappear together with the submodule; anything else is a change.
     Submodule,
     /// Only that it does not become a link, a named pipe or a device, because git changes its content all the time.
@@ -29,6 +31,13 @@ pub(super) enum WatchMode {
     Absence,
     /// Its content, except for lines that we add ourselves.
     ExcludeFile,
+}
+
+impl WatchMode {
+    /// Whether everything in a folder is watched.
+    pub(super) const fn is_folder(self) -> bool {
+        matches!(self, Self::Folder | Self::KnownFolder)
+    }
 }
 
 /// Files in the git directory that all worktrees share.
@@ -44,8 +53,8 @@ pub(super) const SHARED: [(&str, WatchMode); 30] = [
     // Remotes in the format before configuration, which `git push` still uses.
     ("remotes", WatchMode::Folder),
     ("branches", WatchMode::Folder),
-    // If it exists, git writes the resolutions in it into the user's next conflicts.
-    ("rr-cache", WatchMode::Folder),
+    // If it exists, git records how the user resolves conflicts, and writes what is recorded into the next ones.
+    ("rr-cache", WatchMode::KnownFolder),
     // Can hide files, or change how they are read.
     ("info", WatchMode::Kind),
     ("info/attributes", WatchMode::Whole),
