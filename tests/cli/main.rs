@@ -161,6 +161,7 @@ mod turns;
 mod turns_records;
 mod turns_streams;
 mod turns_words;
+mod users_checkout;
 mod users_links;
 mod users_refs;
 mod watched_surface;

@@ -57,7 +57,8 @@ pub struct RunAccount {
     pub unpushed: Vec<String>,
     /// Commits on the run's branch that the run did not make and built upon.
     pub foreign_commits: Vec<ForeignCommit>,
-    /// What became of branches, tags and stashes of the user's meanwhile, each in a sentence that says what keeps it.
+    /// What became of branches, tags, stashes and uncommitted changes of the user's meanwhile, each in a sentence that says what
+    /// keeps it.
     pub moved_refs: Vec<String>,
 }
 

@@ -241,7 +241,7 @@ pub enum EventKind {
         /// All of them.
         commits: Vec<ForeignCommit>,
     },
-    /// A branch, a tag or a stash of the user's was deleted or moved, and is kept.
+    /// A branch, a tag, a stash or uncommitted changes of the user's were deleted or moved, and are kept.
     RefMoved {
         /// A sentence.
         #[serde(serialize_with = "plain")]

@@ -6,6 +6,7 @@ use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
     gardener::{GardenerError, Lanes, Selection, Summary, left_over},
+    git::SavedCheckout,
     pipeline::PipelineError,
     workspace::{Pusher, RunEnd},
 };
@@ -70,8 +71,11 @@ impl OpenRun {
         listener: &mut dyn RunListener,
     ) -> Result<EndedRun, Failure> {
         let mut monitor = RunMonitor::new(listener);
-        let ended = self.begin(planned, lanes, &mut monitor)?.run(selection);
-        self.close(planned, selection, ended, monitor)
+        let ended = self.begin(planned, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
+        if let Some(words) = self.saved_checkout.get().and_then(SavedCheckout::compare) {
+            monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
+        }
+        self.close(planned, selection, ended?, monitor)
     }
 
     fn close(

@@ -21,7 +21,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
-    git::{Config, GitVersion, Repository, SettingsChange},
+    git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, Run, RunScope, State},
     message::Body,
     name::{BranchName, Oid, SessionId},
@@ -87,6 +87,8 @@ pub struct OpenRun {
     is_untouched: bool,
     /// Where logs are kept: the user's checkout.
     pub(super) home: PathBuf,
+    /// The uncommitted work of the user's checkout, if the run works elsewhere.
+    pub(super) saved_checkout: OnceLock<SavedCheckout>,
     /// Whether the plan is copied from the user's checkout to the session's worktree.
     pub(super) brings_plan: bool,
     hook: PreCommit,
@@ -129,6 +131,7 @@ impl OpenRun {
             is_untouched: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
                 || request.new_run && repository.is_shallow,
             pending_move,
+            saved_checkout: OnceLock::new(),
             brings_plan: false,
             main_sync: None,
             others: Vec::new(),

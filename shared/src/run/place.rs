@@ -154,6 +154,11 @@ impl OpenRun {
             listener.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
+        // Before the worktree is made: its set-up command is a child process.
+        let uncommitted = user.changed_paths()?;
+        if !uncommitted.is_empty() {
+            self.save_checkout(&user, listener);
+        }
         self.brings_plan = !pending_move.is_written_on || self.request.accept_changes;
         drop(pending_move);
         let session_worktree =
@@ -162,7 +167,7 @@ impl OpenRun {
             listener.tell_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
-        tell_of_uncommitted(&user, planned, listener)?;
+        tell_of_uncommitted(&uncommitted, planned, listener);
         self.repository = session_worktree.repository;
         Ok(self)
     }
@@ -216,20 +221,15 @@ impl OpenRun {
 
 /// Warns about uncommitted changes, which the run will not see. The plan and the configuration are copied to the
 /// worktree.
-fn tell_of_uncommitted(
-    user: &Repository,
-    planned: &Planned,
-    listener: &mut dyn RunListener,
-) -> Result<(), Failure> {
+fn tell_of_uncommitted(uncommitted: &[UncommittedPath], planned: &Planned, listener: &mut dyn RunListener) {
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
     let is_brought = |found: &UncommittedPath| {
         let path = found.path.as_slice();
         Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
     };
-    if !user.changed_paths()?.iter().all(is_brought) {
+    if !uncommitted.iter().all(is_brought) {
         listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
     }
-    Ok(())
 }
 
 impl OpenRun {

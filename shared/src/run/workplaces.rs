@@ -6,7 +6,7 @@ use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, requ
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
-    git::{OperationInProgress, TreeChange},
+    git::{OperationInProgress, Repository, TreeChange},
     history::Run,
     message::plain_text,
     queue::{Queue, QueueEvent, QueueOptions, Target},
@@ -77,11 +77,36 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
     ) -> Result<(), Failure> {
+        self.save_left_checkout(monitor.listener());
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
             None => self.refuse_uncommitted(recorder, planned),
             Some(lanes) => self.prepare_lanes(lanes, monitor.listener()),
+        }
+    }
+
+    /// Saves uncommitted work of the user's checkout if the run began in a session's worktree.
+    fn save_left_checkout(&self, listener: &mut dyn RunListener) {
+        if self.home == self.repository.top() || self.saved_checkout.get().is_some() {
+            return;
+        }
+        if let Ok(user) = Repository::open_at(&self.home)
+            && !user.is_clean().unwrap_or(false)
+        {
+            self.save_checkout(&user, listener);
+        }
+    }
+
+    /// Saves uncommitted work of a checkout that agents have no reason to touch. The run does not depend on it, so an
+    /// error is a warning.
+    pub(super) fn save_checkout(&self, user: &Repository, listener: &mut dyn RunListener) {
+        match user.save_uncommitted() {
+            Ok(Some(saved)) => drop(self.saved_checkout.set(saved)),
+            Ok(None) => {}
+            Err(error) => {
+                listener.warn(&format!("the uncommitted changes in your checkout are not saved: {error}"));
+            }
         }
     }
 
@@ -136,6 +161,10 @@ impl OpenRun {
 
     /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.
     fn prepare_lanes(&self, lanes: &Lanes<'_>, listener: &mut dyn RunListener) -> Result<(), Failure> {
+        let is_clean = self.repository.is_clean()?;
+        if !is_clean && self.home == self.repository.top() {
+            self.save_checkout(&self.repository, listener);
+        }
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
             listener.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
@@ -146,7 +175,7 @@ impl OpenRun {
                 .warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs are at work at once"));
         }
         self.check_parked(lanes, listener)?;
-        if !self.repository.is_clean()? {
+        if !is_clean {
             listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
         }
         Ok(())

@@ -1,0 +1,192 @@
+//! Saves the uncommitted work of a checkout that a run leaves alone. Its agents work elsewhere, but each of them can
+//! reset or clean the user's checkout by mistake. So the work is saved under a ref before the first child process
+//! starts. At the end of the run the ref is removed if the work is still there.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{GitError, RefMove, Repository, Signing, Stamp, TreeChange};
+use crate::{name::Oid, safe_files::ChangeStamp};
+
+/// The folder of these refs. `worktree-` tells `git arborist cleanup restore` that files were saved.
+const FOLDER: &str = "refs/arborist/saved/checkout/worktree-";
+/// How many paths a message names.
+const MAX_NAMED: usize = 3;
+
+/// The uncommitted work of a checkout, as it was before the first child process.
+#[derive(Debug)]
+pub struct SavedCheckout {
+    /// The repository, opened in that checkout.
+    repository: Repository,
+    /// The ref that holds the work.
+    name: String,
+    /// The commit of the work, in the form of a stash.
+    commit: Oid,
+    /// Whether this run made the ref. An older one may have been named to the user, and stays.
+    is_new: bool,
+    /// The tree of `HEAD`.
+    head: Oid,
+    /// The tree of the worktree.
+    files: Oid,
+    /// The tree of the index. `None` during a merge with conflicts.
+    staged: Option<Oid>,
+    /// The stamps of all files that differed from `HEAD`.
+    stamps: Vec<(PathBuf, Option<ChangeStamp>)>,
+    index: Option<Stamp>,
+}
+
+impl Repository {
+    /// Saves the uncommitted work of this checkout; `None` if there is none that git can store.
+    pub fn save_uncommitted(&self) -> Result<Option<SavedCheckout>, GitError> {
+        let index = self.index_stamp();
+        let files = self.take_snapshot()?.tree;
+        // An index with conflicts cannot be written as a tree.
+        let staged = self.staged().ok();
+        let parent = self.require_commit("HEAD")?;
+        let head = self.tree_of(parent)?;
+        let changes = self.changes(head, files)?;
+        if changes.is_empty() && staged.is_none_or(|staged| staged == head) {
+            return Ok(None);
+        }
+        let write = |what: &str, tree, parents: &[Oid]| {
+            let message = format!("{what} of '{}' before a run\n", self.top().display());
+            self.write_commit_with_parents(tree, parents, &message, Signing::No)
+        };
+        // Two parents, as in a stash, so that `git stash apply` can restore it.
+        let index_commit = write("index", staged.unwrap_or(head), &[parent])?;
+        let commit = write("worktree", files, &[parent, index_commit])?;
+        let name = format!("{FOLDER}{}", commit.short());
+        let is_new = self.find_ref(&name)?.is_none();
+        if is_new {
+            let made = RefMove { name: &name, new: Some(commit), old: None };
+            self.move_refs(&[made], "arborist: saved before a run")?;
+        }
+        let stamps = changes.iter().map(|change| stamp_of(self.top(), change)).collect();
+        Ok(Some(SavedCheckout {
+            repository: self.clone(),
+            name,
+            commit,
+            is_new,
+            head,
+            files,
+            staged,
+            stamps,
+            index,
+        }))
+    }
+}
+
+impl SavedCheckout {
+    /// Compares the checkout at the end of the run. Returns a message if work was lost; otherwise the ref is removed.
+    pub fn compare(&self) -> Option<String> {
+        if self.is_untouched() {
+            self.remove();
+            return None;
+        }
+        match self.find_lost() {
+            Ok(lost) if lost.is_empty() => {
+                self.remove();
+                None
+            }
+            Ok(lost) => Some(format!(
+                "uncommitted changes in your checkout were undone while the run was at work ({}); {}",
+                named(&lost),
+                self.keep()
+            )),
+            Err(error) => Some(format!(
+                "your checkout could not be compared with what it was before the run ({error}); {}",
+                self.keep()
+            )),
+        }
+    }
+
+    /// Whether no changed file and no index entry was written since, as far as can be told without git.
+    fn is_untouched(&self) -> bool {
+        let top = self.repository.top();
+        self.index == self.repository.index_stamp()
+            && self.stamps.iter().all(|(path, stamp)| find_stamp(&top.join(path)) == *stamp)
+    }
+
+    /// The paths whose changes are undone and not committed.
+    fn find_lost(&self) -> Result<BTreeSet<String>, GitError> {
+        let repository = &self.repository;
+        let head_now = repository.tree_of(repository.require_commit("HEAD")?)?;
+        let now = repository.take_snapshot()?.tree;
+        let mut lost = self.find_undone((self.files, now), &[self.head, head_now], head_now)?;
+        if let (Some(staged), Ok(staged_now)) = (self.staged, repository.staged()) {
+            let elsewhere = paths_of(repository.changes(staged, now)?);
+            // Not compared with the present commit: the user may have committed a later version than the staged one.
+            let undone = self.find_undone((staged, staged_now), &[self.head], head_now)?;
+            lost.extend(undone.into_iter().filter(|change| elsewhere.contains(&change.path)));
+        }
+        Ok(lost.iter().map(TreeChange::shown).collect())
+    }
+
+    /// The paths that were changed in the tree `saved`, and that in `now` are missing or as in one of `commits`. Changes
+    /// that are committed by now, or were edited further, are not among them.
+    fn find_undone(
+        &self,
+        (saved, now): (Oid, Oid),
+        commits: &[Oid],
+        head_now: Oid,
+    ) -> Result<Vec<TreeChange>, GitError> {
+        let changes = |from, to| self.repository.changes(from, to).map(paths_of);
+        let (was_changed, uncommitted) = (changes(self.head, saved)?, changes(head_now, saved)?);
+        let since: Result<Vec<_>, GitError> = commits.iter().map(|commit| changes(*commit, now)).collect();
+        let since = since?;
+        let mut undone = self.repository.changes(saved, now)?;
+        undone.retain(|change| {
+            let path = &change.path;
+            let is_undone = change.after.is_none() || since.iter().any(|changed| !changed.contains(path));
+            is_undone && was_changed.contains(path) && uncommitted.contains(path)
+        });
+        Ok(undone)
+    }
+
+    /// Makes sure that the ref exists: an agent may have deleted it. Returns how to restore the work.
+    fn keep(&self) -> String {
+        let name = &self.name;
+        let made = RefMove { name, new: Some(self.commit), old: None };
+        let is_kept = match self.repository.find_ref(name) {
+            Ok(None) => self.repository.move_refs(&[made], "arborist: saved before a run").is_ok(),
+            found => found.is_ok_and(|found| found == Some(self.commit)),
+        };
+        match is_kept {
+            true => format!("they are kept, get them back with: git stash apply {name}"),
+            false => "they could not be kept".to_owned(),
+        }
+    }
+
+    /// Removes the ref. If that fails, there is one saved ref too many, which cleanup removes one day.
+    fn remove(&self) {
+        if self.is_new {
+            let gone = RefMove { name: &self.name, new: None, old: Some(self.commit) };
+            let _ = self.repository.move_refs(&[gone], "arborist: still in the checkout");
+        }
+    }
+}
+
+fn named(lost: &BTreeSet<String>) -> String {
+    let mut names: Vec<String> = lost.iter().take(MAX_NAMED).cloned().collect();
+    let more = lost.len().saturating_sub(MAX_NAMED);
+    names.extend((more > 0).then(|| format!("and {more} more")));
+    names.join(", ")
+}
+
+fn paths_of(changes: Vec<TreeChange>) -> BTreeSet<Vec<u8>> {
+    changes.into_iter().map(|change| change.path).collect()
+}
+
+fn stamp_of(top: &Path, change: &TreeChange) -> (PathBuf, Option<ChangeStamp>) {
+    let path = PathBuf::from(OsStr::from_bytes(&change.path));
+    let stamp = find_stamp(&top.join(&path));
+    (path, stamp)
+}
+
+fn find_stamp(path: &Path) -> Option<ChangeStamp> {
+    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
+}

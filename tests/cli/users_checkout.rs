@@ -1,0 +1,93 @@
+//! Uncommitted work in the user's checkout while agents work elsewhere: what an agent undoes there is kept and named.
+
+use arborist_testkit::TestRepo;
+use serde_json::Value;
+
+const MODES: [&[&str]; 3] = [&["--jobs", "2"], &["--session-branch"], &["--session-branch", "--isolate"]];
+
+/// A repository with uncommitted changes: a tracked file, a staged one with further edits, and an untracked one.
+fn repo(deed: &str) -> TestRepo {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.write("a.txt", "committed\n");
+    repo.write("staged.txt", "committed\n");
+    repo.commit("a plan\n");
+    let user = repo.path("");
+    repo.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n\
+         cd '{}' && {{ {deed}\n}} >&2",
+        user.display()
+    ));
+    repo.write("a.txt", "mine\n");
+    repo.write("staged.txt", "staged\n");
+    repo.git(["add", "staged.txt"]).succeeds();
+    repo.write("staged.txt", "edited further\n");
+    repo.write("new.txt", "untracked\n");
+    repo
+}
+
+fn moved(repo: &TestRepo, args: &[&str], code: i32) -> Vec<String> {
+    let printed = repo.arborist([&["gardener", "--json"], args].concat()).exits(code).stdout();
+    let last: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    let words = last["summary"]["moved_refs"].as_array().unwrap();
+    words.iter().map(|words| words.as_str().unwrap().to_owned()).collect()
+}
+
+fn saved(repo: &TestRepo) -> String {
+    repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer()
+}
+
+#[test]
+fn uncommitted_work_that_an_agent_resets_is_kept_and_named() {
+    for args in MODES {
+        let repo = repo("git reset -q --hard; git clean -fdq");
+        let moved = moved(&repo, args, 0);
+        assert_eq!(moved.len(), 1, "{args:?}: {moved:?}");
+        for word in ["a.txt, new.txt, staged.txt", "git stash apply refs/arborist/saved/checkout/"] {
+            assert!(moved[0].contains(word), "{word}: {moved:?}");
+        }
+        let name = saved(&repo);
+        assert_eq!(repo.git(["show", &format!("{name}^2:staged.txt")]).answer(), "staged");
+        repo.git(["stash", "apply", &name]).succeeds();
+        assert_eq!(repo.read("a.txt") + &repo.read("staged.txt"), "mine\nedited further\n");
+        assert_eq!(repo.read("new.txt"), "untracked\n");
+    }
+}
+
+#[test]
+fn uncommitted_work_is_kept_also_if_the_run_fails_and_the_ref_is_deleted() {
+    let forget = "git for-each-ref --format='delete %(refname)' refs/arborist/saved | git update-ref --stdin";
+    let repo = repo(&format!("git checkout -q .; {forget}; exit 1"));
+    let moved = moved(&repo, &["--jobs", "2", "--max-retries", "1"], 1);
+    assert!(moved[0].contains("(a.txt, staged.txt)") || moved[0].contains("a.txt"), "{moved:?}");
+    assert_eq!(repo.git(["show", &format!("{}:a.txt", saved(&repo))]).answer(), "mine");
+}
+
+#[test]
+fn uncommitted_work_that_nobody_undoes_is_not_named_and_leaves_no_ref() {
+    let commit = "git commit -qam mine --no-verify; echo more >> new.txt";
+    for (args, deed) in [(MODES[0], "true"), (MODES[1], "true"), (MODES[1], commit)] {
+        let repo = repo(deed);
+        assert!(moved(&repo, args, 0).is_empty(), "{args:?}");
+        assert_eq!(saved(&repo), "", "{args:?}");
+        assert!(repo.read("new.txt").starts_with("untracked\n"));
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_in_its_worktree_keeps_the_work_in_your_checkout() {
+    let repo = repo("git reset -q --hard; git clean -fdq");
+    repo.git(["stash", "-q", "-u"]).succeeds();
+    let fails = ["gardener", "--session-branch", "--test-command", "test -e ok", "--max-retries", "1"];
+    repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    repo.arborist(fails).exits(1);
+    repo.write("a.txt", "mine again\n");
+    let listed =
+        repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/tasks"]).answer();
+    let id = listed.rsplit_once('/').unwrap().1.to_owned();
+    repo.wait(5);
+    repo.arborist(["session", "resume", &id, "--", "--retry-failed", "--test-command", "true"])
+        .succeeds()
+        .out("uncommitted changes in your checkout were undone while the run was at work (a.txt)");
+    assert_eq!(repo.git(["show", &format!("{}:a.txt", saved(&repo))]).answer(), "mine again");
+}
