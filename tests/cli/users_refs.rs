@@ -164,3 +164,58 @@ fn a_new_branch_with_commits_is_named() {
         assert!(moved[0].starts_with("refs/heads/own was created while the run was at work"), "{moved:?}");
     }
 }
+
+
+/// Expires all reflogs and removes every object that no ref reaches.
+const COLLECT: &str =
+    "git reflog expire --expire=now --all; git -c gc.writeCommitGraph=false gc -q --prune=now";
+
+#[test]
+fn branches_and_stashes_survive_a_garbage_collection_by_an_agent() {
+    let deed = format!("git branch -qD feature; git tag -d v1; git stash clear; {COLLECT}");
+    for is_packed in [false, true] {
+        for args in [&[][..], &["--isolate"]] {
+            let repo = repo(&[], &deed);
+            let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
+            let feature = repo.commit_object(&tree, &[], "work\n");
+            repo.git(["branch", "feature", &feature]).succeeds();
+            repo.git(["tag", "-a", "-m", "one", "v1"]).succeeds();
+            let tag = repo.git(["rev-parse", "v1"]).answer();
+            repo.write("tasks.md", "stashed\n");
+            repo.git(["stash", "-q"]).succeeds();
+            let mut wanted = vec![feature, tag, repo.git(["rev-parse", "refs/stash"]).answer()];
+            if is_packed {
+                repo.git(["gc", "-q"]).succeeds();
+            }
+            let summary = summary(&repo, args, 0);
+            let mut kept = saved(&repo);
+            kept.sort();
+            wanted.sort();
+            assert_eq!(kept, wanted, "{args:?}: {summary}");
+            repo.git(["fsck", "--no-dangling"]).succeeds();
+            assert!(!repo.path(".git/arborist/held").exists() || is_empty(&repo), "nothing stays linked");
+        }
+    }
+}
+
+fn is_empty(repo: &TestRepo) -> bool {
+    std::fs::read_dir(repo.path(".git/arborist/held")).unwrap().next().is_none()
+}
+
+#[test]
+fn uncommitted_files_survive_an_agent_that_deletes_the_runs_refs_and_collects_garbage() {
+    let forget = "git for-each-ref --format='delete %(refname)' refs/arborist | git update-ref --stdin";
+    let deed = format!(
+        "{forget}; rm -f .git/index; rm -rf .git/logs; git reset -q --hard; git clean -fdxq; {COLLECT}"
+    );
+    let repo = repo(&[], &deed);
+    repo.write("more.txt", "more\n");
+    repo.commit("more\n");
+    repo.write("more.txt", "edited\n");
+    repo.write("new.txt", "untracked\n");
+    repo.write("staged.txt", "staged\n");
+    repo.git(["add", "staged.txt"]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds();
+    assert_eq!(repo.read("more.txt") + &repo.read("new.txt"), "edited\nuntracked\n");
+    assert_eq!(repo.git(["diff", "--cached", "--name-only"]).answer(), "staged.txt");
+}

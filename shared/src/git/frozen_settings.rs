@@ -506,8 +506,13 @@ pub fn remove_frozen_settings() {
 /// A new folder, which is removed at the end of the process.
 pub(super) fn new_scratch_folder(common_dir: &Path) -> io::Result<PathBuf> {
     let folder = new_folder(common_dir)?;
-    retired().push(folder.clone());
+    remove_at_end(folder.clone());
     Ok(folder)
+}
+
+/// Removes this folder at the end of the process.
+pub(super) fn remove_at_end(folder: PathBuf) {
+    retired().push(folder);
 }
 
 /// The folders to remove at the end.
@@ -546,8 +551,8 @@ fn new_folder(common_dir: &Path) -> io::Result<PathBuf> {
     Err(failed)
 }
 
-/// Removes copies of processes that were killed.
-fn remove_abandoned(base: &Path) {
+/// Removes folders of processes that were killed. Their names begin with the number of the process.
+pub(super) fn remove_abandoned(base: &Path) {
     for entry in safe_files::list_kinds(base).unwrap_or_default() {
         let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let pid = name.split('-').next().and_then(|pid| pid.parse().ok());

@@ -38,6 +38,7 @@ mod ancestry;
 mod author;
 mod commits;
 mod distance;
+mod held_objects;
 mod inflate;
 mod object_files;
 mod objects;

@@ -4,7 +4,7 @@
 //! aside and reported.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -37,6 +37,8 @@ struct ObjectFiles(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     is_begun: bool,
+    /// Whether files were removed that were known: objects may be lost.
+    has_removed: bool,
     /// The files of each folder that were there before the first child, or were verified.
     loose: HashMap<OsString, Folder>,
     /// Each pack and its index, by their path without extension.
@@ -91,6 +93,8 @@ impl Repository {
         let mut table = files.lock();
         if !table.is_begun {
             table.is_begun = true;
+            // First, because a new link changes the stamps of the files.
+            self.hold_objects();
             let objects = self.common_dir.join("objects");
             let listed = safe_files::list_stamps(&objects).unwrap_or_default();
             for (name, _, stamp) in listed.into_iter().filter(is_loose) {
@@ -109,6 +113,11 @@ impl Repository {
     /// Whether a child process of this process has started here.
     pub(super) fn has_watched_objects(&self) -> bool {
         ObjectFiles::of(self).lock().is_begun
+    }
+
+    /// Whether object files were removed since the last call, for example by `git gc`.
+    pub(super) fn take_removed_objects(&self) -> bool {
+        std::mem::take(&mut ObjectFiles::of(self).lock().has_removed)
     }
 }
 
@@ -138,11 +147,17 @@ impl Table {
                 let found = objects_in(&path);
                 let before = std::mem::take(&mut folder.files);
                 folder.files = found.iter().filter_map(|(id, _)| Some((*id, *before.get(id)?))).collect();
+                self.has_removed |= folder.files.len() < before.len();
                 for (id, found) in found {
                     removed.extend(folder.inspect(repository, id, &found));
                 }
             }
         }
+        let listed: HashSet<&OsStr> = folders.iter().map(|(name, _, _)| name.as_os_str()).collect();
+        let count = self.loose.len();
+        // git removes folders that are empty.
+        self.loose.retain(|name, _| listed.contains(name.as_os_str()));
+        self.has_removed |= self.loose.len() < count;
         removed.extend(self.inspect_written(repository));
         for (id, words) in removed {
             let mut words = format!("it stored something else under the id {id}{words}");
@@ -177,7 +192,9 @@ impl Table {
 
     fn inspect_packs(&mut self, repository: &Repository) {
         let found = packs_of(repository);
+        let count = self.packs.len();
         self.packs.retain(|stem, _| found.contains_key(stem));
+        self.has_removed |= self.packs.len() < count;
         for (stem, stamps) in found {
             let is_known = match self.packs.get(&stem) {
                 Some(known) if *known == stamps => continue,

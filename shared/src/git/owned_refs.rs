@@ -140,6 +140,9 @@ impl RefWatch {
         // This comes first: git fails in every command while packed-refs is unreadable.
         let repaired = self.repository.repair_packed_refs(&mut table.last_good_packed);
         table.changes.extend(repaired);
+        if self.repository.take_removed_objects() {
+            self.repository.put_back_objects(table.needed());
+        }
         if let Err(error) = table.restore_all(&self.repository) {
             let message = format!("the refs of the run could not be compared: {error}");
             table.changes.push(message);
@@ -289,6 +292,13 @@ impl RefTable {
             self.shadows.insert(name);
         }
         Ok(())
+    }
+
+    /// The recorded values of all refs, of the run and of the user.
+    fn needed(&self) -> impl Iterator<Item = Oid> {
+        let targets = self.targets.values().map(|target| target.last_known);
+        let of_run = self.values.values().chain(self.bases.values().flatten()).copied();
+        of_run.chain(targets).chain(self.user_refs.needed())
     }
 
     pub(super) fn run_branches(&self) -> Vec<String> {

@@ -150,6 +150,7 @@ impl SavedCheckout {
     /// Makes sure that the ref exists: an agent may have deleted it. Returns how to restore the work.
     fn keep(&self) -> String {
         let name = &self.name;
+        self.repository.put_back_objects([self.commit].into_iter());
         let made = RefMove { name, new: Some(self.commit), old: None };
         let is_kept = match self.repository.find_ref(name) {
             Ok(None) => self.repository.move_refs(&[made], "arborist: saved before a run").is_ok(),

@@ -144,6 +144,11 @@ impl UserRefs {
         }
     }
 
+    /// The recorded values, of which none may be lost.
+    pub(super) fn needed(&self) -> impl Iterator<Item = Oid> {
+        self.known.iter().flat_map(|known| known.refs.values().chain(&known.stashes)).copied()
+    }
+
     /// Records a move by this process.
     pub(super) fn note(&mut self, name: &str, to: Option<Oid>) {
         let Some(known) = self.known.as_mut().filter(|_| is_user_ref(name)) else { return };

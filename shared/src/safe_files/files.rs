@@ -8,7 +8,7 @@ use std::{
     os::{
         fd::AsFd,
         unix::{
-            ffi::OsStringExt,
+            ffi::{OsStrExt, OsStringExt},
             fs::{MetadataExt, OpenOptionsExt},
         },
     },
@@ -17,8 +17,8 @@ use std::{
 };
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -26,7 +26,7 @@ use super::{
     draft::DraftFile,
     journal::note,
     tree::{ChangeStamp, FileKind, kind_of},
-    walk::{MissingParent, enter, linked, parent_of},
+    walk::{MissingParent, enter, linked, open_folder, parent_of},
 };
 
 /// The logs that this process created: device, inode and name.
@@ -287,6 +287,22 @@ pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let ((folder, name), (to_folder, to_name)) =
         (parent_of(from, MissingParent::Fail)?, parent_of(to, MissingParent::Fail)?);
     Ok(linkat(folder, name, to_folder, to_name, AtFlags::empty())?)
+}
+
+/// Creates hard links in the folder `to`, which is created if needed, to the files of the folder `from` whose names are
+/// `wanted`. Names that exist already are left out, and so are files that cannot be linked. Both folders are opened
+/// once, because there may be thousands of files.
+pub fn link_files(from: &Path, to: &Path, wanted: impl Fn(&OsStr) -> bool) -> io::Result<()> {
+    let _noted = note(to);
+    let (from, to) = (open_folder(from)?, enter(to, MissingParent::Create)?);
+    for entry in Dir::read_from(&from)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if wanted(name) && matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown) {
+            let _ = linkat(&from, name, &to, name, AtFlags::empty());
+        }
+    }
+    Ok(())
 }
 
 /// Creates a symbolic link; the name must be free.

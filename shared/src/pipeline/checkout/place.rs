@@ -234,6 +234,10 @@ pub fn begin(
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
+    if staged_tree.is_some() {
+        // The mark is the only copy of the user's uncommitted files.
+        repository.hold_objects();
+    }
     Ok(AttemptCheckout {
         unfinished,
         head,
