@@ -219,3 +219,40 @@ fn uncommitted_files_survive_an_agent_that_deletes_the_runs_refs_and_collects_ga
     assert_eq!(repo.read("more.txt") + &repo.read("new.txt"), "edited\nuntracked\n");
     assert_eq!(repo.git(["diff", "--cached", "--name-only"]).answer(), "staged.txt");
 }
+
+#[test]
+fn a_detached_head_of_another_worktree_is_kept_and_named() {
+    for is_collected in [false, true] {
+        let collect = if is_collected { COLLECT } else { "true" };
+        let deed = format!(
+            "git rev-parse main > \"$ROOT/repo/.git/worktrees/mine/HEAD\"; rm -rf \"$ROOT/repo/.git/worktrees/mine/logs\"\n\
+             git -C \"$ROOT/mine\" update-ref -d refs/worktree/note; {collect}"
+        );
+        for args in [&[][..], &["--isolate"]] {
+            let repo = repo(&[], &deed);
+            let mine = repo.root().join("mine");
+            repo.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap()]).succeeds();
+            let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
+            let mut wanted = ["work\n", "a note\n"].map(|message| repo.commit_object(&tree, &[], message));
+            repo.git_in(&mine, ["update-ref", "--no-deref", "HEAD", &wanted[0]]).succeeds();
+            repo.git_in(&mine, ["update-ref", "refs/worktree/note", &wanted[1]]).succeeds();
+            let summary = summary(&repo, args, 0);
+            let mut kept = saved(&repo);
+            kept.sort();
+            wanted.sort();
+            assert_eq!(kept, wanted, "{args:?}: {summary}");
+            let moved = words(&summary["moved_refs"]);
+            assert!(moved[0].starts_with("worktrees/mine/HEAD was moved"), "{moved:?}");
+            assert!(moved[1].starts_with("worktrees/mine/refs/worktree/note was deleted"), "{moved:?}");
+        }
+    }
+}
+
+#[test]
+fn a_detached_head_that_moves_to_commits_of_a_branch_is_not_named() {
+    let repo = repo(&[], "git -C \"$ROOT/mine\" checkout -q main~1");
+    repo.write("more.txt", "more\n");
+    repo.commit("more\n");
+    repo.git(["worktree", "add", "-q", "--detach", repo.root().join("mine").to_str().unwrap()]).succeeds();
+    assert!(words(&summary(&repo, &[], 0)["moved_refs"]).is_empty());
+}

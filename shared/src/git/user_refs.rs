@@ -1,4 +1,4 @@
-//! Saves branches, tags and stashes of the user that a run does not work with. An agent can delete or move them, and so
+//! Saves branches, tags and stashes of the user that a run does not work with, and detached heads of other worktrees. An agent can delete or move them, and so
 //! can the user, and the driver cannot tell which it was. So their old values are saved and reported, but nothing is
 //! restored and no attempt fails. New branches with commits are reported.
 
@@ -15,6 +15,7 @@ use super::{
     moved_refs::save,
     owned_refs::{OwnedRefs, RefTable, TABLES},
     ref_files::{PackedStamp, RefValue},
+    worktree_git_dirs::is_own_git_dir,
 };
 use crate::{name::Oid, safe_files};
 
@@ -22,6 +23,11 @@ const FOLDERS: [&str; 3] = ["refs/heads", "refs/tags", STASH];
 const STASH: &str = "refs/stash";
 /// Task branches belong to runs, possibly to others.
 const TASKS: &str = "refs/heads/arborist/task/";
+/// The prefixes of refs that belong to one worktree, as git spells them in other worktrees.
+const OF_MAIN_WORKTREE: &str = "main-worktree/";
+const OF_LINKED_WORKTREES: &str = "worktrees/";
+/// The folders of such refs, and `HEAD`.
+const WORKTREE_REFS: [&str; 4] = ["HEAD", "refs/worktree", "refs/bisect", "refs/rewritten"];
 /// With more loose refs than this, they are compared only at the end of a run. Reading this many takes about 5 ms.
 const MAX_LOOSE: usize = 500;
 
@@ -119,7 +125,9 @@ impl UserRefs {
             let new = now.refs.get(name);
             let is_kept = new == Some(old)
                 || (name == STASH && !before.stashes.is_empty())
-                || new.is_some_and(|new| is_forward(repository, name, (*old, *new)));
+                || new.is_some_and(|new| is_forward(repository, name, (*old, *new)))
+                // Heads move with every checkout. Only commits that nothing else holds would be lost.
+                || (is_of_worktree(name) && repository.is_reachable_from_refs(*old).unwrap_or(false));
             if !is_kept {
                 let verb = if new.is_some() { "moved" } else { "deleted" };
                 messages.push(keep(repository, (name, *old), &format!("{name} was {verb}")));
@@ -201,6 +209,7 @@ impl UserRefs {
         for (name, target) in self.packed.iter().flat_map(|(_, packed)| packed) {
             found.entry(name.clone()).or_insert(*target);
         }
+        found.extend(read_worktree_refs(repository));
         Some(found)
     }
 }
@@ -218,9 +227,38 @@ fn describe_new(repository: &Repository, (name, target): (&str, Oid), before: &K
     })
 }
 
+/// Detached heads and other refs that belong to one of the user's worktrees, except for this one.
+fn read_worktree_refs(repository: &Repository) -> Vec<(String, Oid)> {
+    let read = |folder: &str, prefix: &str| -> Vec<(String, Oid)> {
+        let names = WORKTREE_REFS.iter().map(|name| format!("{folder}{name}"));
+        let loose = names.flat_map(|name| repository.read_loose(&name));
+        let ids = loose.filter_map(|(name, loose)| match loose {
+            RefValue::Id(target) => Some((format!("{prefix}{}", &name[folder.len()..]), target)),
+            RefValue::Other => None,
+        });
+        ids.collect()
+    };
+    let is_main = repository.git_dir == repository.common_dir;
+    let mut found = if is_main { Vec::new() } else { read("", OF_MAIN_WORKTREE) };
+    for entry in safe_files::list_kinds(&repository.common_dir.join("worktrees")).unwrap_or_default() {
+        let name = entry.path.file_name().and_then(|name| name.to_str());
+        let Some(folder) = name.map(|name| format!("{OF_LINKED_WORKTREES}{name}/")) else { continue };
+        let refs = read(&folder, &folder);
+        if !refs.is_empty() && entry.path != repository.git_dir && !is_own_git_dir(&entry.path) {
+            found.extend(refs);
+        }
+    }
+    found
+}
+
+fn is_of_worktree(name: &str) -> bool {
+    name.starts_with(OF_MAIN_WORKTREE) || name.starts_with(OF_LINKED_WORKTREES)
+}
+
 /// Whether a branch only got new commits, so that nothing is lost.
 fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bool {
-    name.starts_with("refs/heads/") && repository.is_ancestor(old, new).unwrap_or(false)
+    (name.starts_with("refs/heads/") || name.ends_with("/HEAD"))
+        && repository.is_ancestor(old, new).unwrap_or(false)
 }
 
 fn keep(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {

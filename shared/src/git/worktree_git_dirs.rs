@@ -235,18 +235,21 @@ impl Repository {
     pub fn users_checkouts(&self) -> Vec<UsersCheckout> {
         let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
         let main = main.map(|top| UsersCheckout { git_dir: self.common_dir.clone(), top: top.to_owned() });
-        let is_users = |git_dir: &PathBuf| {
-            !safe_files::read(&git_dir.join(LOCKED)).is_ok_and(|why| why.starts_with(OUR_LOCK_PREFIX))
-        };
-        let linked = list(self).into_iter().filter(is_users).filter_map(|git_dir| {
-            let top = top_of_git_dir(&git_dir)?;
-            Some(UsersCheckout { git_dir, top })
-        });
+        let linked =
+            list(self).into_iter().filter(|git_dir| !is_own_git_dir(git_dir)).filter_map(|git_dir| {
+                let top = top_of_git_dir(&git_dir)?;
+                Some(UsersCheckout { git_dir, top })
+            });
         main.into_iter()
             .chain(linked)
             .filter(|checkout| Some(&checkout.top) != self.worktree.as_ref())
             .collect()
     }
+}
+
+/// Whether this is the git directory of a worktree that a run has made. Runs lock their worktrees.
+pub(super) fn is_own_git_dir(git_dir: &Path) -> bool {
+    safe_files::read(&git_dir.join(LOCKED)).is_ok_and(|why| why.starts_with(OUR_LOCK_PREFIX))
 }
 
 impl GitDirTable {
@@ -397,8 +400,7 @@ impl GitDirState {
     }
 
     fn read_filling(git_dir: &Path) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
-        let is_ours =
-            safe_files::read(&git_dir.join(LOCKED)).is_ok_and(|reason| reason.starts_with(OUR_LOCK_PREFIX));
+        let is_ours = is_own_git_dir(git_dir);
         if !is_ours {
             return (BTreeMap::new(), BTreeSet::new());
         }
