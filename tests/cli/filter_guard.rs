@@ -1,5 +1,5 @@
-//! Filters of the user's often run scripts of the repository, which an agent has just written. What they leave running is
-//! ended before anything is tested.
+//! Filters of the user's often run scripts of the repository, which an agent may have just written. Scripts that the settings
+//! name are put back, and what others leave running is ended before anything is tested.
 
 #![cfg(target_os = "linux")]
 
@@ -11,18 +11,24 @@ use arborist_testkit::TestRepo;
 const TEST: &str = r#"[ -s "$HOME/pids" ] || exit 1
 for pid in $(cat "$HOME/pids"); do ! grep -q '^State:.[RSDT]' /proc/$pid/status 2>/dev/null || exit 1; done"#;
 
-/// A repository whose clean filter is a script of its own. The agent makes that start a process that stays.
+/// A repository whose clean filter is a script of its own, which loads another one. The agent makes that one start a process
+/// that stays.
 fn repo(start: &str) -> TestRepo {
+    repo_with_agent(&format!("printf '%s\\n' '{start}' > inner.sh"))
+}
+
+fn repo_with_agent(deed: &str) -> TestRepo {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
-    repo.write("clean.sh", "cat\n");
+    repo.write("clean.sh", ". ./inner.sh\ncat\n");
+    repo.write("inner.sh", "true\n");
     repo.write(".gitattributes", "*.txt filter=x\n");
     repo.commit("a plan\n");
     repo.git(["config", "filter.x.clean", "sh ./clean.sh"]).succeeds();
     repo.write_script("../bin/stay", "#!/bin/sh\necho $$ >> \"$HOME/pids\"\nexec sleep 600\n");
     repo.agent(&format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
-echo x > \"$ARBORIST_TASK.txt\"; printf '%s\\n' '{start}' cat > clean.sh; echo done"
+echo x > \"$ARBORIST_TASK.txt\"; {deed}; echo done"
     ));
     repo
 }
@@ -50,4 +56,39 @@ fn what_leaves_the_group_of_a_filter_is_ended_too() {
 #[test]
 fn what_a_filter_leaves_running_with_our_own_pipe_open_holds_nobody_up() {
     passes(&repo("stay </dev/null >/dev/null &"));
+}
+
+/// Writes this file, as a script that plants a hook and a setting.
+fn plant_by(file: &str) -> String {
+    let plant = r#"echo true > "$ROOT/repo/.git/hooks/post-checkout"
+printf "[alias]\n\tx = status\n" >> "$ROOT/repo/.git/config"; cat"#;
+    format!("{{ echo \"ROOT='$ROOT'\"; echo '{plant}'; }} > {file}")
+}
+
+#[test]
+fn a_script_of_a_filter_that_a_task_edits_is_put_back_and_the_attempt_fails() {
+    for args in [&[][..], &["--isolate"]] {
+        let repo = repo_with_agent(&plant_by("clean.sh"));
+        let args = [&["gardener", "--max-retries", "1"], args].concat();
+        repo.arborist(args).exits(1).out("clean.sh");
+        assert!(!repo.path(".git/hooks/post-checkout").exists());
+        assert_eq!(repo.git(["config", "alias.x"]).code(), 1);
+        assert_eq!(repo.git(["log", "--all", "--format=%s", "--", "clean.sh"]).answer(), "a plan");
+        assert_eq!(repo.read("clean.sh"), ". ./inner.sh\ncat\n");
+    }
+}
+
+#[test]
+fn a_script_of_a_merge_driver_that_a_task_edits_is_put_back_and_the_attempt_fails() {
+    let repo = repo_with_agent(&plant_by("inner.sh"));
+    repo.git(["config", "--unset", "filter.x.clean"]).succeeds();
+    repo.git(["config", "merge.x.driver", "sh 'inner.sh' %O %A %B"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("inner.sh");
+    assert_eq!(repo.read("inner.sh"), "true\n");
+}
+
+#[test]
+fn what_a_filter_plants_fails_the_attempt() {
+    let repo = repo_with_agent(&plant_by("inner.sh"));
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("the hook post-checkout was added");
 }

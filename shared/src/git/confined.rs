@@ -158,6 +158,12 @@ impl Helpers {
 }
 
 impl Repository {
+    /// Whether our own git commands may run filters of the user.
+    #[must_use]
+    pub fn has_filters(&self) -> bool {
+        self.frozen_helpers().is_some_and(|helpers| helpers.may_run_in("add"))
+    }
+
     /// Like [`Repository::pin`], for a command that changes something. If it writes files of the worktree, it is
     /// confined to that and to the git directories.
     pub(super) fn pin_changing(&self, command: GitCommand) -> GitCommand {

@@ -379,6 +379,10 @@ pub fn end(
     trespasses.extend(sorted.trespass);
     let notes = begun.put_back_staged(recorder, after)?;
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    if repository.has_filters() {
+        // A filter may load files that the agent has just written.
+        begun.look_at_end(&mut trespasses);
+    }
     let is_ours = unreadable.is_empty()
         && begun.changed_paths.is_empty()
         && begun.left_out.is_empty()

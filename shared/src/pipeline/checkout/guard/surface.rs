@@ -122,6 +122,8 @@ pub(super) struct NamedFiles {
     pub(super) files: Vec<PathBuf>,
     /// The value of `core.hooksPath`.
     pub(super) hooks: Option<PathBuf>,
+    /// The words of the commands of filters and merge drivers. Some of them are scripts in the worktree.
+    helper_words: BTreeSet<PathBuf>,
 }
 
 impl NamedFiles {
@@ -146,7 +148,9 @@ impl NamedFiles {
             files.iter().map(|file| safe_files::resolved(&plain(file))).filter(is_other).collect();
         files.sort();
         files.dedup();
-        Some(Self { files, hooks })
+        let commands = config.section("").filter(|entry| is_helper(&entry.key));
+        let helper_words = commands.filter_map(|entry| entry.value.as_deref()).flat_map(words_of).collect();
+        Some(Self { files, hooks, helper_words })
     }
 }
 
@@ -156,6 +160,19 @@ fn is_listed(repository: &Repository, file: &Path) -> bool {
         let inner = file.strip_prefix(git_dir);
         inner.is_ok_and(|inner| SHARED.iter().chain(&OWN).any(|(name, _)| inner == Path::new(name)))
     })
+}
+
+/// Whether a setting is the command of a filter or of a merge driver.
+fn is_helper(key: &str) -> bool {
+    let ends_with = |ends: &[&str]| ends.iter().any(|end| key.ends_with(end));
+    (key.starts_with("filter.") && ends_with(&[".clean", ".smudge", ".process"]))
+        || (key.starts_with("merge.") && key.ends_with(".driver"))
+}
+
+/// The words of a shell command that could be paths.
+fn words_of(command: &str) -> impl Iterator<Item = PathBuf> {
+    let is_between = |c: char| c.is_whitespace() || "'\"();|&<>=`".contains(c);
+    command.split(is_between).filter(|word| !word.is_empty()).map(PathBuf::from)
 }
 
 /// The configuration files, and the files that settings in them name.
@@ -231,10 +248,21 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
         items.extend(self::items(&module, &MODULE));
     }
     items.extend(submodules(repository));
-    let top = repository.worktree.iter();
-    let hooks = NamedFiles::find(repository).hooks.filter(|path| path.is_relative());
-    items.extend(top.zip(hooks).map(|(top, hooks)| folder(plain(&top.join(hooks)))));
+    let Some(top) = &repository.worktree else { return items };
+    let named = NamedFiles::find(repository);
+    let hooks = named.hooks.as_ref().filter(|path| path.is_relative());
+    items.extend(hooks.map(|hooks| folder(plain(&top.join(hooks)))));
+    items.extend(helper_scripts(top, &named));
     items
+}
+
+/// The files in a worktree that the user's filters and merge drivers run. Our own git commands run them, too.
+fn helper_scripts(top: &Path, named: &NamedFiles) -> Vec<WatchedItem> {
+    let paths = named.helper_words.iter().map(|word| plain(&top.join(word)));
+    let is_script = |path: &PathBuf| {
+        path.starts_with(top) && matches!(safe_files::kind_of(path), Some(FileKind::File | FileKind::Link))
+    };
+    paths.filter(is_script).map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }).collect()
 }
 
 /// The `.git` of each submodule in the worktree. A repository that is put there has its own settings, which git obeys
