@@ -64,3 +64,21 @@ fn a_worktree_with_such_work_is_not_removed() {
         assert_eq!(std::fs::read_to_string(format!("{place}/d/g")).unwrap(), "mine\n", "{mark}");
     }
 }
+
+#[test]
+fn ignored_files_of_yours_are_not_committed_when_a_task_stops_ignoring_them() {
+    for deed in [": > .gitignore", "git add -f .env local/old", "git add -Af; git commit -qm mine"] {
+        let repo = repo(&format!("echo new > d/g; echo new > local/new; touch .env; {deed}"));
+        repo.write(".gitignore", ".env\nlocal/\n");
+        repo.commit("rules\n");
+        repo.write(".env", "mine\n");
+        repo.write("local/old", "mine\n");
+        repo.arborist(["gardener"]).succeeds().err("left out of the commit: .env, local/old");
+        let tracked = repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+        assert!(!tracked.contains(".env") && !tracked.contains("local/old"), "{deed}: {tracked}");
+        assert_eq!(tracked.contains("local/new"), !deed.contains(".env"), "{deed}: {tracked}");
+        assert_eq!(repo.git(["log", "--all", "--format=%h", "main", "--", ".env", "local/old"]).answer(), "");
+        assert_eq!(repo.git(["ls-files", ".env", "local/old"]).answer(), "");
+        assert_eq!(repo.read(".env") + &repo.read("local/old"), "mine\nmine\n");
+    }
+}

@@ -165,7 +165,6 @@ fn a_new_branch_with_commits_is_named() {
     }
 }
 
-
 /// Expires all reflogs and removes every object that no ref reaches.
 const COLLECT: &str =
     "git reflog expire --expire=now --all; git -c gc.writeCommitGraph=false gc -q --prune=now";

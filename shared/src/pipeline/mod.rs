@@ -30,7 +30,7 @@ pub use checkout::{
     changed_paths::{ChangedPaths, Sorted},
     guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
-    ignored::{IgnoredChanges, IgnoredFiles},
+    ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles},
     other_repo::OtherRepo,
     place,
 };

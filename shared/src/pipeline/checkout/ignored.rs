@@ -56,6 +56,33 @@ struct RunFiles {
     logs: BTreeMap<PathBuf, ChangeStamp>,
     /// Untracked files that git does not ignore.
     others: BTreeMap<Vec<u8>, ChangeStamp>,
+    ignored: Arc<UsersIgnoredFiles>,
+}
+
+/// The ignored files of the user's checkout before the first task of a run. A task that changes the ignore rules must
+/// not commit them.
+#[derive(Debug, Default)]
+pub struct UsersIgnoredFiles {
+    top: PathBuf,
+    /// Files, and folders that are ignored as a whole, which end in a slash.
+    paths: BTreeSet<Vec<u8>>,
+    /// When they were listed, by the clock of the file system.
+    since: Option<(i64, i64)>,
+}
+
+impl UsersIgnoredFiles {
+    /// Whether this is one of the user's files. In a folder that was ignored as a whole, these are the files that did
+    /// not change since.
+    #[must_use]
+    pub fn has(&self, path: &[u8]) -> bool {
+        let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..=at]);
+        let is_unchanged = || {
+            let found = safe_files::look_at(&self.top.join(OsStr::from_bytes(path)));
+            found.zip(self.since).is_some_and(|(found, since)| found.stamp.changed < since)
+        };
+        self.paths.contains(path)
+            || (folders.into_iter().any(|folder| self.paths.contains(folder)) && is_unchanged())
+    }
 }
 
 /// Changes of uncommitted files since a task began.
@@ -88,7 +115,9 @@ impl IgnoredFiles {
                 let files = repository.list_uncommitted(tree)?;
                 let top = repository.top();
                 let others = stamped(top, &files.others);
-                state.run.get_or_insert(RunFiles { logs: list_foreign_logs(top, log_dir).0, others });
+                let (logs, since) = (list_foreign_logs(top, log_dir).0, repository.file_time());
+                let ignored = UsersIgnoredFiles { top: top.to_owned(), paths: files.ignored.clone(), since };
+                state.run.get_or_insert(RunFiles { logs, others, ignored: Arc::new(ignored) });
                 files.ignored
             }
         };
@@ -99,6 +128,13 @@ impl IgnoredFiles {
     /// The task is complete: its reviewer accepted what it left.
     pub fn accept(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_accepted = true;
+    }
+
+    /// The ignored files before the first task of the run.
+    #[must_use]
+    pub fn users_files(&self) -> Arc<UsersIgnoredFiles> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.run.as_ref().map(|run| Arc::clone(&run.ignored)).unwrap_or_default()
     }
 
     /// A task begins in a worktree that no other task works in. Files that appeared since the last look were made by a

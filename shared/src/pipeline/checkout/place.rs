@@ -11,7 +11,7 @@ use crate::{
     message::visible,
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard,
+        ChangedPaths, ConfigGuard, UsersIgnoredFiles,
         checkout::{
             guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, Folded, WorktreeBefore},
@@ -47,6 +47,8 @@ pub struct AttemptCheckout {
     locks: Vec<PathBuf>,
     /// Submodules with uncommitted changes.
     inside: Vec<Vec<u8>>,
+    /// The files that git ignored in the user's checkout before the run.
+    ignored: Arc<UsersIgnoredFiles>,
     watch: AttemptWatch,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
@@ -84,6 +86,39 @@ impl WatchedFrom<'_> {
 }
 
 impl AttemptCheckout {
+    /// Leaves these files out of the commits of the attempt.
+    #[must_use]
+    pub fn without(mut self, ignored: Arc<UsersIgnoredFiles>) -> Self {
+        self.ignored = ignored;
+        self
+    }
+
+    /// Whether a change would add a file of the user's that git ignored before the run.
+    fn adds_ignored(&self, change: &TreeChange) -> bool {
+        change.before.is_none() && self.ignored.has(&change.path)
+    }
+
+    /// Takes ignored files of the user's out of the index, where an agent may have put them, and returns a note for the
+    /// user.
+    fn leave_out_ignored(
+        &self,
+        repository: &Repository,
+        all: &[TreeChange],
+    ) -> Result<Option<String>, GitError> {
+        let is_left_out =
+            |change: &&TreeChange| self.adds_ignored(change) && !self.changed_paths.holds(change);
+        let left_out: Vec<TreeChange> = all.iter().filter(is_left_out).cloned().collect();
+        if left_out.is_empty() {
+            return Ok(None);
+        }
+        repository.stage_as_in(&self.head.to_string(), &left_out)?;
+        let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
+        let paths = paths.join(", ");
+        Ok(Some(format!(
+            "ignored files of yours that it would have added are left out of the commit: {paths}"
+        )))
+    }
+
     /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
     /// running.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
@@ -113,7 +148,9 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
-        let is_ours = |change: &TreeChange| !change.is_gitlink() && !self.changed_paths.holds(change);
+        let is_ours = |change: &TreeChange| {
+            !change.is_gitlink() && !self.changed_paths.holds(change) && !self.adds_ignored(change)
+        };
         let changes: Vec<TreeChange> = all.into_iter().filter(is_ours).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
@@ -249,6 +286,7 @@ pub fn begin(
         left_out,
         locks,
         inside,
+        ignored: Arc::default(),
         watch,
         _branch: branch,
     })
@@ -377,7 +415,8 @@ pub fn end(
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
-    let notes = begun.put_back_staged(recorder, after)?;
+    let mut notes = begun.put_back_staged(recorder, after)?;
+    notes.extend(begun.leave_out_ignored(repository, &all)?);
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
     if repository.has_filters() {
         // A filter may load files that the agent has just written.

@@ -11,7 +11,7 @@ use crate::{
     message::{Body, Status, Step as StepKind, plain_text},
     name::Attempt,
     pipeline::{
-        AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, TaskRun,
+        AgentCall, CallReply, Expense, FinishedCall, IgnoredFiles, OtherRepo, PipelineError, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -89,6 +89,8 @@ impl TaskRun<'_, '_, '_> {
         }
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
         let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
+        let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
+        let begun = begun.without(ignored.unwrap_or_default());
         let mut repo_attempts = other_repo::enter(other_repos, self.task, attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
