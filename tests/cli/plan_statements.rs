@@ -704,6 +704,15 @@ const WHOLE_PLANS: &[Row] = &[
         &[("7", ""), ("8", ""), ("9", "7 8"), ("12", "7")],
     ),
     (
+        "phases that count with letters",
+        "## Phase A: a\n- [ ] T001 a\n## Phase B: b\n- [ ] T002 b\n## Phase C: c\n- [ ] T003 c\n## Phase D: d\n- [ ] T004 d\n## Phase E: e\n- [ ] T005 e\n\n## Dependencies\n\n- **Phase C**: Requires Phase A only\n- **Phase D**: Requires Phase A, B, and C complete\n- **Phase E**: depends on Phases A–C\n",
+        &[
+            ("phase-c", "phase-a"),
+            ("phase-d", "phase-a phase-b phase-c"),
+            ("phase-e", "phase-a phase-b phase-c"),
+        ],
+    ),
+    (
         "stories that count with letters",
         "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story A-1 — 基礎\n- [ ] T002 [US-A1] b\n## Phase 3: User Story B-2 — x\n- [ ] T003 [US-B2] c\n## Phase 4: User Story B-3 — y\n- [ ] T004 [US-B3] d\n\n## Dependencies\n\n- US-B3 depends on US-A1\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2")],
@@ -794,6 +803,20 @@ const OF_STORIES: &[Row] = &[
     ),
 ];
 
+/// Sentences whose lists or conditions are written in unusual ways.
+const LISTS: &[Row] = &[
+    (
+        "a list of ids that only spaces part",
+        "- **Phase 5**: Depends on T003 T004 T005 — blocks the rest\n",
+        &[("phase-5", "T003 T004 T005")],
+    ),
+    (
+        "a list that repeats its preposition",
+        "- **US2**: depende de Foundational y de US1 (extiende x)\n- **US3**: depends on US1 and on US2\n",
+        &[("phase-4", "phase-2 phase-3"), ("phase-5", "phase-3 phase-4")],
+    ),
+];
+
 /// What is wrong with the order of a plan.
 fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
     repo.write("tasks.md", text);
@@ -816,7 +839,8 @@ fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
     let repo = TestRepo::init();
-    let of_stories = SAID_OF_STORIES.iter().chain(OF_STORIES).map(|row| (format!("{STORIES}{}", row.1), row));
+    let of_stories =
+        SAID_OF_STORIES.iter().chain(OF_STORIES).chain(LISTS).map(|row| (format!("{STORIES}{}", row.1), row));
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));
     let misses: Vec<String> =

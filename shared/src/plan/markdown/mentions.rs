@@ -4,7 +4,7 @@ use super::{
     Offset,
     keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
-    tokens::{Piece, Token},
+    tokens::{Piece, Token, is_and},
 };
 
 /// A task, a phase or several of them, as a sentence names them.
@@ -474,27 +474,7 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
     let is_comma = |at: usize| clause.get(at).is_some_and(|token| token.what == Piece::Comma);
     let is_plus =
         |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Plus | Piece::Bars));
-    let is_and = |at: usize| {
-        matches!(
-            word(at).to_lowercase().as_str(),
-            "and"
-                | "or"
-                | "plus"
-                | "und"
-                | "y"
-                | "e"
-                | "et"
-                | "i"
-                | "和"
-                | "与"
-                | "與"
-                | "及"
-                | "と"
-                | "과"
-                | "와"
-                | "및"
-        )
-    };
+    let is_and = |at: usize| is_and(word(at));
     let (mut end, mut is_only_comma) = (at, true);
     while is_comma(end) || is_plus(end) || is_and(end) {
         is_only_comma &= is_comma(end);

@@ -199,7 +199,7 @@ impl Tokenizer<'_> {
         match ids::numeric(rest) {
             Some(id) if (self.is_id)(id) => (Some(Piece::Id(id)), id.len()),
             Some(number) if number.len() <= 4 => (Some(Piece::Number(number)), number.len()),
-            _ if is_lettered_number(word) => (Some(Piece::Number(word)), len),
+            _ if is_lettered_number(word) || is_next_letter(word, before) => (Some(Piece::Number(word)), len),
             _ => (Some(Piece::Word(word)), len),
         }
     }
@@ -230,6 +230,29 @@ fn story_at(rest: &str) -> Option<(&str, usize)> {
 fn is_lettered_number(word: &str) -> bool {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     digits > 0 && digits < 3 && word.len() == digits + 1 && word.as_bytes()[digits].is_ascii_alphabetic()
+}
+
+/// The `C` of "Phases A, B and C": a letter that counts on from the label of a phase.
+fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
+    let letter = |label: &str| label.chars().next().filter(|c| label.len() == 1 && c.is_ascii_uppercase());
+    let is_joint = |token: &&Token<'_>| match token.what {
+        Piece::Word(word) => is_and(word) || is_phase_word(word),
+        piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash),
+    };
+    let joints = before.iter().rev().take_while(is_joint).count();
+    let last = before[..before.len() - joints].last().filter(|_| joints > 0);
+    let last = last.and_then(|token| match token.what {
+        Piece::Phase(label) | Piece::Number(label) => letter(label),
+        _ => None,
+    });
+    last.is_some_and(|last| letter(word).is_some_and(|letter| last < letter))
+}
+
+/// Whether a word joins the members of a list.
+pub(super) fn is_and(word: &str) -> bool {
+    const WORDS: [&str; 16] =
+        ["and", "or", "plus", "und", "y", "e", "et", "i", "ve", "和", "与", "與", "及", "と", "과", "와"];
+    WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }
 
 fn is_phase_word(word: &str) -> bool {
@@ -348,6 +371,10 @@ mod tests {
             (
                 "Phase 3.1: 1.2 and 1.3",
                 vec![Word("Phase"), Phase("3.1"), Piece::Colon, Id("1.2"), Word("and"), Number("1.3")],
+            ),
+            (
+                "Phases B, C and D I",
+                vec![Word("Phases"), Phase("B"), Comma, Number("C"), Word("and"), Number("D"), Word("I")],
             ),
             ("T1 – T3 — T4", vec![Id("T1"), Dash, Id("T3"), Piece::Pause, Id("T4")]),
             ("T1..T3", vec![Id("T1"), Dash, Id("T3")]),

@@ -4,7 +4,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, ObjectReach, Sense, is_denied, is_filler, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_and},
     },
     ClauseReader,
 };
@@ -98,7 +98,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const MOST_WORDS: usize = 3;
         let is_word = |at: &usize| match self.clause.get(*at).map(|token| token.what) {
             Some(Piece::Word(word)) => {
-                !word.eq_ignore_ascii_case("and")
+                !is_and(word)
                     && !self.begins_sentence(*at)
                     && keyword_at(self.clause, *at, self.voice).is_none()
             }
@@ -116,18 +116,22 @@ impl<'a> ClauseReader<'_, 'a> {
         is_verb || at < self.clause.len() && keyword_at(self.clause, at, self.voice).is_some()
     }
 
-    /// Adds what "… + Recipe entity from US1" names behind a list.
+    /// Adds what "… + Recipe entity from US1" or "… and on US1" names behind a list.
     fn add_origins(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
+        const PREPOSITIONS: [&str; 9] = ["on", "upon", "de", "del", "da", "do", "von", "od", "от"];
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
         loop {
             let joint = self.behind_thing(*end);
-            let goes_on = match self.clause.get(joint).map(|token| token.what) {
+            let goes_on = match what(joint) {
                 Some(Piece::Plus | Piece::Comma) => true,
-                Some(Piece::Word(word)) => word.eq_ignore_ascii_case("and"),
+                Some(Piece::Word(word)) => is_and(word),
                 _ => false,
             };
-            let next = self.mentions.list_at(self.clause, joint + 1);
-            let next = next.filter(|list| joint > *end && !self.begins_sentence(list.end));
-            let Some(list) = next.or_else(|| self.origin_at(joint + 1)).filter(|_| goes_on) else { return };
+            let says_again = matches!(what(joint + 1), Some(Piece::Word(word)) if PREPOSITIONS.iter().any(|known| word.eq_ignore_ascii_case(known)));
+            let start = joint + 1 + usize::from(says_again);
+            let next = self.mentions.list_at(self.clause, start);
+            let next = next.filter(|list| (joint > *end || says_again) && !self.begins_sentence(list.end));
+            let Some(list) = next.or_else(|| self.origin_at(start)).filter(|_| goes_on) else { return };
             *end = list.end;
             members.extend(list.members);
         }
@@ -163,6 +167,7 @@ impl<'a> ClauseReader<'_, 'a> {
             if let Some(list) = self.object_list(start, kind) {
                 let is_bracketed = start > first && self.clause[start - 1].what == Piece::Open;
                 let (mut members, mut end) = self.without_next_subject(list);
+                self.add_ids(&mut members, &mut end);
                 if is_bracketed {
                     self.add_bracketed(&mut members, &mut end);
                 }
@@ -186,6 +191,16 @@ impl<'a> ClauseReader<'_, 'a> {
             }
         }
         None
+    }
+
+    /// Adds the ids that only spaces part from a list, as in "depends on T001 T002 T003".
+    fn add_ids(&self, members: &mut Vec<PlacedName<'a>>, end: &mut usize) {
+        while matches!(self.clause.get(*end).map(|token| token.what), Some(Piece::Id(_))) {
+            let next = self.mentions.list_at(self.clause, *end);
+            let Some(list) = next.filter(|list| !self.begins_sentence(list.end)) else { return };
+            *end = list.end;
+            members.extend(list.members);
+        }
     }
 
     /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets behind it.
