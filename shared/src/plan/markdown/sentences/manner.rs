@@ -381,6 +381,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.said.chains.push(list.members.clone());
             }
             word if is_parallel_word(word) && is_permission(between) => {
+                self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
                     self.said.abreast.push(tasks);
                     return;

@@ -121,6 +121,9 @@ struct ClauseReader<'c, 'a> {
     /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword stands
     /// if a sentence with it surely speaks of order.
     waited_for: Option<(Vec<PlacedName<'a>>, usize, Option<Offset>)>,
+    /// Tasks that were just said to run in parallel, and where that ends: "T003, T004 in parallel after T001" goes on with what
+    /// they wait for.
+    in_parallel: Option<(Vec<PlacedName<'a>>, usize)>,
     /// Whether the clause stands in brackets.
     is_remark: bool,
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
@@ -156,6 +159,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             last_but_one,
             named: Vec::new(),
             waited_for,
+            in_parallel: None,
             is_remark,
             has_while,
             has_each,
@@ -363,7 +367,10 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
-        let who = self.subject_of(at, keyword.sense, topic);
+        let in_parallel =
+            self.in_parallel.take().filter(|(_, end)| *end == at && keyword.sense == Sense::Waits);
+        let is_parallel = in_parallel.is_some();
+        let who = in_parallel.map_or_else(|| self.subject_of(at, keyword.sense, topic), |(tasks, _)| tasks);
         let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
             if self.states_unread_order(at, keyword) {
@@ -373,13 +380,15 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         self.last = Some(List::new(object.clone(), at, end));
         if self.voice.is_own() || !who.is_empty() {
-            let is_loose = is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
+            // A long list of what runs in parallel after T013 may hold tasks that come before it.
+            let is_loose = is_parallel || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
                 force => force,
             };
-            if keyword.sense == Sense::Waits && (self.says_only(keyword.end - 1, end) || self.is_alone(at)) {
+            let says_only = self.says_only(keyword.end - 1, end) || self.is_alone(at) || is_parallel;
+            if keyword.sense == Sense::Waits && says_only {
                 self.said.only.push((who.clone(), object.clone()));
             }
             let (who, on) = match keyword.sense {

@@ -232,8 +232,8 @@ fn take(
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
     }
     // "T012 depends only on T007" leaves no room for the order of the file.
-    for at in statements.only.keys().filter(|at| !is_phase(**at) && !stated.needs[**at].is_empty()) {
-        stated.replaced[*at] = true;
+    for (at, only) in statements.only.iter().filter(|(at, _)| !is_phase(**at)) {
+        stated.replaced[*at] |= stated.needs[*at].iter().any(|on| only.contains(on));
     }
     for at in statements.free {
         stated.replaced[at] |= matches!(roles[at].kind, NodeKind::Phase | NodeKind::Task);
