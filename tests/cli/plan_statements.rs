@@ -172,6 +172,16 @@ const SAID_OF_TASKS: &[Row] = &[
         &[("T005", "T001"), ("T004", "T002 T003")],
     ),
     (
+        "tasks that run in parallel after one, some of which come before it",
+        "## Dependencies\n- **Phase 1**: Tasks T002, T003 and T005 can run in parallel after T004\n",
+        &[("T002", "T001"), ("T004", "T002 T003"), ("T005", "T004")],
+    ),
+    (
+        "what runs in parallel after a task waits for nothing else",
+        "## Dependencies\n- T004, T005 (x) — all parallel after T001\n",
+        &[("T004", "T001"), ("T005", "T001")],
+    ),
+    (
         "Portuguese",
         "## Dependências\n- T001, T002 (paletas) podem rodar em paralelo\n",
         &[("T002", ""), ("T004", "T001 T002 T003")],
@@ -711,6 +721,11 @@ const WHOLE_PLANS: &[Row] = &[
             ("phase-d", "phase-a phase-b phase-c"),
             ("phase-e", "phase-a phase-b phase-c"),
         ],
+    ),
+    (
+        "tasks that run in parallel after one of them, in a section about parallel work",
+        "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n- [ ] T005 e\n\n## Parallel Opportunities\n\n- T003 and T004 can run in parallel (both depend on T002)\n",
+        &[("T003", "T002"), ("T004", "T002"), ("T005", "T003 T004")],
     ),
     (
         "stories that count with letters",

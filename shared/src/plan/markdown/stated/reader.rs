@@ -153,7 +153,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
     }
 
-    /// Outside of lists of dependencies, sentences about parallel work only say what need not wait.
+    /// Outside of lists of dependencies, sentences about parallel work say what need not wait. What they say of tasks that wait
+    /// counts so far as it follows the order of the file.
     fn parallel_lines(&mut self) {
         let mentions = self.mentions(true);
         for line in &self.page.outline.parallel_lines {
@@ -163,9 +164,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.abreast.iter().for_each(|list| self.abreast(list));
             said.within.iter().for_each(|(phase, first)| self.within(phase, first));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
+            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
-            if line.text.contains(" can ") && line.text.contains(" once ") {
-                said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+            let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
+            for mut claim in said.claims {
+                claim.force = if is_permitted { claim.force } else { Force::Loose };
+                if is_permitted || claim.who.iter().chain(&claim.on).all(is_task) {
+                    self.claim(&claim, None, Weight::Section);
+                }
             }
         }
         self.batches(self.page.outline.parallel_lines.iter());
