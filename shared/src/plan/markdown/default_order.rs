@@ -43,9 +43,11 @@ pub(super) fn add_implied(
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
+        keeps_tests: false,
         steps_back: Cell::new(0),
         parts: 0,
     };
+    order.keeps_tests = order.has_tests_behind();
     for (who, _) in &order.stated.unrelated {
         order.has_unrelated[*who] = true;
     }
@@ -108,6 +110,8 @@ struct Order<'o> {
     before: Vec<Vec<usize>>,
     /// Whether the plan says of a node that it need not wait for another.
     has_unrelated: Vec<bool>,
+    /// Whether tests that are written behind the implementation stay there.
+    keeps_tests: bool,
     /// How many tasks were looked at to find those that may run beside each other.
     steps_back: Cell<usize>,
     /// How many edges to parts of phases there are.
@@ -169,7 +173,19 @@ impl Order<'_> {
         self.follow_stated(parent, sequence)
     }
 
+    /// Whether the plan says of any test that it waits for the implementation of its phase.
+    fn has_tests_behind(&self) -> bool {
+        let is_of_both = |who: usize, on: usize| {
+            self.roles[on].section.is_implementation && self.family.parents[who] == self.family.parents[on]
+        };
+        let mut tests = (0..self.roles.len()).filter(|at| self.roles[*at].section.is_tests);
+        tests.any(|who| self.stated.needs[who].iter().any(|on| is_of_both(who, *on)))
+    }
+
     fn put_tests_first(&self, sequence: &mut [usize]) {
+        if self.keeps_tests {
+            return;
+        }
         let kind = |at: usize| &self.roles[at].section;
         let Some(first) = sequence.iter().position(|at| kind(*at).is_implementation) else { return };
         let Some(tests) = sequence.iter().position(|at| kind(*at).is_tests).filter(|tests| *tests > first)

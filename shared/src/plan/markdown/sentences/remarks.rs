@@ -81,6 +81,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_open = |at: &usize| clause[*at].what == Piece::Open;
         let Some(open) = (list.last..list.end).rev().find(is_open) else { return };
         let inner = &clause[open + 1..list.end - 1];
+        // "Phase 8 (T009 → T010 → T011)" tells the order within the phase.
+        if (open + 1..list.end - 1).any(|at| self.is_arrow(at)) {
+            ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+            return;
+        }
         let speaks_of_order = (0..inner.len()).any(|at| keyword_at(inner, at, self.voice).is_some());
         if speaks_of_order && self.is_predicate(at, list.end) {
             self.read_predicate(inner);
