@@ -500,6 +500,16 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T001", "T002"), ("T002", "")],
     ),
     (
+        "tests that a chain puts behind the implementation",
+        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n## Phase 2: b\n### Implementation\n- [ ] T003 c\n- [ ] T004 d\n### Tests\n- [ ] T005 e\n\n## Dependencies\n\n```\nPhase 1\n  └── Phase 2 (T003 → T004 → T005)\n```\n",
+        &[("T001", ""), ("T002", "T001"), ("T003", ""), ("T005", "T004")],
+    ),
+    (
+        "a table of waves whose rows say when they run",
+        "- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 [P] c\n- [ ] T004 d\n- [ ] T005 [P] e\n- [ ] T006 [P] f\n\n## Parallel work\n\n| Wave | Tasks |\n|---|---|\n| After T001 | T002, T003 in parallel |\n| US2 | T005, T006 parallel after T004 is decided |\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003"), ("T005", "T004"), ("T006", "T004")],
+    ),
+    (
         "tests and another task that a few words name",
         "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 [P] test\n- [ ] T003 b\n- [ ] T004 [P] c\n\n## Parallel Opportunities\n\n- Test T002 and content task T004 can run in parallel.\n",
         &[("T002", "T001"), ("T004", "T001")],

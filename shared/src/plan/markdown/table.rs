@@ -44,7 +44,8 @@ pub(super) enum CellKind {
 /// A row of a table of waves.
 #[derive(Debug)]
 pub(super) struct WaveRow<'a> {
-    /// The number of the wave.
+    /// The cell that names the wave, and its number there.
+    pub(super) label: &'a str,
     pub(super) number: &'a str,
     /// The cell that names its tasks or phases.
     pub(super) names: &'a str,
@@ -137,10 +138,11 @@ fn waves<'a>(body: &[PlanLine<'a>], titles: &[&str], columns: &[Column]) -> Vec<
     let needs_at = columns.iter().position(|column| *column == Column::Needs);
     let wave = |line: &PlanLine<'a>| {
         let cells = cells(line.text);
-        let number = cells.first()?.trim_matches(|c: char| !c.is_ascii_digit());
+        let label = *cells.first()?;
+        let number = label.trim_matches(|c: char| !c.is_ascii_digit());
         let names = *cells.get(names_at)?;
         let needs = needs_at.and_then(|at| cells.get(at).copied());
-        Some(WaveRow { number, names, at: line.offset_of(names), needs })
+        Some(WaveRow { label, number, names, at: line.offset_of(names), needs })
     };
     body.iter().filter_map(wave).collect()
 }

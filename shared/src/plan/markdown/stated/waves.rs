@@ -3,7 +3,14 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{drawings::Wave, mentions::Name, sentences::Force, table::WaveRow, tokens::Token},
+    super::{
+        drawings::Wave,
+        keywords::{ClauseVoice, keyword_at},
+        mentions::Name,
+        sentences::Force,
+        table::WaveRow,
+        tokens::Token,
+    },
     Scope, Weight,
     reader::Reader,
 };
@@ -41,7 +48,8 @@ impl Reader<'_, '_, '_> {
             all.sort_unstable();
             all.dedup();
             // A table that names a task twice or that cannot be read as a whole says something else.
-            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count {
+            let is_told = table.iter().any(|row| self.says_when(row));
+            if rows.len() < 2 || rows.iter().any(Vec::is_empty) || all.len() < count || is_told {
                 continue;
             }
             let by_number: HashMap<&str, usize> =
@@ -58,6 +66,17 @@ impl Reader<'_, '_, '_> {
                 self.wave(nodes, &before);
             }
         }
+    }
+
+    /// Whether a row says when its tasks run, as "After T003" or "US2" does: it is no wave behind the row above it then.
+    fn says_when(&self, row: &WaveRow<'_>) -> bool {
+        let mut tokens: Vec<Token<'_>> = Vec::new();
+        self.tokenizer.text(row.label, 0, &mut tokens);
+        let is_counted = row.label.starts_with(|c: char| c.is_ascii_digit());
+        !is_counted
+            && !tokens.is_empty()
+            && (self.mentions(true).list_at(&tokens, 0).is_some()
+                || keyword_at(&tokens, 0, ClauseVoice::Section).is_some())
     }
 
     fn wave_row(&self, row: &WaveRow<'_>) -> WaveNodes {
