@@ -842,6 +842,26 @@ const LISTS: &[Row] = &[
     ),
 ];
 
+/// Remarks that are no names, and what they stand beside.
+const REMARKS: &[Row] = &[
+    (
+        "a remark behind an arrow, and remarks below phases",
+        "```\nPhase 2 (Foundational) ← BLOCKER: all stories wait\n    ↓\nPhase 3 (US1)    Phase 4 (US2)    Phase 5 (US3)\n    ↓                ↓                ↓\n (independent)    (independent)    (needs US1 code)\n    ↓                ↓                ↓\n    └────────────────┴────────────────┘\n                     ↓\n                  Phase 6\n```\n",
+        &[
+            ("phase-2", "phase-1"),
+            ("phase-3", "phase-2"),
+            ("phase-4", "phase-2"),
+            ("phase-5", "phase-2"),
+            ("phase-6", "phase-3 phase-4 phase-5"),
+        ],
+    ),
+    (
+        "a story that needs a phase and runs beside another story",
+        "- **US1 (P1)**: 無依賴，僅需 Phase 2\n- **US2 (P1)**: 無依賴，僅需 Phase 2，可與 US1 並行\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-2")],
+    ),
+];
+
 /// What is wrong with the order of a plan.
 fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
     repo.write("tasks.md", text);
@@ -864,8 +884,12 @@ fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
     let repo = TestRepo::init();
-    let of_stories =
-        SAID_OF_STORIES.iter().chain(OF_STORIES).chain(LISTS).map(|row| (format!("{STORIES}{}", row.1), row));
+    let of_stories = SAID_OF_STORIES
+        .iter()
+        .chain(OF_STORIES)
+        .chain(LISTS)
+        .chain(REMARKS)
+        .map(|row| (format!("{STORIES}{}", row.1), row));
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));
     let misses: Vec<String> =

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Offset, PlanLine,
+    keywords::{ClauseVoice, keyword_at},
     lines::LineKind,
-    mentions::{Mentions, Name, PlacedName},
+    mentions::{Mentions, Name, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
     wires::{self, Canvas, Span},
@@ -53,6 +54,8 @@ struct Row<'a> {
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
+    /// Whether there is nothing but remarks in brackets, as "(independent)", about what stands above them.
+    is_remark: bool,
     /// The column of a line that another leaves to the right, as in `|\`.
     fork: Option<usize>,
 }
@@ -157,6 +160,13 @@ fn extent(row: &[char], column: usize) -> (usize, usize) {
     ((left..=column).find(|at| row[*at] != ' ').unwrap_or(column), trimmed)
 }
 
+/// Behind brackets that say something about order, as "(depends on US1)"; `at` itself if there are none.
+fn behind_remark(tokens: &[Token<'_>], at: usize) -> usize {
+    let end = behind_parenthesis(tokens, at);
+    let says_order = (at..end).any(|at| keyword_at(&tokens[..end], at, ClauseVoice::Section).is_some());
+    if says_order { end } else { at }
+}
+
 /// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
 fn joint_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
@@ -178,7 +188,7 @@ impl<'d> DrawingReader<'d> {
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
                 fork = row.fork;
-                if !row.leads_down {
+                if !row.leads_down && !row.is_remark {
                     path = Path::default();
                 }
                 continue;
@@ -237,6 +247,7 @@ impl<'d> DrawingReader<'d> {
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
+            is_remark: text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
             leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
         }
     }
@@ -250,10 +261,17 @@ impl<'d> DrawingReader<'d> {
         // Columns are counted from the last name on, so that a long line takes linear time.
         let (mut counted, mut column) = (0, 0);
         while at < tokens.len() {
-            let Some(list) = self.mentions.list_at(&tokens, at) else {
-                at += 1;
+            let remark = behind_remark(&tokens, at);
+            let list = self.mentions.list_at(&tokens, at).filter(|_| remark == at);
+            let Some(list) = list else {
+                at = remark.max(at + 1);
                 continue;
             };
+            // "Phase 2 ← BLOCKER: all stories wait": words that explain the phase.
+            let explains = |at: usize| tokens[at].what == Piece::Arrow(true);
+            if (end..at).find(|at| explains(*at)).is_some_and(|arrow| arrow + 1 < at) {
+                break;
+            }
             let byte = tokens[at].at - line.at;
             let is_chained = tokens[end..at].iter().any(|token| matches!(token.what, Piece::Arrow(_)));
             let last = tokens[..end].last().map_or(0, |token| token.at - line.at);

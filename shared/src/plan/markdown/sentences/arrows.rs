@@ -15,7 +15,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let mut left = first;
         let mut at = self.behind_words(left.end);
         while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
-            let Some((right, is_worded)) = self.right_of(at + 1) else {
+            let Some((right, is_worded)) = self.right_of(at + 1, points_left) else {
                 at += 1;
                 break;
             };
@@ -42,11 +42,14 @@ impl<'a> ClauseReader<'_, 'a> {
         at
     }
 
-    /// What an arrow leads to, and whether a keyword stands before it.
-    pub(super) fn right_of(&self, at: usize) -> Option<(List<'a>, bool)> {
+    /// What an arrow leads to, and whether a keyword stands before it. In "Phase 2 ← BLOCKER: all stories wait" words that
+    /// explain the phase follow upon the arrow.
+    pub(super) fn right_of(&self, at: usize, points_left: bool) -> Option<(List<'a>, bool)> {
         const SHORTLY: usize = 6;
         for start in at..self.clause.len().min(at + SHORTLY) {
-            if let Some(list) = self.mentions.list_at(self.clause, start) {
+            let is_explained = points_left
+                && self.clause[at..start].iter().any(|token| matches!(token.what, Piece::Word(_)));
+            if let Some(list) = self.mentions.list_at(self.clause, start).filter(|_| !is_explained) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
                     let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));

@@ -365,8 +365,14 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_behind = |at: usize| matches!(self.clause[at].what, Piece::Word("와" | "과" | "と"));
         let is_beside = list.members.len() == 1
             && (list.last.checked_sub(1).is_some_and(is_joint) || list.end + 1 == at && is_behind(list.end));
-        let first =
-            self.last_but_one.as_ref().map(|list| list.members.clone()).or_else(|| self.subject.clone());
+        // In "US2: 僅需 Phase 2，可與 US1 並行" the comma parts the phase from what is said then.
+        let is_next = |before: &&List<'a>| {
+            self.clause.get(before.end..list.last).is_some_and(|between| {
+                !between.iter().any(|token| matches!(token.what, Piece::Comma | Piece::Pause))
+            })
+        };
+        let before = self.last_but_one.as_ref().filter(is_next);
+        let first = before.map(|list| list.members.clone()).or_else(|| self.subject.clone());
         if let Some(first) = first.filter(|first| is_beside && *first != list.members)
             && is_parallel_word(word)
         {
