@@ -182,6 +182,12 @@ const SAID_OF_TASKS: &[Row] = &[
         &[("T004", "T001"), ("T005", "T001")],
     ),
     (
+        "members of a chain that are marked as parallel",
+        "## Dependencies\n```\nT001 → T002,T004 [P] → T005\n```\n",
+        &[("T002", "T001"), ("T004", "T001 T003"), ("T005", "T002 T004")],
+    ),
+    ("Spanish", "## Dependencies\n- T001 y T004 (x) pueden ir en paralelo\n", &[("T001", ""), ("T004", "")]),
+    (
         "Portuguese",
         "## Dependências\n- T001, T002 (paletas) podem rodar em paralelo\n",
         &[("T002", ""), ("T004", "T001 T002 T003")],
@@ -736,6 +742,11 @@ const WHOLE_PLANS: &[Row] = &[
         "tasks that run in parallel after one of them, in a section about parallel work",
         "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n- [ ] T005 e\n\n## Parallel Opportunities\n\n- T003 and T004 can run in parallel (both depend on T002)\n",
         &[("T003", "T002"), ("T004", "T002"), ("T005", "T003 T004")],
+    ),
+    (
+        "a phase that is independent of a thing and requires only one phase",
+        "## Phase A: a\n- [ ] T001 a\n## Phase B: b\n- [ ] T002 b\n## Phase C: c\n- [ ] T003 c\n\n## Dependencies\n\n- **Phase C (T003)**: Can start in parallel with Phase B (independent of the handlers) — only requires Phase A's types.\n",
+        &[("phase-c", "phase-a")],
     ),
     (
         "stories that count with letters",

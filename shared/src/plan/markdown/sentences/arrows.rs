@@ -26,6 +26,7 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             let right = self.without_topic(right);
             let end = right.end;
+            self.note_parallel_remark(&right);
             let (pairs, rest) = self.split_pairs(right);
             if !self.is_result(end) {
                 let (left, right) = (left.members.clone(), pairs);
@@ -85,10 +86,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let goes_on = self.is_arrow(self.behind_words(right.end));
         let is_grouped = right.last > 1
             && right.members.len() > 1
-            && (0..right.last)
+            && ((0..right.last)
                 .rev()
                 .take(4)
-                .any(|at| matches!(self.clause[at].what, Piece::Open | Piece::OpenSquare));
+                .any(|at| matches!(self.clause[at].what, Piece::Open | Piece::OpenSquare))
+                || self.is_parallel_mark(right.end));
         if goes_on && right.is_comma_list && right.members.len() == 2 && !is_grouped {
             let second = right.members.split_off(1);
             let rest = List { members: second, ..right.clone() };

@@ -33,7 +33,9 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) => word.to_ascii_lowercase(),
             _ => String::new(),
         };
-        let says_independent = (0..at).any(|at| word(at) == "independent");
+        // "(independent of the handlers) — only requires Phase A" tells what the item does not wait for.
+        let says_independent =
+            (0..at).any(|at| word(at) == "independent" && !matches!(word(at + 1).as_str(), "of" | "from"));
         if says_independent && NEEDS.contains(&word(at).as_str()) {
             return true;
         }

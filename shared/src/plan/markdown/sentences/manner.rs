@@ -116,6 +116,7 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "pueden",
         "puede",
         "ejecutarse",
+        "ir",
         "hacerse",
         "en",
         "peuvent",
@@ -251,15 +252,20 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T188, T189, T190 (parallel)": the brackets behind a list say how its members run.
+    /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets behind a list say how its members run.
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
         if self.voice != ClauseVoice::Section
             || list.members.len() < 2
-            || !is_close(list.end - 1)
             || !list.members.iter().all(is_of_tasks)
         {
+            return;
+        }
+        if self.is_parallel_mark(list.end) {
+            self.said.abreast.push(list.members.clone());
+        }
+        if !is_close(list.end - 1) {
             return;
         }
         let open = (list.last..list.end).rev().find(|at| self.clause[*at].what == Piece::Open);
