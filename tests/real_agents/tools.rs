@@ -71,6 +71,8 @@ fn claude_works_in_two_repositories() {
     let backend = repo.root().join("backend");
     fs::create_dir(&backend).unwrap();
     repo.git_in(&backend, ["init", "-q"]).succeeds();
+    let folder = backend.display().to_string();
+    repo.git(["config", "arborist.runners.claude.sandbox.write", &folder]).succeeds();
     fs::write(repo.root().join("secret"), "for nobody").unwrap();
     let args = [
         "arborist".to_owned(),

@@ -120,7 +120,12 @@ impl Preset {
             events: EventFormat::Opencode,
             env: &[],
             tools: Some(("OPENCODE_CONFIG_CONTENT", ToolsForm::Opencode)),
-            state: &[("", ".local/share/opencode"), ("", ".local/state/opencode"), ("", ".config/opencode")],
+            state: &[
+                ("", ".local/share/opencode"),
+                ("", ".local/state/opencode"),
+                ("", ".config/opencode"),
+                ("", ".cache/opencode"),
+            ],
             install: "npm install -g opencode-ai",
             login: "log in with 'opencode auth login'",
         },

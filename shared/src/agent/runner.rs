@@ -134,6 +134,14 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
+    /// Whether its program limits itself by a sandbox of its own. That one mounts folders, which is not possible inside of
+    /// ours.
+    #[must_use]
+    pub fn has_own_sandbox(&self) -> bool {
+        let is_limited = |template: &Template| template.words().any(|word| word == "workspace-write");
+        self.known.is_some_and(|preset| preset.name == "codex") && self.templates().all(is_limited)
+    }
+
     /// The folders and files in which its program keeps its own state. Missing folders are made.
     #[must_use]
     pub fn state(&self) -> Vec<ProgramFolder> {

@@ -80,6 +80,8 @@ pub struct SandboxedChild<'c> {
     pub state: Vec<ProgramFolder>,
     /// The folders that it works in.
     pub places: Vec<PathBuf>,
+    /// Whether its program limits itself. In the mode `auto` it is left to that.
+    pub has_own_sandbox: bool,
 }
 
 impl Sandbox {
@@ -125,7 +127,7 @@ impl Sandbox {
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode(Some(child.step), child.runner);
-        if mode == SandboxMode::Off {
+        if mode == SandboxMode::Off || (mode == SandboxMode::Auto && child.has_own_sandbox) {
             return None;
         }
         let mut confinement = Confinement::new(child.places.iter().cloned()).with_private_temp();

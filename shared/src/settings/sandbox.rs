@@ -14,7 +14,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(MODES),
         expected: MODE,
         default: "auto",
-        about: "How agents, reviewers, tests, gates and set-up commands are kept from changing files outside of their worktree. auto uses Landlock where the system supports it; landlock refuses to run without it; off sets no limits.",
+        about: "How agents, reviewers, tests, gates and set-up commands are kept from changing files outside of their worktree. auto uses Landlock where the system supports it, and leaves codex to its own sandbox; landlock refuses to run without it; off sets no limits.",
     },
     Setting {
         key: "sandbox.write",

@@ -30,11 +30,11 @@ impl StepRunner {
     /// Describes a call for the sandbox: what the agent may change besides its own state.
     #[must_use]
     pub fn sandboxed<'c>(&'c self, step: &'c str, places: Vec<PathBuf>) -> SandboxedChild<'c> {
-        let state = match &self.runner {
-            RunnerKind::Program(runner) => runner.state(),
-            RunnerKind::Shell | RunnerKind::Demo => Vec::new(),
+        let (state, has_own_sandbox) = match &self.runner {
+            RunnerKind::Program(runner) => (runner.state(), runner.has_own_sandbox()),
+            RunnerKind::Shell | RunnerKind::Demo => (Vec::new(), false),
         };
-        SandboxedChild { step, runner: Some(&self.name), state, places }
+        SandboxedChild { step, runner: Some(&self.name), state, places, has_own_sandbox }
     }
 }
 
