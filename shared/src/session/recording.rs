@@ -148,6 +148,8 @@ impl SessionReader<'_> {
                         drop_cut_review(drafts.get_mut(&task));
                     }
                 }
+                // A process that came to its end has cut off no review. The rejection of a last attempt has no checkpoint.
+                RecordKind::End(_) => open.clear(),
                 RecordKind::Checkpoint(checkpoint) => {
                     open.retain(|task| Some(task) != checkpoint.node.as_ref());
                     snapshots.insert(head, checkpoint.snapshot);
