@@ -73,7 +73,7 @@ fn a_script_of_a_filter_that_a_task_edits_is_put_back_and_the_attempt_fails() {
         repo.arborist(args).exits(1).out("clean.sh");
         assert!(!repo.path(".git/hooks/post-checkout").exists());
         assert_eq!(repo.git(["config", "alias.x"]).code(), 1);
-        assert_eq!(repo.git(["log", "--all", "--format=%s", "--", "clean.sh"]).answer(), "a plan");
+        assert_eq!(repo.git(["log", "--format=%s", "main", "--", "clean.sh"]).answer(), "a plan");
         assert_eq!(repo.read("clean.sh"), ". ./inner.sh\ncat\n");
     }
 }

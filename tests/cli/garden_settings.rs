@@ -187,6 +187,13 @@ fn no_key_is_forgotten() {
         "worktree.keep",
         "worktree.lfs",
         "worktree.save-every",
+        // tests/cli/sandbox.rs
+        "sandbox.mode",
+        "sandbox.write",
+        "steps.*.sandbox.mode",
+        "steps.*.sandbox.write",
+        "runners.*.sandbox.mode",
+        "runners.*.sandbox.write",
         // Those of `merge` are tested in tests/cli/merge*.rs.
         "merge.auto",
         "merge.gates.*.command",

@@ -142,7 +142,7 @@ impl Runner {
         self.known.is_some_and(|preset| preset.name == "codex") && self.templates().all(is_limited)
     }
 
-    /// The folders and files in which its program keeps its own state. Missing folders are made.
+    /// The folders and files in which its program keeps its own state.
     #[must_use]
     pub fn state(&self) -> Vec<ProgramFolder> {
         let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());

@@ -20,7 +20,7 @@ use super::{
     moved_refs::{remove_forged, restore, save},
     packed_refs::LastGoodPackedRefs,
     recovery_notes::OtherDrivers,
-    ref_files::{PackedStamp, RefValue},
+    ref_files::{PackedStamp, RefValue, folder_of, is_inside},
     stale,
     user_refs::{RefSource, UserRefs, compare_user_refs, is_user_ref},
 };
@@ -565,13 +565,4 @@ impl RefTable {
         };
         name.starts_with("refs/heads/") && self.owns(name) && self.bases.keys().any(holds)
     }
-}
-
-/// The folder of all refs with a prefix.
-fn folder_of(prefix: &str) -> &str {
-    prefix.rfind('/').map_or(prefix, |at| &prefix[..at])
-}
-
-fn is_inside(name: &str, folder: &str) -> bool {
-    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -244,3 +244,13 @@ impl Repository {
         self.change("update-ref").args(["--no-deref", "-d", name]).stdout().map(drop)
     }
 }
+
+/// The folder of all refs with a prefix.
+pub(super) fn folder_of(prefix: &str) -> &str {
+    prefix.rfind('/').map_or(prefix, |at| &prefix[..at])
+}
+
+/// Whether a ref is below a folder.
+pub(super) fn is_inside(name: &str, folder: &str) -> bool {
+    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,6 +1,6 @@
-//! Saves branches, tags and stashes of the user that a run does not work with, and detached heads of other worktrees. An agent can delete or move them, and so
-//! can the user, and the driver cannot tell which it was. So their old values are saved and reported, but nothing is
-//! restored and no attempt fails. New branches with commits are reported.
+//! Saves branches, tags and stashes of the user that a run does not work with, and detached heads of other worktrees. An
+//! agent can delete or move them, and so can the user, and the driver cannot tell which it was. So their old values are
+//! saved and reported, but nothing is restored and no attempt fails. New branches with commits are reported.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -136,8 +136,10 @@ impl UserRefs {
         let is_new = |name: &str| {
             name.starts_with("refs/heads/") && !before.refs.contains_key(name) && !is_other(name)
         };
+        let others = now.refs.iter().filter(|(name, _)| !is_new(name));
+        let known: Vec<Oid> = before.refs.iter().chain(others).map(|(_, target)| *target).collect();
         for (name, target) in now.refs.iter().filter(|(name, _)| is_new(name)) {
-            messages.extend(describe_new(repository, (name, *target), &before));
+            messages.extend(describe_new(repository, (name, *target), &known));
         }
         for stash in before.stashes.difference(&now.stashes) {
             messages.push(keep(
@@ -214,11 +216,10 @@ impl UserRefs {
     }
 }
 
-/// A message about a branch that was created meanwhile, if it has commits that no ref had before. An agent may have left
+/// A message about a branch that was created meanwhile, if it has commits that no other branch has or had. An agent may have left
 /// its work there.
-fn describe_new(repository: &Repository, (name, target): (&str, Oid), before: &KnownRefs) -> Option<String> {
-    let known: Vec<Oid> = before.refs.values().copied().collect();
-    let commits = repository.list_between(&[target], &known).ok()?.len();
+fn describe_new(repository: &Repository, (name, target): (&str, Oid), known: &[Oid]) -> Option<String> {
+    let commits = repository.list_between(&[target], known).ok()?.len();
     let noun = if commits == 1 { "commit" } else { "commits" };
     (commits > 0).then(|| {
         format!(

@@ -72,8 +72,8 @@ pub(super) fn caches() -> (Vec<PathBuf>, Vec<PathBuf>) {
     (CACHES.iter().filter_map(find).collect(), FILES.iter().filter_map(find).collect())
 }
 
-/// A folder of an agent program: the one that `variable` names, or else `folder` in the home directory. It is made if it
-/// is missing: the program could not make it. `value` returns the value of a variable.
+/// A folder of an agent program: the one that `variable` names, or else `folder` in the home directory. `value` returns
+/// the value of a variable.
 pub fn find_folder(
     variable: &str,
     folder: &str,
@@ -83,7 +83,6 @@ pub fn find_folder(
     if path.extension().is_some_and(|extension| extension == "json") {
         return path.is_file().then_some(ProgramFolder::File(path));
     }
-    safe_files::make_folders(&path).ok()?;
     Some(ProgramFolder::Folder(path))
 }
 

@@ -133,7 +133,11 @@ impl Sandbox {
         let mut confinement = Confinement::new(child.places.iter().cloned()).with_private_temp();
         for state in &child.state {
             match state {
-                ProgramFolder::Folder(folder) => confinement.add(folder.clone()),
+                ProgramFolder::Folder(folder) => {
+                    // The program could not make it. If it cannot be made, it is not granted either.
+                    let _ = safe_files::make_folders(folder);
+                    confinement.add(folder.clone());
+                }
                 ProgramFolder::File(file) => confinement.add_file(file.clone()),
             }
         }
