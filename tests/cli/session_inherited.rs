@@ -134,11 +134,10 @@ fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
     let repo = repo();
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     let branch = sessions(&repo)[0]["branch"].as_str().unwrap().to_owned();
-    let id = id(&sessions(&repo)[0]);
     repo.git(["merge", "-q", &branch]).succeeds();
     let (head, calls) = (repo.git(["rev-parse", "HEAD"]).answer(), repo.calls());
     let said = repo.arborist(["gardener"]).exits(2);
-    said.err(&format!("session '{id}'")).err("--session-branch").err("--new-run");
+    said.err(&format!("by the run of '{branch}'")).err("plan --tick").err("--new-run");
     assert_eq!((repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()), (head, calls));
     repo.arborist(["gardener", "--session-branch"]).succeeds().shows();
     repo.arborist(["gardener", "--new-run"]).succeeds().shows();
