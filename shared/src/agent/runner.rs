@@ -134,8 +134,7 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
-    /// Whether its program limits itself by a sandbox of its own. That one mounts folders, which is not possible inside of
-    /// ours.
+    /// Whether its program has its own sandbox. It mounts folders, which a process under Landlock cannot do.
     #[must_use]
     pub fn has_own_sandbox(&self) -> bool {
         let is_limited = |template: &Template| template.words().any(|word| word == "workspace-write");
