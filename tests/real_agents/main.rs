@@ -20,6 +20,7 @@ use arborist_testkit::{Run, TestRepo, is_installed};
 
 use model::{Act, Model, Step, Trouble};
 use program::{Agent, CLAUDE, CODEX, GEMINI, OPENCODE};
+use tempfile::TempDir;
 
 const PLAN: &str = r#"{
   "nodes": {
@@ -42,6 +43,8 @@ struct Scene {
     model: Arc<Model>,
     agent: Agent,
     url: String,
+    /// Codex refuses to keep programs of its own below the folder for temporary files, in which everything else is.
+    codex_home: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -63,11 +66,12 @@ impl Scene {
         let model = Arc::new(model);
         let port = server::serve(Arc::clone(&model), repo.path(""));
         let url = format!("http://127.0.0.1:{port}");
-        agent.configure(&repo, &url);
+        let codex_home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        agent.configure(&repo, codex_home.path(), &url);
         let limits =
             format!("[timeouts]\nsilence = {}\nrunner = {}\n", agent.silence, 2 * agent.silence + 10);
         program::write(&repo, ".config/git-arborist/config.toml", &limits);
-        Some(Self { repo, model, agent, url, _turn: turn })
+        Some(Self { repo, model, agent, url, codex_home, _turn: turn })
     }
 
     fn gardener(&self) -> Run {
@@ -87,6 +91,7 @@ impl Scene {
         let mut command = self.repo.command(program, &self.repo.path(""));
         // Real programs work in the sandbox that users get.
         command.env("ARBORIST_SANDBOX", "auto");
+        command.env("CODEX_HOME", self.codex_home.path());
         self.agent.point(&mut command, &self.url);
         command
     }

@@ -1,6 +1,6 @@
 //! The programs, and the configuration that points each at the scripted model.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use arborist_testkit::TestRepo;
 use serde_json::json;
@@ -20,7 +20,8 @@ pub(crate) struct Agent {
     /// are at work, and shorter than anyone likes to wait.
     pub(crate) silence: u32,
     env: &'static [(&'static str, &'static str)],
-    configure: fn(&TestRepo, &str),
+    /// Writes its configuration: the repository with the home, codex's own home, and the model's address.
+    configure: fn(&TestRepo, &Path, &str),
 }
 
 /// Claude Code.
@@ -39,7 +40,7 @@ pub(crate) const CLAUDE: Agent = Agent {
         ("DISABLE_TELEMETRY", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
     ],
-    configure: |_, _| {},
+    configure: |_, _, _| {},
 };
 
 /// Codex.
@@ -50,14 +51,14 @@ pub(crate) const CODEX: Agent = Agent {
     requests: 1,
     silence: 40,
     env: &[("SCRIPTED_KEY", "no-key-is-needed")],
-    configure: |repo, url| {
+    configure: |_, codex_home, url| {
         let config = format!(
             "model_provider = \"scripted\"\n\
              [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n\
              env_key = \"SCRIPTED_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n\
              [analytics]\nenabled = false\n"
         );
-        write(repo, ".codex/config.toml", &config);
+        fs::write(codex_home.join("config.toml"), config).unwrap();
     },
 };
 
@@ -69,7 +70,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     requests: 6,
     silence: 80,
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
-    configure: |repo, url| {
+    configure: |repo, _, url| {
         let options = json!({ "baseURL": format!("{url}/v1"), "apiKey": "no-key-is-needed" });
         let provider =
             json!({ "npm": "@ai-sdk/openai-compatible", "options": options, "models": { "m": {} } });
@@ -91,7 +92,7 @@ pub(crate) const GEMINI: Agent = Agent {
     requests: 1,
     silence: 40,
     env: &[("GEMINI_API_KEY", "no-key-is-needed")],
-    configure: |repo, _| {
+    configure: |repo, _, _| {
         let config = json!({
             "security": { "auth": { "selectedType": "gemini-api-key" } },
             "privacy": { "usageStatisticsEnabled": false },
@@ -102,9 +103,9 @@ pub(crate) const GEMINI: Agent = Agent {
 };
 
 impl Agent {
-    /// Writes its configuration to the repository's home.
-    pub(crate) fn configure(&self, repo: &TestRepo, url: &str) {
-        (self.configure)(repo, url);
+    /// Writes its configuration.
+    pub(crate) fn configure(&self, repo: &TestRepo, codex_home: &Path, url: &str) {
+        (self.configure)(repo, codex_home, url);
     }
 
     /// Sets what it needs in the environment. What it would send elsewhere goes to a port that is closed.
