@@ -14,7 +14,12 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::ui::Ui;
+
+/// How many files a run may have open at once, if the system allows it.
+const WANTED_DESCRIPTORS: u64 = 8192;
 
 /// How a command's body ends.
 pub type Outcome = Result<Exit, Failure>;
@@ -22,10 +27,21 @@ pub type Outcome = Result<Exit, Failure>;
 /// Runs a command from the process's arguments to its exit code.
 pub fn main<A: Parser>(body: fn(A, &mut Ui) -> Outcome) -> ExitCode {
     protect_memory();
+    raise_descriptor_limit();
     std::panic::set_hook(Box::new(|panic| Ui::plain().panicked(panic)));
     let run = || run(body, std::env::args_os().collect());
     let exit = std::panic::catch_unwind(run).unwrap_or(Exit::Fatal);
     ExitCode::from(exit.code())
+}
+
+/// Raises the soft limit of open files, which is 256 or 1,024 by default. Each lane needs about 20.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let possible = limit.maximum.map_or(WANTED_DESCRIPTORS, |maximum| maximum.min(WANTED_DESCRIPTORS));
+    if limit.current.is_some_and(|current| current < possible) {
+        // If it is refused, the old limit stays, and a run with many jobs reports it.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(possible), ..limit });
+    }
 }
 
 fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit {

@@ -76,6 +76,12 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let names = HookEvent::ALL.into_iter().filter(is_named);
     let plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
     carry_out(&plans, options, &repository, ui)?;
+    if options.names.is_empty() && repository.worktree.is_some() {
+        let binary = Quoted::path(&own_path(agent::BINARY)?);
+        if agent::plan(&repository, SettingsRequest::Uninstall, &binary)?.is_some() {
+            change_agent(SettingsRequest::Uninstall, options, ui)?;
+        }
+    }
     let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
     match left.as_slice() {
         [] => Ok(Exit::Done),

@@ -119,6 +119,7 @@ impl TicketMaker<'_> {
         if let Some(history) = history.filter(|history| is_own && history.is_landed)
             && state == State::Complete
         {
+            self.refuse_later_commits(task)?;
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
             let (task, branch) = (task.clone(), self.into.clone());
             return Ok(if is_merged { Added::Landed(task) } else { Added::InPlace(task, branch) });
@@ -141,6 +142,24 @@ impl TicketMaker<'_> {
             return Ok(Added::Known(Box::new(old.clone())));
         }
         Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
+    }
+
+    /// Refuses a landed task whose branch has commits that its target does not have: no test and no reviewer saw them.
+    fn refuse_later_commits(&self, task: &TaskId) -> Result<(), Failure> {
+        let (repository, branch) = (&self.site.repository, self.site.scope.branch.task_branch(task));
+        let (Some(tip), Some(target)) =
+            (repository.find_branch(&branch)?, repository.find_branch(&self.into)?)
+        else {
+            return Ok(());
+        };
+        let later = repository.distance(tip, target)?.ahead;
+        if later == 0 {
+            return Ok(());
+        }
+        let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
+        Err(Failure::new(Exit::No, format!("'{task}' has landed, and '{branch}' has {commits} since then"))
+            .hint(format!("merge them yourself: git merge {branch}"))
+            .hint(format!("or let the task be done again: git arborist reset {task}")))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

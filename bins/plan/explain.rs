@@ -99,7 +99,7 @@ fn reason_document(plan: &Plan, node: &TaskId, reason: &WaitReason) -> ReasonDoc
 }
 
 fn unknown(plan: &Plan, id: &str) -> Failure {
-    let failure = Failure::new(Exit::Fatal, format!("there is no task '{id}' in the plan"));
+    let failure = Failure::new(Exit::No, format!("there is no task '{id}' in the plan"));
     match nearest(id, plan.tasks.iter().map(|task| task.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
         None => failure.hint("see all tasks with: git arborist plan"),

@@ -164,7 +164,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     lists.sort();
     if lists.is_empty() {
         let what = format!("there is no Markdown file in '{}'", folder.display());
-        return Err(Failure::new(Exit::Fatal, what).hint("name a file with tasks"));
+        return Err(Failure::new(Exit::No, what).hint("name a file with tasks"));
     }
     Ok(lists)
 }
@@ -202,7 +202,7 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
     let plans = find_plans(top, branch);
     match &plans[..] {
         [place] => Ok(from_here(&repository.dir, top, place)),
-        [] => Err(Failure::new(Exit::Fatal, "no plan was found")
+        [] => Err(Failure::new(Exit::No, "no plan was found")
             .hint(format!("name a file, or keep one in: {}", usual_places(branch).join(", ")))),
         [first, ..] => {
             let list: Vec<String> = plans

@@ -75,7 +75,7 @@ pub(super) fn find(
 
 fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<FoundPlan, Failure> {
     let bytes = bytes.map_err(|error| {
-        Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
+        Failure::new(Exit::No, format!("could not read the plan '{label}': {error}"))
             .hint("name another file with --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
     let plan = Plan::read(&label, &bytes)?;

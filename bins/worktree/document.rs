@@ -33,7 +33,8 @@ pub struct RowDocument {
     branch: Option<String>,
     /// Where it is; null for a branch without a worktree.
     path: Option<String>,
-    /// The state of the task, or `free`, or `session` where a whole run works, or `missing` if its folder is gone.
+    /// The state of the task, or `free`, or `session` where a whole run works, `missing` if its folder is gone, or `broken` if its
+    /// `.git` file does not lead to the repository.
     #[schemars(schema_with = "states")]
     state: &'static str,
     /// The commit that is checked out.
@@ -106,5 +107,5 @@ fn kinds(_: &mut SchemaGenerator) -> Schema {
 
 fn states(_: &mut SchemaGenerator) -> Schema {
     let states = State::ALL.iter().map(|state| state.as_str());
-    json_schema!({ "type": "string", "enum": states.chain(["free", "session", "missing"]).collect::<Vec<_>>() })
+    json_schema!({ "type": "string", "enum": states.chain(["free", "session", "missing", "broken"]).collect::<Vec<_>>() })
 }

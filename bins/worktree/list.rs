@@ -40,6 +40,9 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &ListDocument::new(&opened, &rows));
     }
     show(ui, &rows);
+    if rows.iter().any(|row| row.state == "broken") {
+        ui.hint("repair what is broken with: git arborist worktree repair");
+    }
     tell_of_crowding(&opened, ui);
     Ok(Exit::Done)
 }
@@ -77,7 +80,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
 pub(super) fn tone(row: &WorktreeRow) -> Tone {
     match row.state {
         "complete" => Tone::Good,
-        "failed" | "missing" | "forked" => Tone::Bad,
+        "failed" | "missing" | "broken" | "forked" => Tone::Bad,
         "free" | "pending" | "session" => Tone::Dim,
         _ => Tone::Busy,
     }

@@ -58,11 +58,17 @@ pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
 }
 
 pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
-    let said = open(&args.scope, ui)?.pool.repair()?;
-    if !said.is_empty() {
-        ui.line(&said);
+    let done = open(&args.scope, ui)?.pool.repair()?;
+    if !done.said.is_empty() {
+        ui.line(&done.said);
     }
-    Ok(Exit::Done)
+    for path in &done.repaired {
+        ui.line(&format!("repaired {}", shown(path)));
+    }
+    for path in &done.broken {
+        ui.warn(&format!("{} is still broken", shown(path)));
+    }
+    Ok(if done.broken.is_empty() { Exit::Done } else { Exit::No })
 }
 
 pub(super) fn run_prune(args: &PruneArgs, ui: &mut Ui) -> Outcome {

@@ -26,7 +26,7 @@ pub(super) struct WorktreeRow {
     /// `None` for a branch without a worktree.
     pub(super) standing: Option<WorktreeStatusRow>,
     pub(super) head: Option<Oid>,
-    /// The task's state according to history, or `free`, `session`, `missing`.
+    /// The task's state according to history, or `free`, `session`, `missing`, `broken`.
     pub(super) state: &'static str,
     pub(super) distance: Option<Distance>,
     pub(super) long: Option<Long>,
@@ -78,6 +78,7 @@ impl WorktreeRow {
     fn of_worktree(standing: WorktreeStatusRow) -> Self {
         let state = match &standing {
             standing if standing.is_missing => "missing",
+            standing if standing.is_broken => "broken",
             standing if standing.is_free() => "free",
             standing if standing.kind == WorktreeKind::Session => "session",
             _ => "pending",
@@ -197,7 +198,7 @@ impl Runs<'_> {
         };
         row.distance = known.distances.get(&branch.to_ref()).copied();
         let history = row.task.as_ref().and_then(|task| known.run.find(task));
-        if row.state == "missing" {
+        if ["missing", "broken"].contains(&row.state) {
             return Ok(());
         }
         if let Some(history) = history {

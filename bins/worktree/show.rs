@@ -54,7 +54,10 @@ pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &RowDocument::new(&row));
     }
     show(ui, &row);
-    Ok(Exit::Done)
+    match found.is_broken {
+        true => Err(WorktreeError::Broken(args.task.to_string(), found.path).into()),
+        false => Ok(Exit::Done),
+    }
 }
 
 pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
@@ -63,6 +66,9 @@ pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
     let found = opened.pool.find(&args.task)?.ok_or_else(|| absent(&opened, &args.task))?;
     if found.is_missing {
         return Err(WorktreeError::Missing(name(), found.path).into());
+    }
+    if found.is_broken {
+        return Err(WorktreeError::Broken(name(), found.path).into());
     }
     ui.line(&found.path.display().to_string());
     Ok(Exit::Done)

@@ -6,6 +6,7 @@ use crate::cleanup_repo::{CleanupRepo, find};
 use crate::test_workspace::TestWorkspace;
 
 const NOW: &[&str] = &["--older-than", "0"];
+const FORCED: &[&str] = &["--older-than", "0", "--force"];
 
 /// A finished run of two tasks in lanes, on a branch of its session. Gives the session.
 fn finished() -> (CleanupRepo, String) {
@@ -22,7 +23,7 @@ fn finished() -> (CleanupRepo, String) {
 }
 
 #[test]
-fn everything_of_a_session_that_is_over_goes_and_its_tip_is_saved() {
+fn an_unmerged_session_branch_is_kept_unless_force_is_given_and_then_saved_first() {
     let (repo, session) = finished();
     let branch = format!("arborist/tasks/{session}");
     let tip = repo.git(["rev-parse", &branch]).answer();
@@ -40,8 +41,10 @@ fn everything_of_a_session_that_is_over_goes_and_its_tip_is_saved() {
         );
     }
     fs::remove_file(place.join("mine.txt")).unwrap();
-    repo.cleanup(NOW).succeeds().out("saved first");
-    assert!(!place.exists());
+    repo.cleanup(NOW).succeeds().out("nowhere else");
+    assert!(!place.exists(), "nothing is in it that its branch does not have");
+    assert_eq!(repo.git(["rev-parse", &branch]).answer(), tip);
+    repo.cleanup(FORCED).succeeds().out("saved first");
     assert_eq!(repo.refs("refs/heads"), ["refs/heads/main"]);
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
     let saved = repo.refs("refs/arborist/saved");
@@ -88,14 +91,14 @@ fn records_outlive_the_branch_of_their_session() {
     let (repo, session) = finished();
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
     let name = format!("{session} (records)");
-    let why = repo.verdict(&["--older-than", "0", "--only", "sessions"], "record", &name).1;
+    let why = repo.verdict(&["--older-than", "0", "--force", "--only", "sessions"], "record", &name).1;
     assert_eq!(why, "the branch of its session is still there");
-    assert_eq!(repo.verdict(NOW, "record", &name).1, "the branch of its session goes first");
+    assert_eq!(repo.verdict(FORCED, "record", &name).1, "the branch of its session goes first");
     repo.git(["config", "arborist.cleanup.keep-records", "90d"]).succeeds();
-    let said = repo.cleanup(NOW).succeeds().out("younger than 90d");
+    let said = repo.cleanup(FORCED).succeeds().out("younger than 90d");
     said.never("the branch of its session is still there");
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
-    assert_eq!(repo.verdict(NOW, "record", &name).0, "save");
+    assert_eq!(repo.verdict(FORCED, "record", &name).0, "save");
 }
 
 /// A session that somebody else drives has this name, and a branch of the user ends in it.

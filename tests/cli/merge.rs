@@ -53,6 +53,20 @@ fn a_task_is_queued_and_landed_by_one_command_and_only_once() {
 }
 
 #[test]
+fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.merge(&["T1"]).succeeds();
+    let branch = "arborist/task/main/T1";
+    let tree = repo.git(["rev-parse", &format!("{branch}^{{tree}}")]).answer();
+    let later = repo.git(["commit-tree", &tree, "-p", branch, "-m", "later"]).answer();
+    repo.git(["update-ref", &format!("refs/heads/{branch}"), &later]).succeeds();
+    for force in [&["T1"][..], &["T1", "--force"]] {
+        let said = repo.merge(force).exits(1);
+        said.err("'T1' has landed, and 'arborist/task/main/T1' has 1 commit since then").err("git merge");
+    }
+}
+
+#[test]
 fn only_what_is_complete_is_taken_unless_it_is_forced() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.branch_off("T2", "test-pass");

@@ -156,6 +156,9 @@ fn settings_of_others_stay_and_ours_come_and_go_once() {
     repo.arborist(["hooks", "install", "--agent", "claude"]).exits(2).shows();
     assert_eq!(repo.read(SETTINGS), "{ broken");
     std::fs::remove_file(repo.path(SETTINGS)).unwrap();
+    repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+    repo.arborist(["hooks", "uninstall"]).succeeds().out("claude: ");
+    assert!(!repo.path(SETTINGS).exists() || settings(&repo)["hooks"].is_null(), "nothing of ours is left");
     repo.arborist(["hooks", "install", "--agent", "claude", "-q"]).succeeds().silent();
     repo.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().shows();
     assert!(!repo.path(SETTINGS).exists());

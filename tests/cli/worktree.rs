@@ -335,3 +335,41 @@ fn a_mistyped_task_gets_the_one_that_was_meant() {
     repo.arborist(["worktree", "show", "T01"]).exits(1).err("did you mean 'T001'?");
     repo.arborist(["worktree", "path", "T002"]).exits(1).err("git arborist worktree add T002");
 }
+
+#[test]
+fn a_worktree_in_which_a_process_works_is_not_removed() {
+    let repo = TestRepo::init();
+    let place = add(&repo, "T1");
+    let inside = place.join("sub");
+    fs::create_dir(&inside).unwrap();
+    let from_inside = repo.arborist_in(&inside, ["worktree", "remove", "T1"]).exits(1);
+    from_inside.err("this command was started in '").err("leave the worktree");
+    let mut sleeper = repo.command("sleep", &inside).arg("60").spawn().unwrap();
+    let busy = repo.arborist(["worktree", "remove", "T1"]).exits(3);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    busy.err(&format!("process {} works in '", sleeper.id()));
+    assert!(inside.is_dir(), "nothing was removed");
+    assert_eq!(list(&repo, &[])[0]["state"], "pending");
+    repo.arborist(["worktree", "remove", "T1"]).succeeds().out("removed ");
+}
+
+#[test]
+fn a_worktree_with_a_broken_git_file_is_shown_as_broken_and_repaired() {
+    for broken in [Some("garbage\n"), Some("gitdir: /nowhere\n"), None] {
+        let repo = TestRepo::init();
+        let place = add(&repo, "T1");
+        match broken {
+            Some(text) => fs::write(place.join(".git"), text).unwrap(),
+            None => fs::remove_file(place.join(".git")).unwrap(),
+        }
+        assert_eq!(list(&repo, &[])[0]["state"], "broken");
+        repo.arborist(["worktree", "list"]).succeeds().out("broken").err("git arborist worktree repair");
+        for verb in ["show", "path"] {
+            repo.arborist(["worktree", verb, "T1"]).exits(1).err("git arborist worktree repair");
+        }
+        repo.arborist(["worktree", "repair"]).succeeds().out("repaired ").never("error");
+        assert_eq!(list(&repo, &[])[0]["state"], "pending");
+        assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
+    }
+}

@@ -140,7 +140,7 @@ fn told(name: &str) -> Option<String> {
 /// The commands that are configured for a repository.
 fn tools_of(section: &RepoSection) -> Result<Tools, Failure> {
     let wrong = |name: &str, error: NameError| {
-        Failure::new(Exit::Fatal, format!("'workspace.repos.{}.tools.{name}': {error}", section.name))
+        Failure::new(Exit::No, format!("'workspace.repos.{}.tools.{name}': {error}", section.name))
     };
     let own = section.tools.iter();
     own.map(|(name, tool)| Ok((name.parse().map_err(|error| wrong(name, error))?, tool.clone()))).collect()

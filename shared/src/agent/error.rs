@@ -74,7 +74,7 @@ impl Explain for AgentError {
     fn exit(&self) -> Exit {
         match self {
             Self::UnknownRunner { place: NamedIn::Flag, .. } => Exit::Usage,
-            _ => Exit::Fatal,
+            _ => Exit::No,
         }
     }
 

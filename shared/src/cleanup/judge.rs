@@ -259,8 +259,13 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
             CleanupVerdict::Remove(Grounds::Old, Save::NOTHING)
         }
         What::RemoteBranch => judge_remote(&candidate.commits),
-        What::SessionBranch | What::Record => judge_work(candidate, UnsavedPolicy::Saved),
-        What::Worktree | What::Folder | What::Branch | What::Landing | What::Unfinished => {
+        What::Record => judge_work(candidate, UnsavedPolicy::Saved),
+        What::SessionBranch
+        | What::Worktree
+        | What::Folder
+        | What::Branch
+        | What::Landing
+        | What::Unfinished => {
             judge_work(candidate, rules.unsaved)
         }
     }

@@ -150,9 +150,9 @@ impl Explain for GardenerError {
             | Self::NoCommit
             | Self::Bare
             | Self::NoPlace
-            | Self::Log { .. }
-            | Self::NoPlan => Exit::Fatal,
-            Self::NoTask(_)
+            | Self::Log { .. } => Exit::Fatal,
+            Self::NoPlan
+            | Self::NoTask(_)
             | Self::NotReady(..)
             | Self::NoAttemptLeft(_)
             | Self::PhaseFailed(_)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::failure::Explain;
+use crate::failure::{Exit, Explain};
 
 /// One thing that is wrong or doubtful.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,10 @@ fn lines(problems: &[Problem]) -> String {
 }
 
 impl Explain for PlanError {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+
     fn hint(&self) -> Option<String> {
         self.problems().first().map(|problem| problem.fix.clone()).filter(|fix| !fix.is_empty())
     }

@@ -50,8 +50,7 @@ impl Explain for PlannerError {
     fn exit(&self) -> Exit {
         match self {
             Self::Call(error) => error.exit(),
-            Self::NoPlanner { .. } => Exit::Fatal,
-            Self::Failed { .. } | Self::Wrong { .. } => Exit::No,
+            Self::NoPlanner { .. } | Self::Failed { .. } | Self::Wrong { .. } => Exit::No,
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ProcessId;
+use super::{ProcessId, table};
 
 /// The holder of a lock, according to the lock file. Displayed: "held by process 12 on host (what) since …".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,9 @@ impl Holder {
 
     /// Whether its process was on this machine and has died, or is dying.
     pub(super) fn is_gone(&self) -> bool {
-        let was_here = |process: &ProcessId| process.is_of_this_machine() && !process.is_here();
+        let was_here = |process: &ProcessId| {
+            process.is_of_this_machine() && (!process.is_here() || table::is_being_killed(self.pid))
+        };
         self.process.as_ref().is_some_and(was_here)
     }
 

@@ -26,6 +26,11 @@ pub(super) fn is_alive(pid: u32, started: &str) -> bool {
     system::one(pid).is_some_and(|process| !process.zombie && process.started == started)
 }
 
+/// Whether process `pid` was killed and has not ended yet. It still holds its locks.
+pub(super) fn is_being_killed(pid: u32) -> bool {
+    system::is_being_killed(pid)
+}
+
 /// All visible processes; empty if the system does not tell.
 pub(super) fn all() -> Vec<Process> {
     system::all()
@@ -123,6 +128,16 @@ mod system {
         place.is_ok_and(|place| place.trim() == "wait_for_partner")
     }
 
+    pub(super) fn is_being_killed(pid: u32) -> bool {
+        const SIGKILL: u64 = 1 << 8;
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let pending = status.lines().filter_map(|line| {
+            let mask = line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        });
+        pending.fold(0, |all, mask| all | mask) & SIGKILL != 0
+    }
+
     pub(super) fn has_open_lock() -> bool {
         let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
         let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -213,6 +228,10 @@ mod system {
     use super::Process;
 
     pub(super) fn waits_at_named_pipe(_pid: u32) -> bool {
+        false
+    }
+
+    pub(super) fn is_being_killed(_pid: u32) -> bool {
         false
     }
 

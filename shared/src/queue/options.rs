@@ -42,7 +42,7 @@ pub enum OptionsError {
 impl Explain for OptionsError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Value { .. } => Exit::Fatal,
+            Self::Value { .. } => Exit::No,
             Self::Agent(error) => error.exit(),
         }
     }

@@ -117,7 +117,7 @@ impl OpenRun {
         self.require_repositories(planned)?;
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {
-                Failure::new(Exit::Fatal, format!("the plan {error}")).hint(
+                Failure::new(Exit::No, format!("the plan {error}")).hint(
                     "a run writes its plan down by the path from the top of the repository: put it there",
                 )
             })?;
@@ -152,7 +152,7 @@ impl OpenRun {
             if let Some(NamingMistake { what, fix }) = self.workspace.find_naming_mistake(task) {
                 let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
                 let words = format!("{}{what}", place.unwrap_or_default());
-                return Err(Failure::new(Exit::Fatal, words).hint(fix));
+                return Err(Failure::new(Exit::No, words).hint(fix));
             }
         }
         let usual = self.options.test_command.as_deref().map(|command| ("the test command", command));
@@ -160,7 +160,7 @@ impl OpenRun {
         let gates = gates.filter_map(|(key, _)| self.settings.text(&format!("merge.gates.{key}")));
         let mut all = usual.into_iter().chain(gates.map(|command| ("the gate", command)));
         match all.find_map(|(whose, command)| self.workspace.find_missing_tool(whose, command)) {
-            Some(NamingMistake { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
+            Some(NamingMistake { what, fix }) => Err(Failure::new(Exit::No, what).hint(fix)),
             None => Ok(()),
         }
     }

@@ -171,7 +171,7 @@ impl OpenRun {
             // The user's checkout need not have the plan of a run that works in another worktree.
             Err(_) if !is_named && self.pending_move.is_some() => Ok(None),
             Err(error) => {
-                let failure = Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}"));
+                let failure = Failure::new(Exit::No, format!("could not read the plan '{path}': {error}"));
                 Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }

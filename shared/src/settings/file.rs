@@ -14,6 +14,8 @@ pub(super) struct SettingLine {
     pub(super) place: String,
     /// The value, if a setting can have such a value.
     pub(super) value: Option<Value>,
+    /// The value as written.
+    pub(super) text: String,
 }
 
 pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, SettingsError> {
@@ -28,12 +30,15 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
     while let Some((prefix, table)) = open.pop() {
         for (key, value) in table {
             let (offset, key) = (key.span().start, format!("{prefix}{}", key.into_inner()));
+            let written = text.get(value.span()).unwrap_or_default().to_owned();
             match value.into_inner() {
                 DeValue::Table(inner) => open.push((format!("{key}."), inner)),
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }
-                other => lines.push(SettingLine { key, place: place(offset), value: value_of(other) }),
+                other => lines.push({
+                    lines.push(SettingLine { key, place: place(offset), value: value_of(other), text: written });
+                }
             }
         }
     }

@@ -36,6 +36,9 @@ use crate::{
 /// The configuration file of a repository, relative to its top.
 const FILE: &str = ".arborist/config.toml";
 
+/// How much of a wrong value a message shows.
+const MAX_SHOWN: usize = 60;
+
 /// A setting that cannot be used, and its location.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -51,12 +54,14 @@ pub enum SettingsError {
         key: String,
     },
     /// The value has the wrong kind for the key.
-    #[error("{place}: '{key}' must be {expected}")]
+    #[error("{place}: '{key}' must be {expected}, not {found}")]
     WrongValue {
         /// File and line.
         place: String,
         /// The key.
         key: String,
+        /// The value as written, shortened.
+        found: String,
         /// What it must be.
         expected: &'static str,
     },
@@ -96,7 +101,11 @@ pub enum SettingsError {
 
 impl Explain for SettingsError {
     fn exit(&self) -> Exit {
-        if let Self::Git(error) = self { error.exit() } else { Exit::Fatal }
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Unreadable { .. } => Exit::Fatal,
+            _ => Exit::No,
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -207,7 +216,7 @@ impl Settings {
     /// Sets a key by a flag of the command line, which overrides every other source.
     pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
         let setting = require_key(key, flag)?;
-        let value = Value::parse(text, setting.kind);
+        let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
         self.add(setting, key.to_owned(), (value, flag.to_owned()), Origin::User)
     }
 
@@ -327,7 +336,7 @@ impl Settings {
     fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
         for line in file::flatten(label, text)? {
             let setting = require_key(&line.key, &line.place)?;
-            let value = line.value.and_then(|value| value.fit(setting.kind));
+            let value = line.value.and_then(|value| value.fit(setting.kind)).ok_or(line.text);
             self.add(setting, line.key, (value, line.place), origin)?;
         }
         Ok(())
@@ -340,7 +349,8 @@ impl Settings {
             let place = place_of(&entry.origin);
             let setting = require_key(key, &place)?;
             let bare = (setting.kind == ValueKind::Switch).then_some("true");
-            let value = entry.value.as_deref().or(bare).and_then(|text| Value::parse(text, setting.kind));
+            let text = entry.value.as_deref().or(bare).unwrap_or_default();
+            let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
             self.add(setting, key.to_owned(), (value, place), Origin::User)?;
         }
         Ok(())
@@ -351,6 +361,7 @@ impl Settings {
             let Some(variable) = setting.variable else { continue };
             if let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) {
                 let value = text.to_str().and_then(|text| Value::parse(text, setting.kind));
+                let value = value.ok_or_else(|| quoted(&text.to_string_lossy()));
                 self.add(setting, setting.key.to_owned(), (value, variable.to_owned()), Origin::User)?;
             }
         }
@@ -361,16 +372,23 @@ impl Settings {
         &mut self,
         setting: &Setting,
         key: String,
-        told: (Option<Value>, String),
+        (value, place): (Result<Value, String>, String),
         origin: Origin,
     ) -> Result<(), SettingsError> {
-        let (value, place) = told;
-        let Some(value) = value else {
-            return Err(SettingsError::WrongValue { place, key, expected: setting.expected });
+        let value = match value {
+            Ok(value) => value,
+            Err(found) => {
+                let found = found.chars().take(MAX_SHOWN).collect();
+                return Err(SettingsError::WrongValue { place, key, found, expected: setting.expected });
+            }
         };
         self.found.push(Found { key, value, origin, place });
         Ok(())
     }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{text}'")
 }
 
 /// Folders outside of the repository that a file of the repository names by these keys, as they are shown for approval,

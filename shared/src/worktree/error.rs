@@ -17,6 +17,12 @@ pub enum WorktreeError {
     Git(#[from] GitError),
     #[error("{}", source.sentence(&format!("the worktree of '{task}' is in use")))]
     Busy { task: TaskId, source: LockError },
+    #[error("process {pid} works in '{}'", path.display())]
+    Occupant { path: PathBuf, pid: u32 },
+    #[error("this command was started in '{}'", .0.display())]
+    Inside(PathBuf),
+    #[error("the worktree of '{0}' is broken: '{path}' does not lead to its git directory", path = .1.join(".git").display())]
+    Broken(String, PathBuf),
     #[error("{}", .0.sentence("the worktrees of this repository cannot be changed now"))]
     Gate(LockError),
     #[error("worktrees are made from a checkout, and this repository is bare")]
@@ -69,12 +75,15 @@ impl Explain for WorktreeError {
         match self {
             Self::Git(error) => error.exit(),
             Self::Busy { source, .. } | Self::Gate(source) => source.exit(),
+            Self::Occupant { .. } => Exit::Locked,
             Self::Limit { .. }
             | Self::Absent(_)
             | Self::NoLane(_)
             | Self::NoBranch(_)
             | Self::NothingSaved(_)
             | Self::Missing(..)
+            | Self::Broken(..)
+            | Self::Inside(_)
             | Self::Dirty { .. }
             | Self::SetUp { .. } => Exit::No,
             Self::Elsewhere { .. }
@@ -91,6 +100,9 @@ impl Explain for WorktreeError {
         Some(match self {
             Self::Git(error) => return error.hint(),
             Self::Busy { source, .. } => return source.advice("wait until it is done, or end it first"),
+            Self::Occupant { pid, .. } => format!("end it first: kill {pid}"),
+            Self::Inside(_) => "leave the worktree, then run the same command again".into(),
+            Self::Broken(..) => "repair it with: git arborist worktree repair".into(),
             Self::Gate(source) => return source.advice("run the same command again"),
             Self::Bare => "clone it, and run this in the clone".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),

@@ -209,6 +209,18 @@ impl Pool {
     }
 }
 
+/// Whether the `.git` file of a worktree leads to its git directory.
+pub(super) fn is_connected(worktree: &Worktree) -> bool {
+    let link = safe_files::read(&worktree.path.join(".git")).ok();
+    let found = link.and_then(|link| target_of(&worktree.path, &link));
+    found.zip(worktree.git_dir.as_deref()).is_some_and(|(found, wanted)| is_same_folder(&found, wanted))
+}
+
+/// Whether both paths lead to the same directory.
+pub(super) fn is_same_folder(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 /// Whether a `.git` file leads to this git directory. A relative path starts at `top`.
 fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
     target_of(top, content).as_deref() == Some(git_dir)

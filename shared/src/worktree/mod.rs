@@ -42,6 +42,7 @@ pub use lease::{Lease, LeaseStart};
 pub use note::WorktreeNote;
 pub use options::WorktreeOptions;
 pub use remove::UncommittedPolicy;
+pub use repair::RepairedWorktrees;
 pub use restore::RestoredWorktree;
 pub use revive::Remembered;
 pub use saver::Saver;

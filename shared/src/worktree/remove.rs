@@ -14,7 +14,7 @@ use super::{
 use crate::{
     git::{RefMove, UncommittedPath, Worktree},
     name::TaskId,
-    process::FileLock,
+    process::{FileLock, Occupants},
     safe_files,
 };
 
@@ -48,6 +48,7 @@ impl Pool {
             self.forget(&row.worktree)?;
             return Ok((row, notes));
         }
+        refuse_occupied(&row.path)?;
         let lane = self.linked(&row.worktree)?;
         self.repair_link(&lane)?;
         let changed_paths = lane.changed_paths()?;
@@ -120,7 +121,7 @@ impl Pool {
         let leads_home = |path: &PathBuf| {
             let link = safe_files::read(&path.join(".git")).ok();
             let target = link.and_then(|link| fill::target_of(path, &link));
-            target.is_some_and(|target| same(&target, home))
+            target.is_some_and(|target| fill::is_same_folder(&target, home))
         };
         let folders = [Some(self.places.base.as_path()), worktree.path.parent()];
         let entries = folders.into_iter().flatten().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
@@ -159,9 +160,16 @@ impl Pool {
     }
 }
 
-/// Whether both paths lead to the same directory.
-fn same(one: &Path, other: &Path) -> bool {
-    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+/// Refuses to remove a directory that a process works in, because its files would vanish from under that process.
+fn refuse_occupied(path: &Path) -> Result<(), WorktreeError> {
+    let real = safe_files::resolved(path);
+    if std::env::current_dir().is_ok_and(|current| current.starts_with(&real)) {
+        return Err(WorktreeError::Inside(path.to_owned()));
+    }
+    match Occupants::find().and_then(|occupants| occupants.of(&real)) {
+        Some(pid) => Err(WorktreeError::Occupant { path: path.to_owned(), pid }),
+        None => Ok(()),
+    }
 }
 
 fn list(changed_paths: &[UncommittedPath]) -> String {

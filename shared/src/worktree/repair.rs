@@ -5,14 +5,40 @@ use std::{fs, path::PathBuf};
 use super::{Pool, WorktreeError, is_ours};
 use crate::{git::stale, process::FileLock};
 
+/// What a repair did.
+#[derive(Debug)]
+pub struct RepairedWorktrees {
+    /// Worktrees that were broken and now work.
+    pub repaired: Vec<PathBuf>,
+    /// Worktrees that are still broken.
+    pub broken: Vec<PathBuf>,
+    /// What git said about worktrees that were moved.
+    pub said: String,
+}
+
 impl Pool {
-    /// Repairs what can be repaired, and returns git's output.
-    pub fn repair(&self) -> Result<String, WorktreeError> {
+    /// Repairs what can be repaired. Returns the worktrees that were broken and now work, those that are still broken,
+    /// and git's output.
+    pub fn repair(&self) -> Result<RepairedWorktrees, WorktreeError> {
         let _gate = self.gate()?;
+        let before = self.list_broken()?;
+        self.repair_ours()?;
+        // Worktrees that were moved. Git complains about each that it cannot repair.
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
         let folders: Vec<PathBuf> =
             entries.map(|entry| entry.path()).filter(|path| path.join(".git").is_file()).collect();
         let said = self.repository.repair_worktrees(&folders)?;
+        let broken = self.list_broken()?;
+        let repaired = before.into_iter().filter(|path| !broken.contains(path)).collect();
+        Ok(RepairedWorktrees { repaired, broken, said })
+    }
+
+    fn list_broken(&self) -> Result<Vec<PathBuf>, WorktreeError> {
+        let broken = self.survey()?.into_iter().filter(|row| row.is_broken);
+        Ok(broken.map(|row| row.path).collect())
+    }
+
+    fn repair_ours(&self) -> Result<(), WorktreeError> {
         for worktree in self.repository.list_worktrees()?.iter().filter(|worktree| is_ours(worktree)) {
             let is_busy = FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)).is_some();
             if is_busy || !worktree.path.is_dir() {
@@ -25,6 +51,6 @@ impl Pool {
             }
             stale::sweep_indexes(&lane.git_dir);
         }
-        Ok(said)
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::{Pool, WorktreeError, is_ours, places, session_worktree::is_of_session};
+use super::{Pool, WorktreeError, fill, is_ours, places, session_worktree::is_of_session};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
@@ -40,6 +40,8 @@ pub struct WorktreeStatusRow {
     pub head: Option<Oid>,
     /// Whether its directory is gone.
     pub is_missing: bool,
+    /// Whether its `.git` file does not lead to its git directory, so that git does not work in it.
+    pub is_broken: bool,
     /// The process that works in it.
     pub holder: Option<Holder>,
     /// When it was last active, in seconds since 1970.
@@ -57,7 +59,7 @@ impl WorktreeStatusRow {
     /// Whether the next task can have it.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.kind == WorktreeKind::Lane && self.branch.is_none() && !self.is_missing
+        self.kind == WorktreeKind::Lane && self.branch.is_none() && !self.is_missing && !self.is_broken
     }
 }
 
@@ -98,6 +100,7 @@ impl Pool {
             task,
             head: worktree.head,
             is_missing: !worktree.path.is_dir(),
+            is_broken: worktree.path.is_dir() && !fill::is_connected(&worktree),
             holder: FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)),
             active: worktree.git_dir.as_deref().and_then(last_activity),
             worktree,

@@ -222,14 +222,13 @@ impl RunnerTable {
             runner: self.settings.text(runner).map(str::to_owned),
             model: self.settings.text(model).map(str::to_owned),
         };
-        let levels = [
-            own,
-            // The runner that does the work is rarely the one that should write a line of text.
-            if role == RunnerRole::CommitMessage { NamedRunner::default() } else { self.flags.all.clone() },
-            planned,
-            configured(&step("runner"), &step("model")),
-            configured("runner", "model"),
-        ];
+        let (flags, of_step) = (self.flags.all.clone(), configured(&step("runner"), &step("model")));
+        let general = configured("runner", "model");
+        let levels = match role {
+            // The runner that does the work is rarely the best one for a line of text, so the step's own comes first.
+            RunnerRole::CommitMessage => [own, planned, of_step, flags, general],
+            _ => [own, flags, planned, of_step, general],
+        };
         let first = self.step_runner(choose(&levels))?;
         let others = self.fallback(&step("fallback"))?;
         let others =
