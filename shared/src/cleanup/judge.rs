@@ -265,9 +265,7 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
         | What::Folder
         | What::Branch
         | What::Landing
-        | What::Unfinished => {
-            judge_work(candidate, rules.unsaved)
-        }
+        | What::Unfinished => judge_work(candidate, rules.unsaved),
     }
 }
 

@@ -36,8 +36,13 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }
-                other => lines.push({
-                    lines.push(SettingLine { key, place: place(offset), value: value_of(other), text: written });
+                other => {
+                    lines.push(SettingLine {
+                        key,
+                        place: place(offset),
+                        value: value_of(other),
+                        text: written,
+                    });
                 }
             }
         }
