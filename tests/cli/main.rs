@@ -24,6 +24,7 @@ mod copied_files;
 mod cut_input;
 mod cut_transactions;
 mod dispatcher;
+mod docs;
 mod driver_memory;
 mod environment;
 mod ephemeral;

@@ -12,6 +12,7 @@ mod terminal;
 pub use message::TaskCommit;
 pub use run::Run;
 pub use shell::{Shell, is_installed};
+pub use snapshot::steady;
 pub use terminal::Terminal;
 
 use std::{

@@ -61,7 +61,8 @@ fn next_name() -> String {
 }
 
 /// The text without what differs from run to run.
-fn steady(text: &str) -> String {
+#[must_use]
+pub fn steady(text: &str) -> String {
     let without_ids = HEX.replace_all(text, "[id]");
     let without_host = without_ids.replace(HOST.as_str(), " on [host] ");
     PLACEHOLDERS

@@ -1,0 +1,257 @@
+//! The chapters in `docs/` are run: each in its own home folder and its own shell, block after block, as a reader would.
+//!
+//! - A block `sh` must succeed; its output is not shown.
+//! - A block `console` has commands behind `$ `, each followed by its output, which is compared.
+//! - `<!-- file: PATH -->` before a block writes the block to that file.
+//! - `<!-- exit N -->` before a block is the exit code of its last command.
+//! - `<!-- not run: reason -->` before a block leaves it out.
+//!
+//! Ids, times and paths differ from run to run. An id that a chapter shows stands for the one that the command printed, also
+//! in later commands. `BLESS=1 cargo test --test cli docs` writes the output that differs; read the difference.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use arborist_testkit::{TestRepo, steady};
+use regex::Regex;
+
+/// The home folder of the reader, as the chapters show it.
+const HOME: &str = "/home/ada";
+
+/// A fenced block of a chapter.
+struct Block {
+    directive: String,
+    language: String,
+    /// The line numbers of its content, from 0.
+    start: usize,
+    end: usize,
+}
+
+fn blocks(lines: &[&str]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut directive = String::new();
+    let mut number = 0;
+    while let Some(line) = lines.get(number) {
+        number += 1;
+        if let Some(language) = line.strip_prefix("```") {
+            let end = (number..lines.len()).find(|&n| lines[n] == "```").expect("the end of a block");
+            let directive = std::mem::take(&mut directive);
+            blocks.push(Block { directive, language: language.to_owned(), start: number, end });
+            number = end + 1;
+        } else if let Some(comment) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
+            comment.clone_into(&mut directive);
+        } else if !line.is_empty() {
+            directive.clear();
+        }
+    }
+    blocks
+}
+
+/// A command of a `console` block and the output that the chapter shows.
+struct Shown {
+    command: String,
+    output: Vec<String>,
+}
+
+fn shown(lines: &[&str]) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("$ "), all.last_mut()) {
+            (Some(command), _) => all.push(Shown { command: command.to_owned(), output: Vec::new() }),
+            (None, Some(last)) => last.output.push((*line).to_owned()),
+            (None, None) => panic!("a console block begins with a command, not with '{line}'"),
+        }
+    }
+    all
+}
+
+/// The reader's shell, which keeps its folder and its variables from block to block.
+struct Reader {
+    home: PathBuf,
+    shell: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// Ids as the chapter shows them, and as they are in this run.
+    ids: Vec<(String, String)>,
+}
+
+impl Reader {
+    fn new(repo: &TestRepo) -> Self {
+        let mut command = repo.command("bash", &repo.home());
+        command.args(["--norc", "--noprofile"]).env("LANG", "C.UTF-8").env("PAGER", "cat");
+        let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bash");
+        let input = shell.stdin.take().expect("a pipe");
+        let output = BufReader::new(shell.stdout.take().expect("a pipe"));
+        Self { home: repo.home(), shell, input, output, ids: Vec::new() }
+    }
+
+    /// Runs commands: what they print, and the exit code of the last one.
+    fn run(&mut self, commands: &str) -> (String, i32) {
+        const END: &str = "\u{1}end ";
+        let commands = self.translate(commands);
+        writeln!(self.input, "{{ {commands}\n}} </dev/null 2>&1\nprintf '\\001end %d\\n' $?").expect("a shell");
+        let mut text = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).expect("a pipe") > 0, "the shell has ended:\n{text}");
+            if let Some((rest, code)) = line.split_once(END) {
+                text.push_str(rest);
+                let home = self.home.display().to_string();
+                return (text.replace(&home, HOME), code.trim().parse().expect("an exit code"));
+            }
+            text.push_str(&line);
+        }
+    }
+
+    /// The command with the ids of this run.
+    fn translate(&self, command: &str) -> String {
+        let pattern = Regex::new(r"\b[0-9a-f]{4,64}\b").expect("a pattern");
+        let replace = |found: &regex::Captures<'_>| {
+            let known = self.ids.iter().find(|(shown, _)| shown.starts_with(&found[0]));
+            known.map_or_else(|| found[0].to_owned(), |(_, id)| id[..found[0].len()].to_owned())
+        };
+        pattern.replace_all(command, replace).into_owned()
+    }
+
+    /// Notes which ids stand for which, and gives the output with the chapter's ids.
+    fn learn(&mut self, shown: &str, output: &str) -> String {
+        let pattern = Regex::new(r"\b[0-9a-f]{7,64}\b").expect("a pattern");
+        let ids = |text: &str| pattern.find_iter(text).map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
+        let (old, new) = (ids(shown), ids(output));
+        if old.len() == new.len() {
+            self.ids.extend(old.into_iter().zip(new).filter(|(old, new)| old.len() == new.len()));
+        }
+        let back = |found: &regex::Captures<'_>| {
+            let known = self.ids.iter().find(|(_, id)| id.starts_with(&found[0]));
+            known.map_or_else(|| found[0].to_owned(), |(shown, _)| shown[..found[0].len()].to_owned())
+        };
+        pattern.replace_all(output, back).into_owned()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+/// Whether the output is the one that is shown. A line `...` stands for any lines.
+fn is_same(shown: &[String], output: &[String]) -> bool {
+    match shown.split_first() {
+        None => output.is_empty(),
+        Some((first, rest)) if first == "..." => (0..=output.len()).any(|n| is_same(rest, &output[n..])),
+        Some((first, rest)) => output.first() == Some(first) && is_same(rest, &output[1..]),
+    }
+}
+
+/// Lines without what differs from run to run. Columns may be wider.
+fn comparable(text: &str) -> Vec<String> {
+    steady(text).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Runs a chapter, and gives its text with the output of this run.
+fn play(text: &str) -> String {
+    let repo = TestRepo::with_options(&[]);
+    let mut reader = Reader::new(&repo);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut result = String::new();
+    let mut copied = 0;
+    for block in blocks(&lines) {
+        let content = &lines[block.start..block.end];
+        let directive = block.directive.as_str();
+        let expected = directive.strip_prefix("exit ").map_or(0, |code| code.parse().expect("an exit code"));
+        if directive.starts_with("not run: ") {
+        } else if let Some(path) = directive.strip_prefix("file: ") {
+            let parent = Path::new(path).parent().expect("a folder").display().to_string();
+            let folder = if parent.is_empty() { ".".to_owned() } else { parent };
+            let text = content.join("\n");
+            let (output, code) =
+                reader.run(&format!("mkdir -p {folder} && cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE"));
+            assert_eq!(code, 0, "{output}");
+        } else if block.language == "sh" {
+            let (output, code) = reader.run(&format!("set -e\n{}\nset +e", content.join("\n")));
+            assert_eq!(code, expected, "{}\n{output}", content.join("\n"));
+        } else if block.language == "console" {
+            result.extend(lines[copied..block.start].iter().map(|line| format!("{line}\n")));
+            copied = block.end;
+            let commands = shown(content);
+            let count = commands.len();
+            for (n, Shown { command, output: shown }) in commands.into_iter().enumerate() {
+                let (output, code) = reader.run(&command);
+                assert_eq!(code, if n + 1 == count { expected } else { 0 }, "$ {command}\n{output}");
+                let shown = shown.join("\n");
+                let output = reader.learn(&shown, &output);
+                let is_same = is_same(&comparable(&shown), &comparable(&output));
+                let kept = if is_same { &shown } else { output.trim_end() };
+                result.push_str(&format!("$ {command}\n"));
+                result.extend(kept.lines().map(|line| format!("{}\n", line.trim_end())));
+            }
+        }
+    }
+    result.extend(lines[copied..].iter().map(|line| format!("{line}\n")));
+    result
+}
+
+#[track_caller]
+fn check(file: &str) {
+    let path = Path::new("docs").join(file);
+    let text = fs::read_to_string(&path).expect("a chapter");
+    let played = play(&text);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, played).expect("a chapter");
+    } else {
+        pretty(&text, &played, file);
+    }
+}
+
+/// Fails with the lines that differ.
+#[track_caller]
+fn pretty(text: &str, played: &str, file: &str) {
+    let differing = text.lines().zip(played.lines()).find(|(old, new)| old != new);
+    let hint = "BLESS=1 cargo test --test cli docs writes the output";
+    assert!(text == played, "docs/{file} shows other output than its commands print: {differing:#?}\n{hint}\n\n{played}");
+}
+
+/// The chapters, each a test of its own so that they run at the same time.
+macro_rules! chapters {
+    ($($name:ident: $file:literal,)+) => {
+        const CHAPTERS: &[&str] = &[$($file),+];
+        $(
+            #[test]
+            fn $name() {
+                check($file);
+            }
+        )+
+    };
+}
+
+chapters! {
+    first_run: "first-run.md",
+    writing_plans: "writing-plans.md",
+    agents_and_models: "agents-and-models.md",
+    parallel_work: "parallel-work.md",
+    merging: "merging.md",
+    sessions: "sessions.md",
+    workspaces: "workspaces.md",
+    cleaning_up: "cleaning-up.md",
+    configuration: "configuration.md",
+    how_it_works_in_git: "how-it-works-in-git.md",
+}
+
+#[test]
+fn every_chapter_is_run_and_listed() {
+    let list = fs::read_to_string("docs/README.md").unwrap();
+    for file in CHAPTERS {
+        assert!(list.contains(&format!("({file})")), "docs/README.md does not list {file}");
+    }
+    for entry in fs::read_dir("docs").unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let is_chapter = name.ends_with(".md") && !["README.md", "performance.md"].contains(&name.as_str());
+        assert!(!is_chapter || CHAPTERS.contains(&name.as_str()), "docs/{name} is not run");
+    }
+}
