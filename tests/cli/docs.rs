@@ -83,6 +83,10 @@ impl Reader {
     fn new(repo: &TestRepo) -> Self {
         let mut command = repo.command("bash", &repo.home());
         command.args(["--norc", "--noprofile"]).env("LANG", "C.UTF-8").env("PAGER", "cat");
+        // Files have the time of the real clock. With a clock that stands still they would be from the future.
+        for name in ["GIT_TEST_DATE_NOW", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            command.env_remove(name);
+        }
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bash");
         let input = shell.stdin.take().expect("a pipe");
         let output = BufReader::new(shell.stdout.take().expect("a pipe"));
