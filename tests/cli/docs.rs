@@ -1,4 +1,4 @@
-//! The chapters in `docs/` are run: each in its own home folder and its own shell, block after block, as a reader would.
+//! The README and the chapters in `docs/` are run: each with its own home folder and its own shell, block after block, as a reader would.
 //!
 //! - A block `sh` must succeed; its output is not shown.
 //! - A block `console` has commands behind `$ `, each followed by its output, which is compared.
@@ -16,7 +16,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Stdio},
 };
 
-use arborist_testkit::{TestRepo, steady};
+use arborist_testkit::{Run, TestRepo, is_installed, steady};
 use regex::Regex;
 
 /// The home folder of the reader, as the chapters show it.
@@ -80,8 +80,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(repo: &TestRepo) -> Self {
-        let mut command = repo.command("bash", &repo.home());
+    fn new(repo: &TestRepo, folder: &Path) -> Self {
+        let mut command = repo.command("bash", folder);
         command.args(["--norc", "--noprofile"]).env("LANG", "C.UTF-8").env("PAGER", "cat");
         // Files have the time of the real clock. With a clock that stands still they would be from the future.
         for name in ["GIT_TEST_DATE_NOW", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
@@ -97,7 +97,8 @@ impl Reader {
     fn run(&mut self, commands: &str) -> (String, i32) {
         const END: &str = "\u{1}end ";
         let commands = self.translate(commands);
-        writeln!(self.input, "{{ {commands}\n}} </dev/null 2>&1\nprintf '\\001end %d\\n' $?").expect("a shell");
+        writeln!(self.input, "{{ {commands}\n}} </dev/null 2>&1\nprintf '\\001end %d\\n' $?")
+            .expect("a shell");
         let mut text = String::new();
         loop {
             let mut line = String::new();
@@ -158,10 +159,8 @@ fn comparable(text: &str) -> Vec<String> {
     steady(text).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Runs a chapter, and gives its text with the output of this run.
-fn play(text: &str) -> String {
-    let repo = TestRepo::with_options(&[]);
-    let mut reader = Reader::new(&repo);
+/// Gives a text with the output that its commands print now.
+fn play(text: &str, reader: &mut Reader) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut result = String::new();
     let mut copied = 0;
@@ -174,8 +173,8 @@ fn play(text: &str) -> String {
             let parent = Path::new(path).parent().expect("a folder").display().to_string();
             let folder = if parent.is_empty() { ".".to_owned() } else { parent };
             let text = content.join("\n");
-            let (output, code) =
-                reader.run(&format!("mkdir -p {folder} && cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE"));
+            let (output, code) = reader
+                .run(&format!("mkdir -p {folder} && cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE"));
             assert_eq!(code, 0, "{output}");
         } else if block.language == "sh" {
             let (output, code) = reader.run(&format!("set -e\n{}\nset +e", content.join("\n")));
@@ -201,24 +200,21 @@ fn play(text: &str) -> String {
     result
 }
 
+/// Runs a text, and compares the output that it shows.
 #[track_caller]
-fn check(file: &str) {
-    let path = Path::new("docs").join(file);
-    let text = fs::read_to_string(&path).expect("a chapter");
-    let played = play(&text);
+fn check(path: &str, mut reader: Reader) {
+    let text = fs::read_to_string(path).expect("a text");
+    let played = play(&text, &mut reader);
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, played).expect("a chapter");
-    } else {
-        pretty(&text, &played, file);
+        fs::write(path, played).expect("a text");
+    } else if let Some((shown, printed)) =
+        text.lines().zip(played.lines()).find(|(shown, printed)| shown != printed)
+    {
+        panic!(
+            "{path} shows other output than its commands print, first here:\n  shown:   {shown}\n  printed: {printed}\n\
+             BLESS=1 cargo test --test cli docs writes the output"
+        );
     }
-}
-
-/// Fails with the lines that differ.
-#[track_caller]
-fn pretty(text: &str, played: &str, file: &str) {
-    let differing = text.lines().zip(played.lines()).find(|(old, new)| old != new);
-    let hint = "BLESS=1 cargo test --test cli docs writes the output";
-    assert!(text == played, "docs/{file} shows other output than its commands print: {differing:#?}\n{hint}\n\n{played}");
 }
 
 /// The chapters, each a test of its own so that they run at the same time.
@@ -228,7 +224,8 @@ macro_rules! chapters {
         $(
             #[test]
             fn $name() {
-                check($file);
+                let repo = TestRepo::with_options(&[]);
+                check(concat!("docs/", $file), Reader::new(&repo, &repo.home()));
             }
         )+
     };
@@ -245,6 +242,61 @@ chapters! {
     cleaning_up: "cleaning-up.md",
     configuration: "configuration.md",
     how_it_works_in_git: "how-it-works-in-git.md",
+}
+
+/// With the demo agent in place of Claude Code, and tests that fail once the login form is there.
+#[test]
+fn readme() {
+    let repo = TestRepo::with_options(&[]);
+    repo.plant("npm", "#!/bin/sh\n[ ! -e src/T003.md ] || { echo 'not ok 3 - the password field has a label'; exit 1; }\necho ok\n");
+    let config =
+        "[runners.claude]\ncommand = [\"git\", \"arborist\", \"demo\", \"--agent\"]\nevents = \"text\"\n";
+    repo.write("../home/.config/git-arborist/config.toml", config);
+    check("README.md", Reader::new(&repo, &repo.path("")));
+}
+
+/// Relative links of the README and of the chapters lead to files.
+#[test]
+fn links_lead_to_files() {
+    let pattern = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
+    for path in texts() {
+        let text = fs::read_to_string(&path).unwrap();
+        for link in pattern.captures_iter(&text) {
+            let file = path.parent().unwrap().join(&link[1]);
+            assert!(file.exists(), "{}: {} is not there", path.display(), file.display());
+        }
+    }
+}
+
+/// The README, and everything written in `docs/`.
+pub(crate) fn texts() -> Vec<PathBuf> {
+    let docs = fs::read_dir("docs").unwrap().flatten().map(|entry| entry.path());
+    let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    std::iter::once("README.md".into()).chain(docs.filter(is_text)).collect()
+}
+
+#[test]
+fn the_readme_is_short_and_shows_a_picture() {
+    let text = fs::read_to_string("README.md").unwrap();
+    assert!(text.lines().count() <= 200, "the rest belongs in docs/");
+    assert!(text.contains("](docs/run.svg)"));
+}
+
+#[test]
+fn the_picture_can_be_made_again() {
+    if !is_installed("python3") {
+        eprintln!("skipped: python3 is not installed here");
+        return;
+    }
+    let repo = TestRepo::with_options(&[]);
+    let script = fs::canonicalize("docs/make-picture").unwrap();
+    let target = repo.root().join("run.svg");
+    let mut command = repo.command("python3", repo.root());
+    Run::of(command.arg(script).arg(&target), b"").succeeds();
+    let picture = fs::read_to_string(target).unwrap();
+    for text in ["$ git arborist gardener", "review-rejected", "3 of 3 done", "</svg>"] {
+        assert!(picture.contains(text), "no '{text}' in:\n{picture}");
+    }
 }
 
 #[test]

@@ -1,19 +1,26 @@
-//! The README tells the truth: its commands exist, with these options.
+//! The README and the chapters in `docs/` name commands that exist, with options that exist, also where they are not run.
 
 use std::fs;
 
 use git_arborist::catalog::{VERBS, definitions};
 
-/// Lines `git arborist …` of the README's shell blocks, as words.
+use crate::docs::texts;
+
+/// The commands `git arborist …` in the shell blocks of a text, as words.
 fn commands(text: &str) -> Vec<Vec<String>> {
-    let mut is_shell = false;
+    let mut language = None;
     let mut found = Vec::new();
     for line in text.lines() {
-        if line.starts_with("```") {
-            is_shell = line == "```sh";
+        if let Some(name) = line.strip_prefix("```") {
+            language = Some(name);
         }
-        let line = line.split(" #").next().unwrap().trim();
-        for part in line.split("&&").map(str::trim).filter(|_| is_shell) {
+        let typed = match language {
+            Some("sh") => line,
+            Some("console") => line.strip_prefix("$ ").unwrap_or_default(),
+            _ => continue,
+        };
+        let typed = typed.split(" #").next().unwrap_or_default();
+        for part in typed.split("&&").map(str::trim) {
             if let Some(rest) = part.strip_prefix("git arborist") {
                 found.push(words(rest));
             }
@@ -35,10 +42,10 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_of_the_readme_is_understood() {
-    let text = fs::read_to_string("README.md").unwrap();
-    let commands = commands(&text);
-    assert!(commands.len() > 8, "{commands:?}");
+fn every_command_of_the_readme_and_the_chapters_is_understood() {
+    let texts = texts().into_iter().map(|path| fs::read_to_string(path).unwrap());
+    let commands: Vec<_> = texts.flat_map(|text| commands(&text)).collect();
+    assert!(commands.len() > 50, "{commands:?}");
     for words in commands {
         let Some((verb, args)) = words.split_first() else { continue };
         let name = format!("git-arborist-{verb}");
