@@ -156,7 +156,13 @@ fn is_same(shown: &[String], output: &[String]) -> bool {
 
 /// Lines without what differs from run to run. Columns may be wider.
 fn comparable(text: &str) -> Vec<String> {
-    steady(text).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    let stamps = Regex::new("[0-9]{8}T[0-9]{6}").expect("a pattern");
+    let text = stamps.replace_all(text, "[stamp]");
+    steady(&text)
+        .replace("[time] [time]", "[time]")
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
 }
 
 /// Gives a text with the output that its commands print now.
