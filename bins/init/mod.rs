@@ -32,8 +32,56 @@ EXAMPLES
    Look at it first
        git arborist init --dry-run";
 
+const LONG_ABOUT: &str = "\
+Write a configuration for this repository: .arborist/config.toml.
+
+The file has every setting as a comment, with its meaning and its default. Four
+settings are filled in if they can be found out: the first agent program on
+PATH (runner), how the project is tested (test-command), how a new worktree is
+set up (worktree.setup), and which ignored files it needs (worktree.copy).
+Check them, and commit the file.
+
+The file is tracked, so everyone who clones the repository has these settings.
+Commands in it do not run on a machine until its user has approved them with
+--yes. Settings for you alone belong in 'git config arborist.KEY' or in
+~/.config/git-arborist/config.toml.
+
+On a terminal, init asks whether to install the git hooks that refuse malformed
+task commits and pushes that lose records. An existing file is never changed.";
+
+const MANUAL: &str = "\
+EXAMPLES
+   In a project with a package.json and a lock file
+       git arborist init
+       wrote .arborist/config.toml
+       agents on PATH: claude, codex
+
+   See which settings were filled in
+       grep -v '^#' .arborist/config.toml
+       runner = \"claude\"
+       test-command = \"npm test\"
+       [worktree]
+       setup = [\"npm ci\"]
+
+   Also install the hooks, without a question
+       git arborist init --hooks
+
+   Look at the file first
+       git arborist init --dry-run
+
+CONFIGURATION
+   The settings that most projects need: runner, steps.review.runner,
+   test-command, worktree.setup, merge.gates, budget.cost. git-arborist(1)
+   describes all of them.
+
+EXIT STATUS
+   1 if there is a configuration already.
+
+FILES
+   .arborist/config.toml at the top of the repository.";
+
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-init", bin_name = "git arborist init", about = catalog::about("init"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-init", bin_name = "git arborist init", about = catalog::about("init"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct InitArgs {
     /// Print the file instead of writing it

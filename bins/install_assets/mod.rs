@@ -19,15 +19,44 @@ use self::{
 use crate::{catalog::about, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-Installs the manual pages, so that 'git help arborist' opens, and the completions, so that \
+Install manual pages and shell completions.
+
+'cargo install' installs programs only. The manual pages and completions are part of this program; \
+this command writes them to files. Then 'git help arborist' opens the manual, and \
 'git arborist <TAB>' completes commands, options, task ids and branches in bash, zsh and fish.
 
-Pages go beside the program if that lies in a 'bin' folder on PATH (~/.cargo/bin leads to \
-~/.cargo/share/man), else below $XDG_DATA_HOME; completions go to the user's own folder of each shell. \
-What 'man' or zsh would not find there is said, with the line to add to the shell's profile.
+If the program is in a 'bin' folder on PATH, the pages go next to it: from ~/.cargo/bin to \
+~/.cargo/share/man. Otherwise they go below $XDG_DATA_HOME. Completions go to your own folder of each \
+shell. If man or zsh does not look there, the command prints the line to add to your shell's profile.
 
-Running it again brings the files up to date. A file that is not ours is never written over, and no \
-symbolic link is followed out of the folder that was named, unless --force is given.";
+Run it again after an update. A file that this command did not write is not overwritten, and no \
+symbolic link is followed out of the folder that you named, unless --force is given.";
+
+const MANUAL: &str = "\
+EXAMPLES
+   Install everything for this user
+       git arborist install-assets
+
+   See first which files would be written
+       git arborist install-assets --dry-run
+
+   Only the pages and one shell
+       git arborist install-assets --only man --only zsh
+
+   In a package, below $DESTDIR/usr/share
+       git arborist install-assets --prefix \"$DESTDIR/usr\"
+
+   Remove the files again, if they are unchanged
+       git arborist install-assets --uninstall
+
+FILES
+   ~/.local/share/bash-completion/completions/git-arborist
+
+   ~/.local/share/zsh/site-functions/_git-arborist
+
+   ~/.config/fish/completions/git-arborist.fish and ~/.config/fish/conf.d/git-arborist.fish
+
+   share/man/man1/ and share/man/man5/ next to the program, or below ~/.local";
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -50,7 +79,8 @@ EXAMPLES
     bin_name = "git arborist install-assets",
     about = about("install-assets"),
     long_about = LONG_ABOUT,
-    after_help = EXAMPLES
+    after_help = EXAMPLES,
+    after_long_help = MANUAL
 )]
 pub struct InstallAssetsArgs {
     /// Install below DIR/share, laid out as distributions do it

@@ -31,8 +31,49 @@ EXAMPLES
    In the run of a session that has a branch of its own
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
 
+const LONG_ABOUT: &str = "\
+Let a task start over, with all its attempts.
+
+The state of a task is decided by its newest commit. 'reset' adds a commit
+after which the task counts as not started; the earlier commits stay in
+history. The next run works on the task again. Nothing else changes: tasks that
+depend on it keep their state.
+
+Use it for a task that has failed, or for one that is complete but should be
+done differently. If the task has its own branch, the branch is saved below
+refs/arborist/saved/ and the next run starts from the current state of the run.
+If the task waits in the merge queue, it is taken out.
+
+The files that the task has added or changed stay, and the next attempt finds
+them. With --drop they are taken out of the tree as well, after they were saved
+below refs/arborist/saved/. 'git arborist cleanup restore' brings saved work
+back.";
+
+const MANUAL: &str = "\
+EXAMPLES
+   Let a failed task be tried again
+       git arborist reset T002
+       a45808fee6 reset T002
+       note: still in the tree from T002: src/T002.md
+       hint: take it out with: git arborist reset --drop T002
+
+   Also take out the files that it has added
+       git arborist reset --drop T002
+       a6f7888aa8 reset T002
+       note: taken out of the tree: src/T002.md; saved as
+         refs/arborist/saved/main/T002/dropped-a45808fee6
+
+   Reset all failed tasks and continue the run, in one command
+       git arborist gardener --retry-failed
+
+   In the run of a session that has its own branch
+       git arborist reset T003 --scope arborist/tasks/3f9a2c1b
+
+EXIT STATUS
+   1 if the run has no commit of the task, 3 if a run is at work on the branch.";
+
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct ResetArgs {
     /// The tasks

@@ -43,8 +43,76 @@ EXAMPLES
    The run of a branch that is not checked out, or was renamed
        git arborist state --scope feature/login";
 
+const LONG_ABOUT: &str = "\
+Show which tasks are done, running, ready or failed.
+
+The state is not stored anywhere. It is read from the commits of the run, each
+time, and the newest commit of a task decides. The plan is the one that was
+frozen when the run began; before the first run it is the file in the checkout.
+Reading changes nothing and can be done while a run is at work.
+
+With one task, its history is shown: every step and attempt, why a test or a
+review failed, and where the logs are.";
+
+const MANUAL: &str = "\
+STATES
+   ready: everything that the task waits for is complete; a run can start it.
+
+   pending: it waits for another task or phase, which is named.
+
+   implementing, testing, reviewing: the step that comes next or runs now.
+
+   complete: all steps have passed. 'not landed' means that its branch is not
+   merged yet; tasks that depend on it wait until it is.
+
+   failed: all attempts are used up. 'git arborist gardener --retry-failed'
+   tries again.
+
+   skipped: it is marked so in the plan.
+
+   forked: two branches with different results were merged. Decide with
+   'git arborist reset TASK'.
+
+EXAMPLES
+   The run of this branch
+       git arborist state
+       main: 1 of 3 done, 1 failed
+       [########----------------] 33%
+       session bb69900f, plan tasks.md as frozen
+
+       x T001 Create the schema  complete      1m ago
+       ! T002 Add migrations     failed        attempt 2, 1m ago
+       . T003 Write the manual   pending       waits for T002
+
+   Why one task failed
+       git arborist state T002
+
+   What could start now
+       git arborist state --ready
+
+   One line, for a prompt or a status bar
+       git arborist state --short
+       main: 1 of 3 done, 1 failed
+
+   In a script: is everything done?
+       git arborist state --exit-code >/dev/null && echo done
+
+   For programs; the format is in schemas/state.schema.json
+       git arborist state --json --history
+
+   The run of a branch that is not checked out, or was renamed
+       git arborist state --scope feature/login
+
+EXIT STATUS
+   With --exit-code, 1 unless every task that was asked for is complete and has
+   landed, or is skipped.
+
+FILES
+   $GIT_COMMON_DIR/arborist/ has a cache of commits. It is checked whenever it is
+   read, and can be deleted.";
+
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct StateArgs {
     /// Only these tasks; one alone is shown in detail

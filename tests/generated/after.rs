@@ -13,6 +13,9 @@ pub(crate) struct Section {
 /// Captions are indented by less than this.
 const LITERAL: usize = 5;
 
+/// Literal lines begin here; deeper ones keep the difference.
+const MARGIN: usize = 7;
+
 /// The sections of a definition.
 pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
     let text = command.get_after_long_help().or_else(|| command.get_after_help());
@@ -24,7 +27,7 @@ pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
         let inner = line.trim_start();
         let indent = line.len() - inner.len();
         if indent >= LITERAL {
-            block.push(inner);
+            block.push(&line[indent.min(MARGIN)..]);
             is_within = false;
             continue;
         }
