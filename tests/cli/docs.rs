@@ -1,6 +1,6 @@
 //! The README and the chapters in `docs/` are run: each with its own home folder and its own shell, block after block, as a reader would.
 //!
-//! - A block `sh` must succeed; its output is not shown.
+//! - A block `sh` must succeed; its output is not compared.
 //! - A block `console` has commands behind `$ `, each followed by its output, which is compared.
 //! - `<!-- file: PATH -->` before a block writes the block to that file.
 //! - `<!-- exit N -->` before a block is the exit code of its last command.
@@ -112,6 +112,35 @@ impl Reader {
         }
     }
 
+    /// Writes a file below the folder that the shell is in.
+    fn write_file(&mut self, path: &str, text: &str) {
+        let write =
+            format!("mkdir -p \"$(dirname {path})\" && cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE");
+        let (output, code) = self.run(&write);
+        assert_eq!(code, 0, "{path} is not written: {output}");
+    }
+
+    /// Runs the commands of a `console` block, and gives the block with their output. Output that is the same keeps its ids
+    /// and times.
+    fn repeat(&mut self, block: &Block, content: &[&str]) -> String {
+        let last_code =
+            block.directive.strip_prefix("exit ").map_or(0, |code| code.parse().expect("an exit code"));
+        let commands = shown(content);
+        let last = commands.len() - 1;
+        let mut result = String::new();
+        for (number, Shown { command, output: shown }) in commands.into_iter().enumerate() {
+            let (output, code) = self.run(&command);
+            assert_eq!(code, if number == last { last_code } else { 0 }, "$ {command}\n{output}");
+            let shown = shown.join("\n");
+            let output = self.learn(&shown, &output);
+            let is_same = is_same(&comparable(&shown), &comparable(&output));
+            let kept = if is_same { &shown } else { output.trim_end() };
+            result.push_str(&format!("$ {command}\n"));
+            result.extend(kept.lines().map(|line| format!("{}\n", line.trim_end())));
+        }
+        result
+    }
+
     /// The command with the ids of this run.
     fn translate(&self, command: &str) -> String {
         let pattern = Regex::new(r"\b[0-9a-f]{4,64}\b").expect("a pattern");
@@ -157,7 +186,7 @@ fn is_same(shown: &[String], output: &[String]) -> bool {
 /// Lines without what differs from run to run. Columns may be wider.
 fn comparable(text: &str) -> Vec<String> {
     let stamps = Regex::new("[0-9]{8}T[0-9]{6}").expect("a pattern");
-    let text = stamps.replace_all(text, "[stamp]");
+    let text = stamps.replace_all(text.trim_end(), "[stamp]");
     steady(&text)
         .replace("[time] [time]", "[time]")
         .lines()
@@ -172,34 +201,20 @@ fn play(text: &str, reader: &mut Reader) -> String {
     let mut copied = 0;
     for block in blocks(&lines) {
         let content = &lines[block.start..block.end];
-        let directive = block.directive.as_str();
-        let expected = directive.strip_prefix("exit ").map_or(0, |code| code.parse().expect("an exit code"));
-        if directive.starts_with("not run: ") {
-        } else if let Some(path) = directive.strip_prefix("file: ") {
-            let parent = Path::new(path).parent().expect("a folder").display().to_string();
-            let folder = if parent.is_empty() { ".".to_owned() } else { parent };
-            let text = content.join("\n");
-            let (output, code) = reader
-                .run(&format!("mkdir -p {folder} && cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE"));
-            assert_eq!(code, 0, "{output}");
-        } else if block.language == "sh" {
-            let (output, code) = reader.run(&format!("set -e\n{}\nset +e", content.join("\n")));
-            assert_eq!(code, expected, "{}\n{output}", content.join("\n"));
-        } else if block.language == "console" {
-            result.extend(lines[copied..block.start].iter().map(|line| format!("{line}\n")));
-            copied = block.end;
-            let commands = shown(content);
-            let count = commands.len();
-            for (n, Shown { command, output: shown }) in commands.into_iter().enumerate() {
-                let (output, code) = reader.run(&command);
-                assert_eq!(code, if n + 1 == count { expected } else { 0 }, "$ {command}\n{output}");
-                let shown = shown.join("\n");
-                let output = reader.learn(&shown, &output);
-                let is_same = is_same(&comparable(&shown), &comparable(&output));
-                let kept = if is_same { &shown } else { output.trim_end() };
-                result.push_str(&format!("$ {command}\n"));
-                result.extend(kept.lines().map(|line| format!("{}\n", line.trim_end())));
+        if block.directive.starts_with("not run: ") {
+            continue;
+        }
+        match (block.directive.strip_prefix("file: "), block.language.as_str()) {
+            (Some(path), _) => reader.write_file(path, &content.join("\n")),
+            (None, "sh") => {
+                reader.run(&format!("set -e\n{}\nset +e", content.join("\n")));
             }
+            (None, "console") => {
+                result.extend(lines[copied..block.start].iter().map(|line| format!("{line}\n")));
+                result.push_str(&reader.repeat(&block, content));
+                copied = block.end;
+            }
+            _ => {}
         }
     }
     result.extend(lines[copied..].iter().map(|line| format!("{line}\n")));
@@ -223,7 +238,7 @@ fn check(path: &str, mut reader: Reader) {
     }
 }
 
-/// The chapters, each a test of its own so that they run at the same time.
+/// One test for each chapter, so that they run at the same time.
 macro_rules! chapters {
     ($($name:ident: $file:literal,)+) => {
         const CHAPTERS: &[&str] = &[$($file),+];
