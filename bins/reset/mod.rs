@@ -51,17 +51,19 @@ back.";
 
 const MANUAL: &str = "\
 EXAMPLES
-   Let a failed task be tried again
-       git arborist reset T002
-       a45808fee6 reset T002
-       note: still in the tree from T002: src/T002.md
-       hint: take it out with: git arborist reset --drop T002
+   Let a task start over. Its files stay (the long line is wrapped here)
+       git arborist reset T001
+       d051c3678f reset T001
+       note: still in the tree from T001:
+         spec/reports/T001_run_20261117T034738.json, src/T001.md
+       hint: take it out with: git arborist reset --drop T001
 
    Also take out the files that it has added
-       git arborist reset --drop T002
-       a6f7888aa8 reset T002
-       note: taken out of the tree: src/T002.md; saved as
-         refs/arborist/saved/main/T002/dropped-a45808fee6
+       git arborist reset --drop T001
+       e118c65be3 reset T001
+       note: taken out of the tree:
+         spec/reports/T001_run_20261117T034738.json, src/T001.md; saved as
+         refs/arborist/saved/main/T001/dropped-d051c3678f
 
    Reset all failed tasks and continue the run, in one command
        git arborist gardener --retry-failed
