@@ -104,6 +104,19 @@ fn an_agent_that_clears_its_environment_is_refused_too() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_run_in_a_step_is_refused_although_the_locks_were_removed() {
+    let remove = r#"rm -rf "$(git rev-parse --git-common-dir)/arborist/locks""#;
+    let clear = r#"env -i HOME="$HOME" PATH="$PATH" ROOT="$ROOT""#;
+    let repo = repo(&format!("{remove}; {clear}"), &["gardener"]);
+    let run = repo.arborist(["gardener", "--session-branch", "--max-retries", "1"]).exits(1);
+    assert_eq!(codes(&repo), ["2 gardener"]);
+    run.err("was removed while it ran");
+    assert_eq!(sessions(&repo), 1);
+    assert!(repo.path(".git/arborist/locks").exists());
+}
+
+#[test]
 fn a_gate_is_refused_what_an_agent_is_refused() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n");

@@ -216,7 +216,7 @@ impl Repository {
     /// The driver of a run in this repository that is an ancestor of this process.
     #[must_use]
     pub fn find_outer_driver(&self) -> Option<Holder> {
-        find_outer_driver(&self.common_dir.join("arborist/locks"))
+        find_outer_driver(&self.common_dir)
     }
 
     /// The lock file that a process holds while it works in the worktree at `top`.

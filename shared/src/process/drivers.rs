@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, Metadata},
+    fs::{self, File, Metadata},
     path::Path,
 };
 
@@ -29,19 +29,27 @@ pub fn may_be_in_step() -> bool {
         || table::ancestors(std::process::id()).iter().any(|pid| table::is_driver(*pid))
 }
 
-/// The driver whose step started this process, if it holds one of the run locks in this folder. It is found by the
-/// environment, or if that was cleared by the parents, because a process that loses its parent is adopted by the
-/// driver. A process in another PID namespace still has the lock of the attempt open.
+/// The driver whose step started this process, if it is running in the repository with this git directory. It is found
+/// by the environment, or if that was cleared by the parents, because a process that loses its parent is adopted by the
+/// driver. A process in another PID namespace still has the lock of the attempt open. A step can remove the lock files,
+/// but not the [`DriverMark`].
 #[must_use]
-pub fn find_outer_driver(locks: &Path) -> Option<Holder> {
+pub fn find_outer_driver(git_dir: &Path) -> Option<Holder> {
     let us = std::process::id();
-    let callers = table::ancestors(us);
-    let told: BTreeSet<u32> = RunMark::drivers_in_environment().chain(callers.iter().copied()).collect();
-    let entries = fs::read_dir(locks).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let names = names.filter(|name| OF_RUNS.iter().any(|kind| name.starts_with(kind)));
-    names.into_iter().find_map(|name| {
-        let file = safe_files::open(&locks.join(name)).ok()?;
+    let mut told: BTreeSet<u32> = RunMark::drivers_in_environment().chain(table::ancestors(us)).collect();
+    told.remove(&us);
+    let mark = git_dir.metadata().ok()?;
+    if let Some(pid) = told.iter().find(|pid| table::shares_lock(**pid, &mark)) {
+        return Some(Holder { pid: *pid, ..Holder::default() });
+    }
+    let locks = git_dir.join(LOCKS);
+    if table::has_removed_lock(&locks) {
+        return Some(Holder::default());
+    }
+    let entries = fs::read_dir(&locks).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path()).filter(|path| is_of_run(path));
+    paths.into_iter().find_map(|path| {
+        let file = safe_files::open(&path).ok()?;
         if file.try_lock_shared().is_ok() {
             let _ = file.unlock();
             return None;
@@ -49,13 +57,38 @@ pub fn find_outer_driver(locks: &Path) -> Option<Holder> {
         let (holder, identity) = (read_holder(&file), file.metadata().ok()?);
         // This command may hold a run lock itself by now.
         let is_inherited = || holder.pid != us && table::shares_lock(us, &identity);
-        let is_outer = told.contains(&holder.pid) || is_inherited() || is_shared_by(&callers, &identity);
-        is_outer.then_some(holder)
+        (told.contains(&holder.pid) || is_inherited()).then_some(holder)
     })
 }
 
+/// The folder of locks in a git directory.
+const LOCKS: &str = "arborist/locks";
 /// The prefixes of locks that are held while steps of a run may be running.
 const OF_RUNS: [&str; 3] = ["run-", "landing-", "session-"];
+
+fn is_of_run(lock: &Path) -> bool {
+    let name = lock.file_name().unwrap_or_default().to_string_lossy();
+    OF_RUNS.iter().any(|kind| name.starts_with(kind))
+}
+
+/// A shared lock on the git directory itself, which a driver holds together with a lock of a run. Other processes use it
+/// only to recognise the driver. It works as long as the folder exists, so a step cannot remove it.
+#[derive(Debug)]
+pub(super) struct DriverMark {
+    _folder: File,
+}
+
+impl DriverMark {
+    /// Sets the mark if the file at `lock` is a lock of a run. Some network file systems cannot lock folders; there the
+    /// lock files alone must do.
+    pub(super) fn set(lock: &Path) -> Option<Self> {
+        let locks = lock.parent().filter(|locks| locks.ends_with(LOCKS) && is_of_run(lock))?;
+        let git_dir = locks.parent()?.parent()?;
+        let folder = File::from(safe_files::open_folder(git_dir).ok()?);
+        folder.try_lock_shared().ok()?;
+        Some(Self { _folder: folder })
+    }
+}
 
 fn is_held_by_other(path: &Path, children: &mut Option<Vec<u32>>) -> bool {
     let Ok(file) = safe_files::open(path) else { return false };

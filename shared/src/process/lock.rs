@@ -8,10 +8,11 @@ use std::{
     io,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
-use super::{Cancel, Holder, crash};
+use super::{Cancel, Holder, crash, drivers::DriverMark};
 use crate::safe_files;
 
 /// Why a lock was not taken.
@@ -61,7 +62,35 @@ impl LockError {
 
 /// A lock that is held until this is dropped. Children do not inherit it.
 #[derive(Debug)]
-pub struct FileLock(Locked);
+pub struct FileLock {
+    path: PathBuf,
+    what: String,
+    locked: Arc<Mutex<Locked>>,
+    _mark: Option<DriverMark>,
+}
+
+/// All locks that this process holds.
+static HELD: Mutex<Vec<Weak<Mutex<Locked>>>> = Mutex::new(Vec::new());
+
+/// Takes locks of this process below `folder` again if their files were removed or replaced, and returns messages about
+/// them. Without its file, a lock keeps no other process out.
+pub fn put_back_locks(folder: &Path) -> Vec<String> {
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    held.retain(|lock| lock.strong_count() > 0);
+    let locks: Vec<Arc<Mutex<Locked>>> = held.iter().filter_map(Weak::upgrade).collect();
+    drop(held);
+    let below = |lock: &Locked| lock.path.starts_with(folder);
+    locks
+        .iter()
+        .map(|lock| own(lock))
+        .filter(|lock| below(lock))
+        .filter_map(|mut lock| lock.put_back())
+        .collect()
+}
+
+fn own(lock: &Mutex<Locked>) -> MutexGuard<'_, Locked> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A locked file. The lock lasts as long as any process has this descriptor or a copy of it.
 #[derive(Debug)]
@@ -91,14 +120,21 @@ impl FileLock {
                 {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                result => return result.map(Self),
+                result => return result.map(Self::new),
             }
         }
     }
 
     /// Takes the lock, waiting until `time` is over or `cancel` is triggered.
     pub fn take_within(path: &Path, what: &str, time: Duration, cancel: &Cancel) -> Result<Self, LockError> {
-        Locked::take_within(path, what, time, cancel).map(Self)
+        Locked::take_within(path, what, time, cancel).map(Self::new)
+    }
+
+    fn new(locked: Locked) -> Self {
+        let (path, what) = (locked.path.clone(), locked.holder.what.clone());
+        let locked = Arc::new(Mutex::new(locked));
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&locked));
+        Self { _mark: DriverMark::set(&path), path, what, locked }
     }
 
     /// The holder of the lock at `path`, if it is held. This neither creates the file nor keeps the lock.
@@ -125,19 +161,19 @@ impl FileLock {
     /// lock.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        self.0.is_in_place()
+        own(&self.locked).is_in_place()
     }
 
     /// The lock file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0.path
+        &self.path
     }
 
     /// What it is held for.
     #[must_use]
     pub fn what(&self) -> &str {
-        &self.0.holder.what
+        &self.what
     }
 }
 
@@ -147,10 +183,11 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // The text in the file would tell the next holder that we died, so it is removed. It stays if a child of ours
         // was killed or if there is still an earlier death to recover from.
-        if !crash::has_lost_child() && read_holder(&self.0.file).dead.is_none() && self.is_in_place() {
-            let _ = self.0.file.set_len(0);
+        let lock = own(&self.locked);
+        if !crash::has_lost_child() && read_holder(&lock.file).dead.is_none() && lock.is_in_place() {
+            let _ = lock.file.set_len(0);
         }
-        let _ = self.0.file.unlock();
+        let _ = lock.file.unlock();
     }
 }
 
@@ -194,6 +231,24 @@ impl Locked {
                 result => return result,
             }
             pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// Takes the lock again if its file is gone, and returns a message.
+    fn put_back(&mut self) -> Option<String> {
+        if self.is_in_place() {
+            return None;
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let message = format!("the lock {name} of this run was removed while it ran");
+        match Self::try_take(&self.path, &self.holder.what) {
+            Ok(new) => {
+                let holder = std::mem::take(&mut self.holder);
+                *self = Self { holder, ..new };
+                let _ = self.write_holder();
+                Some(message)
+            }
+            Err(error) => Some(format!("{message}, and could not be put back: {error}")),
         }
     }
 

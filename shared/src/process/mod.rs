@@ -45,7 +45,7 @@ pub use holder::Holder;
 pub use identity::{ProcessId, is_process_alive};
 pub use limits::Limits;
 pub use lines::{LineCutter, OutputLine};
-pub use lock::{FileLock, LockError};
+pub use lock::{FileLock, LockError, put_back_locks};
 pub use memory::protect_memory;
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;

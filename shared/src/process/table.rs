@@ -1,6 +1,6 @@
 //! Lists the processes of this machine: from `/proc` on Linux, elsewhere with `ps`.
 
-use std::{collections::BTreeSet, fs::Metadata};
+use std::{collections::BTreeSet, fs::Metadata, path::Path};
 
 use super::mark::RunMark;
 
@@ -104,7 +104,14 @@ pub(super) fn is_driver(pid: u32) -> bool {
 
 /// Whether this process has a lock file of a run open, in any repository.
 pub(super) fn has_open_lock() -> bool {
-    system::has_open_lock()
+    system::open_files().iter().any(|file| file.to_string_lossy().contains("/arborist/locks/"))
+}
+
+/// Whether this process has a lock file in this folder open that was removed.
+pub(super) fn has_removed_lock(folder: &Path) -> bool {
+    system::open_files()
+        .iter()
+        .any(|file| file.starts_with(folder) && file.to_string_lossy().ends_with(" (deleted)"))
 }
 
 /// Whether a process is opening a named pipe whose other end is not open. No if the system does not tell.
@@ -119,6 +126,7 @@ mod system {
         fs::{self, Metadata},
         io::{ErrorKind, Read},
         os::unix::fs::MetadataExt,
+        path::PathBuf,
     };
 
     use super::Process;
@@ -138,10 +146,9 @@ mod system {
         pending.fold(0, |all, mask| all | mask) & SIGKILL != 0
     }
 
-    pub(super) fn has_open_lock() -> bool {
+    pub(super) fn open_files() -> Vec<PathBuf> {
         let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-        let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-        files.any(|file| file.to_string_lossy().contains("/arborist/locks/"))
+        entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
     }
 
     pub(super) fn name(pid: u32) -> Option<String> {
@@ -223,7 +230,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::{collections::BTreeSet, fs::Metadata, process::Command};
+    use std::{collections::BTreeSet, fs::Metadata, path::PathBuf, process::Command};
 
     use super::Process;
 
@@ -239,8 +246,8 @@ mod system {
         None
     }
 
-    pub(super) fn has_open_lock() -> bool {
-        false
+    pub(super) fn open_files() -> Vec<PathBuf> {
+        Vec::new()
     }
 
     pub(super) fn name(pid: u32) -> Option<String> {

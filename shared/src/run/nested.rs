@@ -13,10 +13,9 @@ pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
         return Ok(());
     }
     let Some(driver) = repository.find_outer_driver() else { return Ok(()) };
-    let what = format!(
-        "this command cannot be run in a step of a run: process {} is at work in this repository",
-        driver.pid
-    );
+    // A process in another PID namespace may find only a lock without a name.
+    let who = if driver.pid == 0 { "another process".into() } else { format!("process {}", driver.pid) };
+    let what = format!("this command cannot be run in a step of a run: {who} is at work in this repository");
     Err(Failure::new(Exit::Person, what).hint("steps may only look at the run: git arborist state"))
 }
 

@@ -111,7 +111,7 @@ pub fn open_place(folder: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens an existing folder for listing.
-pub(super) fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
+pub fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
     let meant = as_allowed(folder);
     let folder = meant.as_deref().unwrap_or(folder);
     match open_at_once(folder, LIST_FLAGS) {

@@ -200,6 +200,10 @@ impl WatchedCopy {
         Self { items, there, inside, git_dir }
     }
 
+    pub(super) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
     /// Replaces the state of paths outside by what was `known` before, or makes the current state known.
     pub(super) fn keep_outside(&mut self, known: Option<PathStates>) -> PathStates {
         let is_inside = |path: &Path| self.inside.iter().any(|folder| path.starts_with(folder));

@@ -23,7 +23,7 @@ use surface::{WatchMode, WatchedItem};
 use crate::{
     git::{GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
     message::visible,
-    process::WorkPlace,
+    process::{WorkPlace, put_back_locks},
 };
 
 /// Watches what agents share while any of them is running. If something changed, it is not known which agent did it. So
@@ -281,6 +281,8 @@ impl RepoState {
         for before in self.place.iter().chain(&self.before) {
             self.changes.extend(before.restore());
         }
+        let git_dir = self.before.as_ref().map(WatchedCopy::git_dir);
+        self.changes.extend(git_dir.map(put_back_locks).unwrap_or_default());
         self.changes.extend(self.modules.move_new());
         self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::move_new));
         // Last, because the files that are watched more closely have been restored by now.
