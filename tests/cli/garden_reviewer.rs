@@ -109,3 +109,19 @@ fn a_repository_cannot_switch_the_review_off_in_silence() {
         repo.arborist(["garden", "--yes"]).succeeds();
     }
 }
+
+#[test]
+fn text_in_utf_16_is_shown_to_the_reviewer() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    // "evil\n" with a byte order mark, and without one.
+    repo.agent(
+        r#"case "$prompt" in Review*) echo APPROVED; exit ;; esac
+printf '\377\376e\0v\0i\0l\0 \0o\0n\0e\0\n\0' > one.ps1
+printf '\0e\0v\0i\0l\0 \0t\0w\0o\0\n' > two.ps1"#,
+    );
+    repo.arborist(["gardener"]).succeeds();
+    let review = repo.prompt(1);
+    assert!(review.contains("evil one") && review.contains("+evil two"), "{review}");
+}

@@ -79,7 +79,18 @@ impl Repository {
         };
         let facts =
             format!(" (before: {}; now: {})", sizes(file.old.as_ref(), &old), sizes(file.new.as_ref(), &new));
-        Ok((shown(&patch, &facts), added, removed))
+        let decoded = [decode_utf16(&old), decode_utf16(&new)];
+        let mut text = shown(&patch, &facts);
+        if old != new && decoded.iter().any(Option::is_some) {
+            // In addition to the text that is in the bytes: a program may read the file in another way.
+            let plain = |decoded: &Option<String>, bytes: &[u8]| {
+                decoded.as_ref().map_or_else(|| bytes.to_vec(), |text| text.clone().into_bytes())
+            };
+            let mut hunks = b"The same as text in UTF-16:\n".to_vec();
+            add_hunks(&mut hunks, &plain(&decoded[0], &old), &plain(&decoded[1], &new))?;
+            text += &String::from_utf8_lossy(&hunks).replace('\0', "\u{fffd}");
+        }
+        Ok((text, added, removed))
     }
 
     /// The text of a file to compare. For a submodule, it is the id of its commit.
@@ -173,6 +184,27 @@ fn quoted(letter: &str, path: &[u8]) -> String {
         }
     }
     quoted + "\""
+}
+
+/// The text of a file in UTF-16: one that begins with a byte order mark, or in which most characters have a zero byte on
+/// the same side.
+fn decode_utf16(bytes: &[u8]) -> Option<String> {
+    let zeros = |at: usize| bytes.iter().skip(at).step_by(2).filter(|byte| **byte == 0).count();
+    let is_mostly = |count: usize| count * 4 > bytes.len();
+    let is_little = match bytes {
+        [0xff, 0xfe, ..] => true,
+        [0xfe, 0xff, ..] => false,
+        _ if is_mostly(zeros(1)) && zeros(0) == 0 => true,
+        _ if is_mostly(zeros(0)) && zeros(1) == 0 => false,
+        _ => return None,
+    };
+    let unit = |pair: &[u8]| match (pair, is_little) {
+        ([a, b], true) => u16::from_le_bytes([*a, *b]),
+        ([a, b], false) => u16::from_be_bytes([*a, *b]),
+        _ => u16::from(b'?'),
+    };
+    let units: Vec<u16> = bytes.chunks(2).map(unit).collect();
+    Some(String::from_utf16_lossy(&units))
 }
 
 /// Where the next file begins, from `at`.
