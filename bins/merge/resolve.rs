@@ -16,7 +16,7 @@ use super::{
     ResolveArgs,
     document::RunDocument,
     open::OpenQueue,
-    run::{conclude, end_session_after, exit_after, lock_run, options, tell_moved_refs},
+    run::{conclude, end_session_after, exit_after, lock_run, options, tell_notices},
     words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         return say((task, &handover), &site, args, ui);
     }
     let report = queue.drain(&options, &mut reporter);
-    tell_moved_refs(ui);
+    tell_notices(ui);
     let mut report = report?;
     end_session_after(&site, &report)?;
     // Other tickets that were set aside say nothing about this one.

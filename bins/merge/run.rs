@@ -6,7 +6,7 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
-    git::take_moved_refs,
+    git::take_notices,
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
@@ -182,7 +182,7 @@ fn drain(
             }
         };
         let report = queue.drain(&options, &mut reporter);
-        tell_moved_refs(ui);
+        tell_notices(ui);
         all.join(report?);
     }
     end_session_after(site, &all)?;
@@ -190,8 +190,8 @@ fn drain(
 }
 
 /// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.
-pub(super) fn tell_moved_refs(ui: &mut Ui) {
-    take_moved_refs().iter().for_each(|words| ui.warn(&plain_text(words)));
+pub(super) fn tell_notices(ui: &mut Ui) {
+    take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
 }
 
 /// Takes the run's lock, so that no run works in the checkout of its branch meanwhile.

@@ -5,6 +5,7 @@
 mod architecture;
 mod assets;
 mod baseline;
+mod beside_worktrees;
 mod blocked_refs;
 mod clean_tests;
 mod cleanup;

@@ -115,3 +115,22 @@ echo done"
     assert_eq!(repo.calls(), 2);
     repo.git_in(&repo.root().join("mine"), ["status"]).succeeds();
 }
+
+#[test]
+fn the_git_file_of_a_worktree_in_which_nothing_runs_is_restored() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    repo.arborist(["worktree", "add", "idle", "--unplanned"]).succeeds();
+    let idle = repo.root().join("repo.arborist/idle");
+    let link = fs::read_to_string(idle.join(".git")).unwrap();
+    repo.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > $ARBORIST_TASK.txt\n\
+         [ -e \"$ROOT/once\" ] && exit\ntouch \"$ROOT/once\"; rm '{0}/.git'; git init -q '{0}'",
+        idle.display()
+    ));
+    repo.arborist(["gardener"]).succeeds().err("idle/.git was changed while it ran");
+    assert_eq!(fs::read_to_string(idle.join(".git")).unwrap(), link);
+    let log = repo.git(["log", "--format=%s"]).answer();
+    assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
+}

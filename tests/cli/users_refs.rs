@@ -113,6 +113,63 @@ fn what_nobody_lost_is_not_named() {
 }
 
 #[test]
+fn new_commits_on_branches_of_the_user_are_named() {
+    for (args, branch) in [(&[][..], "release"), (&["--session-branch"], "main"), (&["--isolate"], "release")]
+    {
+        let repo = repo(&[], &format!("S=refs/heads/{branch}; {FORGE}"));
+        repo.git(["branch", "release"]).succeeds();
+        let summary = summary(&repo, args, 0);
+        let moved = words(&summary["moved_refs"]);
+        assert_eq!(moved.len(), 1, "{moved:?}");
+        let start = format!("refs/heads/{branch} got 1 commit while the run was at work");
+        assert!(moved[0].starts_with(&start), "{moved:?}");
+    }
+}
+
+#[test]
+fn new_stashes_are_named() {
+    for args in [&[][..], &["--isolate"]] {
+        let repo = repo(&[], "echo evil >> tasks.md; git stash push -q -- tasks.md");
+        let summary = summary(&repo, args, 0);
+        let stash = repo.git(["rev-parse", "--short=10", "refs/stash"]).answer();
+        let moved = words(&summary["moved_refs"]);
+        assert_eq!(moved, [format!("the stash {stash} was made while the run was at work")]);
+    }
+}
+
+#[test]
+fn remote_tracking_refs_that_change_meanwhile_are_named() {
+    let repo = repo(
+        &[],
+        &format!("S=refs/remotes/origin/main; {FORGE}; git update-ref refs/remotes/origin/new HEAD"),
+    );
+    repo.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
+    repo.git(["update-ref", "refs/remotes/origin/other", "main"]).succeeds();
+    let summary = summary(&repo, &[], 0);
+    let moved = words(&summary["moved_refs"]);
+    let start = "remote-tracking refs were changed while the run was at work: \
+                 refs/remotes/origin/main, refs/remotes/origin/new (";
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    assert!(moved[0].starts_with(start), "{moved:?}");
+}
+
+#[test]
+fn refs_and_files_with_the_name_of_a_branch_are_named_or_removed() {
+    let tagged = repo(&[], "git tag feature HEAD");
+    tagged.git(["branch", "feature"]).succeeds();
+    let summary = summary(&tagged, &[], 0);
+    let moved = words(&summary["moved_refs"]);
+    assert!(moved.len() == 1 && moved[0].starts_with("refs/tags/feature was created"), "{moved:?}");
+    for path in ["x/feature", "refs/x/feature"] {
+        let repo =
+            repo(&[], &format!("mkdir -p .git/{path}; rmdir .git/{path}; git rev-parse HEAD > .git/{path}"));
+        repo.git(["branch", "x/feature"]).succeeds();
+        repo.arborist(["gardener"]).succeeds().err("x/feature was added while it ran");
+        assert!(!repo.path(&format!(".git/{path}")).exists(), "{path}");
+    }
+}
+
+#[test]
 fn the_summary_lists_commits_on_the_target_that_the_run_did_not_make() {
     let deed = format!("S=refs/heads/main; {FORGE}; git rev-parse main > \"$ROOT/forged\"");
     let read =

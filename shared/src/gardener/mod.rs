@@ -36,7 +36,7 @@ use crate::{
     agent::limits::{BudgetLevel, Spent},
     event::{EventKind, RunEvent},
     failure::{Exit, Explain},
-    git::{Packing, Repository, take_moved_refs},
+    git::{Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -111,7 +111,7 @@ impl<'a> Gardener<'a> {
                     self.look_at_target(&mut course);
                     break;
                 }
-                self.tell_moved_refs();
+                self.tell_notices();
                 match next_report(&reports, &mut course) {
                     None => {}
                     Some(WorkerReport::News(event)) => {
@@ -151,10 +151,10 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    /// Reports refs of the user that were deleted or moved, and where they are saved. No task is blamed: it may have
+    /// Reports refs of the user that were deleted or moved, and other changes for which no task is blamed: it may have
     /// been the user.
-    fn tell_moved_refs(&mut self) {
-        for words in take_moved_refs() {
+    fn tell_notices(&mut self) {
+        for words in take_notices() {
             (self.on_event)(RunEvent { task: None, kind: EventKind::RefMoved { words } });
         }
     }
@@ -163,7 +163,7 @@ impl<'a> Gardener<'a> {
     fn compare_user_refs(&mut self) {
         self.repository.compare_user_refs();
         self.other_repos.iter().for_each(|other_repo| other_repo.repository.compare_user_refs());
-        self.tell_moved_refs();
+        self.tell_notices();
     }
 
     /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one

@@ -1,26 +1,29 @@
 //! Saves branches, tags and stashes of the user that a run does not work with, and detached heads of other worktrees. An
 //! agent can delete or move them, and so can the user, and the driver cannot tell which it was. So their old values are
-//! saved and reported, but nothing is restored and no attempt fails. New branches with commits are reported.
+//! saved and reported, but nothing is restored and no attempt fails. New commits on branches, new stashes, new tags with
+//! the name of a branch, and remote-tracking refs that changed are reported.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Repository,
     moved_refs::save,
-    owned_refs::{OwnedRefs, RefTable, TABLES},
+    notices::tell,
+    owned_refs::{OwnedRefs, RefTable},
     ref_files::{PackedStamp, RefValue},
     worktree_git_dirs::is_own_git_dir,
 };
-use crate::{name::Oid, safe_files};
+use crate::{
+    name::{BranchName, Oid},
+    process::find_other_drivers,
+    safe_files,
+};
 
 const FOLDERS: [&str; 3] = ["refs/heads", "refs/tags", STASH];
+const BRANCHES: &str = "refs/heads/";
+const TAGS: &str = "refs/tags/";
 const STASH: &str = "refs/stash";
+const REMOTES: &str = "refs/remotes/";
 /// Task branches belong to runs, possibly to others.
 const TASKS: &str = "refs/heads/arborist/task/";
 /// The prefixes of refs that belong to one worktree, as git spells them in other worktrees.
@@ -31,25 +34,11 @@ const WORKTREE_REFS: [&str; 4] = ["HEAD", "refs/worktree", "refs/bisect", "refs/
 /// With more loose refs than this, they are compared only at the end of a run. Reading this many takes about 5 ms.
 const MAX_LOOSE: usize = 500;
 
-/// Whether there are messages to take. It is checked often, so it must not take a lock.
-static HAS_MESSAGES: AtomicBool = AtomicBool::new(false);
-
 /// Whether a ref may be the user's.
 pub(super) fn is_user_ref(name: &str) -> bool {
     FOLDERS
         .iter()
         .any(|folder| name.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-}
-
-/// Messages about user refs that were deleted or moved since the last call, with the names under which they are saved.
-#[must_use]
-pub fn take_moved_refs() -> Vec<String> {
-    if !HAS_MESSAGES.swap(false, Ordering::SeqCst) {
-        return Vec::new();
-    }
-    let tables: Vec<OwnedRefs> =
-        TABLES.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-    tables.iter().flat_map(|table| table.lock().user_refs.take()).collect()
 }
 
 impl Repository {
@@ -61,6 +50,16 @@ impl Repository {
     /// Compares the user's refs at the end of a run, with the help of git where the files are not enough.
     pub fn compare_user_refs(&self) {
         compare_user_refs(&mut OwnedRefs::of(self).lock(), self, RefSource::Git);
+    }
+
+    /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if there
+    /// are too many.
+    #[must_use]
+    pub fn list_user_branches(&self) -> Vec<String> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        table.user_refs.begin(self, RefSource::Files);
+        table.user_refs.branches().take(MAX_LOOSE).map(str::to_owned).collect()
     }
 }
 
@@ -87,11 +86,12 @@ type PackedRefs = (Option<PackedStamp>, Vec<(String, Oid)>);
 #[derive(Debug, Default)]
 pub(super) struct UserRefs {
     known: Option<KnownRefs>,
+    /// Remote-tracking refs at the start of the run. There may be many, so they are compared only at its end.
+    remotes: Option<BTreeMap<String, Oid>>,
     /// The user's packed refs.
     packed: Option<PackedRefs>,
     /// Whether only git can list the refs, or there are too many.
     is_asked_of_git: bool,
-    messages: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +107,14 @@ impl UserRefs {
         if self.known.is_none() {
             self.known = self.list(repository, source);
         }
+        if self.remotes.is_none() && source == RefSource::Git {
+            self.remotes = list_remotes(repository);
+        }
+    }
+
+    fn branches(&self) -> impl Iterator<Item = &str> {
+        let names = self.known.iter().flat_map(|known| known.refs.keys());
+        names.filter_map(|name| name.strip_prefix(BRANCHES))
     }
 
     /// Saves refs that were deleted, or moved other than by fast-forward, since the last comparison. `is_other` says
@@ -133,13 +141,22 @@ impl UserRefs {
                 messages.push(keep(repository, (name, *old), &format!("{name} was {verb}")));
             }
         }
-        let is_new = |name: &str| {
-            name.starts_with("refs/heads/") && !before.refs.contains_key(name) && !is_other(name)
+        let is_changed = |(name, target): &(&String, &Oid)| {
+            name.starts_with(BRANCHES) && before.refs.get(*name) != Some(target) && !is_other(name)
         };
-        let others = now.refs.iter().filter(|(name, _)| !is_new(name));
+        let (changed, others): (Vec<_>, Vec<_>) = now.refs.iter().partition(is_changed);
         let known: Vec<Oid> = before.refs.iter().chain(others).map(|(_, target)| *target).collect();
-        for (name, target) in now.refs.iter().filter(|(name, _)| is_new(name)) {
-            messages.extend(describe_new(repository, (name, *target), &known));
+        for (name, target) in changed {
+            let old = before.refs.get(name).copied();
+            messages.extend(describe_new_commits(repository, name, (old, *target), &known));
+        }
+        let new_tags = now.refs.keys().filter(|name| !before.refs.contains_key(*name));
+        for name in new_tags.filter_map(|name| name.strip_prefix(TAGS)) {
+            if now.refs.contains_key(&format!("{BRANCHES}{name}")) {
+                messages.push(format!(
+                    "{TAGS}{name} was created while the run was at work: 'git merge {name}' takes it instead of the branch"
+                ));
+            }
         }
         for stash in before.stashes.difference(&now.stashes) {
             messages.push(keep(
@@ -148,10 +165,14 @@ impl UserRefs {
                 &format!("the stash {} was dropped", stash.short()),
             ));
         }
-        self.messages.extend(messages);
-        if !self.messages.is_empty() {
-            HAS_MESSAGES.store(true, Ordering::SeqCst);
+        for stash in now.stashes.difference(&before.stashes) {
+            messages.push(format!("the stash {} was made while the run was at work", stash.short()));
         }
+        if source == RefSource::Git {
+            let before = std::mem::replace(&mut self.remotes, list_remotes(repository));
+            messages.extend(describe_remotes(repository, before.as_ref(), self.remotes.as_ref()));
+        }
+        messages.into_iter().for_each(tell);
     }
 
     /// The recorded values, of which none may be lost.
@@ -166,11 +187,6 @@ impl UserRefs {
             Some(to) => drop(known.refs.insert(name.to_owned(), to)),
             None => drop(known.refs.remove(name)),
         }
-    }
-
-    /// Takes the messages since the last call.
-    pub(super) fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.messages)
     }
 
     fn list(&mut self, repository: &Repository, source: RefSource) -> Option<KnownRefs> {
@@ -216,14 +232,68 @@ impl UserRefs {
     }
 }
 
-/// A message about a branch that was created meanwhile, if it has commits that no other branch has or had. An agent may have left
-/// its work there.
-fn describe_new(repository: &Repository, (name, target): (&str, Oid), known: &[Oid]) -> Option<String> {
-    let commits = repository.list_between(&[target], known).ok()?.len();
+/// A message about a branch that was created or moved forward meanwhile, if it has commits that no other ref has or had.
+/// An agent may have left its work there. A branch on which another driver works is left to that driver.
+fn describe_new_commits(
+    repository: &Repository,
+    name: &str,
+    (old, new): (Option<Oid>, Oid),
+    known: &[Oid],
+) -> Option<String> {
+    let commits = repository.list_between(&[new], known).ok()?.len();
     let noun = if commits == 1 { "commit" } else { "commits" };
-    (commits > 0).then(|| {
-        format!(
+    if commits == 0 || has_other_driver(repository, name) {
+        return None;
+    }
+    let Some(old) = old else {
+        return Some(format!(
             "{name} was created while the run was at work, and has {commits} {noun} that no ref had before"
+        ));
+    };
+    let range = format!("{}..{}", old.short(), new.short());
+    is_forward(repository, name, (old, new)).then(|| {
+        format!(
+            "{name} got {commits} {noun} while the run was at work that are not of this run: git log {range}"
+        )
+    })
+}
+
+fn has_other_driver(repository: &Repository, name: &str) -> bool {
+    let branch = name.strip_prefix(BRANCHES).and_then(|name| name.parse::<BranchName>().ok());
+    let locks = || find_other_drivers(&repository.common_dir.join("arborist/locks"));
+    branch.is_some_and(|branch| {
+        let locks = locks();
+        ["run-", "landing-"].iter().any(|kind| locks.contains(&format!("{kind}{}", branch.component())))
+    })
+}
+
+fn list_remotes(repository: &Repository) -> Option<BTreeMap<String, Oid>> {
+    let listed = repository.list_refs(&[REMOTES]).ok()?;
+    Some(listed.into_iter().map(|listed| (listed.name, listed.target)).collect())
+}
+
+/// A message about remote-tracking refs that were created or moved. After a push of ours, such a ref has commits of the
+/// local branch, so that merging it brings nothing.
+fn describe_remotes(
+    repository: &Repository,
+    before: Option<&BTreeMap<String, Oid>>,
+    now: Option<&BTreeMap<String, Oid>>,
+) -> Option<String> {
+    let (before, now) = (before?, now?);
+    let is_pushed = |name: &str, target: Oid| {
+        let branch =
+            name.strip_prefix(REMOTES).and_then(|name| name.split_once('/')).map(|(_, branch)| branch);
+        let local =
+            branch.and_then(|branch| repository.find_ref(&format!("{BRANCHES}{branch}")).ok().flatten());
+        local.is_some_and(|local| repository.is_ancestor(target, local).unwrap_or(false))
+    };
+    let changed = now.iter().filter(|(name, target)| before.get(*name) != Some(target));
+    let names: Vec<&str> =
+        changed.filter(|(name, target)| !is_pushed(name, **target)).map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "remote-tracking refs were changed while the run was at work: {} ('git fetch' updates them)",
+            names.join(", ")
         )
     })
 }
@@ -258,7 +328,7 @@ fn is_of_worktree(name: &str) -> bool {
 
 /// Whether a branch only got new commits, so that nothing is lost.
 fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bool {
-    (name.starts_with("refs/heads/") || name.ends_with("/HEAD"))
+    (name.starts_with(BRANCHES) || name.ends_with("/HEAD"))
         && repository.is_ancestor(old, new).unwrap_or(false)
 }
 

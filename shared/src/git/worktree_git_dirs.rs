@@ -21,7 +21,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, move_aside, submodules::find_module_dirs, worktrees::top_of_git_dir,
+    GitCommand, GitError, Repository, move_aside, submodules::find_module_dirs, worktree_link::WorktreeLink,
+    worktrees::top_of_git_dir,
 };
 use crate::{
     process::FileLock,
@@ -46,7 +47,7 @@ const HEAD: &str = "HEAD";
 const LARGEST: u64 = 1024 * 1024;
 /// How long another process may take to remove a worktree. git removes its files one after the other, and fails if one
 /// of them is created again meanwhile.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// A file's stamp is trusted only if it did not change for this many seconds: clocks of file systems tick slowly.
 const MIN_STAMP_AGE: i64 = 1;
 
@@ -75,6 +76,8 @@ struct GitDirStates {
 struct GitDirState {
     files: [Watched; WATCHED.len()],
     head: Content,
+    /// The `.git` in the worktree, which leads git here.
+    link: Option<WorktreeLink>,
     /// Files that git changes while a worktree is filled. They are recorded only for our worktrees: the user may change
     /// others.
     fill_files: BTreeMap<PathBuf, Content>,
@@ -230,6 +233,11 @@ pub struct UsersCheckout {
 }
 
 impl Repository {
+    /// The top folders of all linked worktrees.
+    pub(super) fn list_worktree_tops(&self) -> BTreeSet<PathBuf> {
+        list(self).iter().filter_map(|git_dir| top_of_git_dir(git_dir)).collect()
+    }
+
     /// The checkouts of this repository that the user works in, other than this one.
     #[must_use]
     pub fn users_checkouts(&self) -> Vec<UsersCheckout> {
@@ -326,6 +334,7 @@ impl GitDirStates {
         if !recorded.head.has_same_kind(&after) {
             self.changes.push(put_back(repository, &file, &recorded.head, &after));
         }
+        self.changes.extend(recorded.link.as_ref().and_then(|link| link.put_back(repository)));
         if !self.exempt.contains_key(git_dir) {
             self.put_back_filling(repository, git_dir, recorded);
         }
@@ -396,7 +405,8 @@ impl GitDirState {
             Watched { name, content: Content::of(&path), stamp }
         };
         let (fill_files, modules) = Self::read_filling(git_dir);
-        Self { files: WATCHED.map(file), head: Content::of(&git_dir.join(HEAD)), fill_files, modules }
+        let (head, link) = (Content::of(&git_dir.join(HEAD)), WorktreeLink::read(git_dir));
+        Self { files: WATCHED.map(file), head, link, fill_files, modules }
     }
 
     fn read_filling(git_dir: &Path) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
@@ -420,7 +430,9 @@ impl GitDirState {
             (watched.stamp.is_some() && stamp_of(&path) == watched.stamp)
                 || self::is_same(watched.name, &watched.content, &Content::of(&path))
         };
-        self.files.iter().all(is_same) && self.head.has_same_kind(&Content::of(&git_dir.join(HEAD)))
+        self.files.iter().all(is_same)
+            && self.head.has_same_kind(&Content::of(&git_dir.join(HEAD)))
+            && self.link.as_ref().is_none_or(WorktreeLink::is_unchanged)
     }
 }
 
@@ -502,7 +514,7 @@ fn move_away(repository: &Repository, path: &Path) -> String {
     }
 }
 
-fn shown(repository: &Repository, path: &Path) -> String {
+pub(super) fn shown(repository: &Repository, path: &Path) -> String {
     let inside = path.strip_prefix(&repository.common_dir).unwrap_or(path);
     crate::message::visible(&inside.to_string_lossy())
 }

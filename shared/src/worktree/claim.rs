@@ -11,7 +11,7 @@ use super::{
     session_worktree::is_of_session, survey,
 };
 use crate::{
-    git::{RefMove, Repository, Worktree, report_moved, stale},
+    git::{REPLACED, RefMove, Repository, Worktree, report_moved, stale},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
     safe_files::{self, FileKind},
@@ -290,7 +290,7 @@ impl Pool {
         let path = &worktree.path;
         if path.symlink_metadata().is_ok() {
             let name = survey::name_of(path);
-            let mut free = (1u32..).map(|number| path.with_file_name(format!("{name}.replaced.{number}")));
+            let mut free = (1u32..).map(|number| path.with_file_name(format!("{name}{REPLACED}{number}")));
             let kept = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_default();
             safe_files::rename(path, &kept).map_err(WorktreeError::file("move", path))?;
             report_moved(path.clone(), kept);

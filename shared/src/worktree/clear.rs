@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, WorktreeError, fill, is_ours, places, scratch, session_worktree::is_of_session, survey};
+use super::{Pool, WorktreeError, fill, is_ours, scratch, session_worktree::is_of_session, survey};
 use crate::{
-    git::{Repository, Worktree, stale},
+    git::{Repository, TRASH, Worktree, stale},
     name::{BranchName, TaskId, digest},
     process::{Cancel, Confinement, FileLock, Holder, LockError, OrphanLock, Program},
     safe_files,
@@ -128,7 +128,7 @@ impl Pool {
 
     /// A directory that git does not know is ours if it was renamed for deletion or was a worktree of this repository.
     fn left_over(&self, path: PathBuf) -> Option<WorktreeRemains> {
-        let kind = if survey::name_of(&path).starts_with(places::TRASH) {
+        let kind = if survey::name_of(&path).starts_with(TRASH) {
             PlaceKind::Trash
         } else {
             let link = safe_files::read(&path.join(".git")).ok()?;
@@ -212,9 +212,9 @@ impl Pool {
         let name = survey::name_of(path);
         let inside = self.bases().into_iter().find(|base| path.starts_with(base));
         let folder = inside.unwrap_or_else(|| path.parent().unwrap_or(path).to_owned());
-        let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", places::TRASH)));
+        let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", TRASH)));
         let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
-        let trash = trash.unwrap_or_else(|| folder.join(places::TRASH));
+        let trash = trash.unwrap_or_else(|| folder.join(TRASH));
         safe_files::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
         Ok(trash)
     }

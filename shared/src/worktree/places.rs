@@ -19,8 +19,8 @@ const DEFAULT_BASE: &str = "../{repository}.arborist";
 const INSIDE: &str = ".arborist/worktrees";
 /// The prefix of lane names.
 const LANE_PREFIX: &str = "lane-";
-/// The prefix of directories that are being deleted.
-pub(super) const TRASH: &str = ".removed-";
+/// Stands for the name of the repository in a configured folder.
+const REPOSITORY: &str = "{repository}";
 
 /// The folder of a repository's worktrees.
 #[derive(Debug, Clone)]
@@ -38,13 +38,19 @@ impl Places {
         let template = options.base.as_deref().unwrap_or(DEFAULT_BASE);
         let name = main.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name);
-        let path = expand_home(&template.replace("{repository}", name));
-        Self {
+        let path = expand_home(&template.replace(REPOSITORY, name));
+        let places = Self {
             main: main.to_owned(),
             base: plain_path(&main.join(path)),
             common_dir: repository.common_dir.clone(),
             is_default: options.base.is_none(),
+        };
+        repository.add_worktree_folder(&places.inside());
+        // Several repositories, or the user, may use another folder.
+        if template.contains(REPOSITORY) {
+            repository.add_worktree_folder(&places.base);
         }
+        places
     }
 
     /// Creates the directory, and hides it if `git status` of a checkout would show it. If nothing can be written next

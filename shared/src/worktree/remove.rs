@@ -9,10 +9,10 @@ use super::{
     Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeStatusRow,
     claim::{PlaceClaim, PlaceOrigin, PlaceRequest},
     clear::delete_in_background,
-    fill, places, survey,
+    fill, survey,
 };
 use crate::{
-    git::{RefMove, UncommittedPath, Worktree},
+    git::{RefMove, TRASH, UncommittedPath, Worktree},
     name::TaskId,
     process::{FileLock, Occupants},
     safe_files,
@@ -117,7 +117,7 @@ impl Pool {
     pub fn find_moved(&self, worktree: &Worktree) -> Option<PathBuf> {
         let home = worktree.git_dir.as_deref().filter(|_| !worktree.path.is_dir())?;
         // A directory in the trash was not moved by the user; its cleanup was killed.
-        let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(places::TRASH);
+        let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(TRASH);
         let leads_home = |path: &PathBuf| {
             let link = safe_files::read(&path.join(".git")).ok();
             let target = link.and_then(|link| fill::target_of(path, &link));
@@ -155,7 +155,7 @@ impl Pool {
     /// Deletes directories that killed processes had renamed for deletion.
     fn sweep(&self) {
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
-        let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(places::TRASH));
+        let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TRASH));
         delete_in_background(&trash.map(|entry| entry.path()).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,7 @@
 //! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
 //! share, and the files that connect a worktree with its repository.
 
+mod beside;
 mod copy;
 mod links;
 mod modules;
@@ -15,6 +16,7 @@ use std::{
     },
 };
 
+use beside::BesideWorktrees;
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
 use modules::{CheckoutLinks, Modules};
@@ -124,6 +126,8 @@ struct RepoState {
     place: Option<WatchedCopy>,
     modules: Modules,
     checkouts: Vec<CheckoutLinks>,
+    /// What is in the folders for worktrees beside these.
+    beside: Option<BesideWorktrees>,
     /// Paths outside of the repository, which are watched but never restored, as they were before the first child.
     outside: Option<PathStates>,
     /// Links and named pipes in the git directories, as they were before the first child.
@@ -263,9 +267,12 @@ impl RepoState {
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
         // In the user's checkouts, only these connections are restored while agents work elsewhere.
         let connections = surface::users(repository).into_iter().map(|item| item.path);
-        let inside = inside.chain(connections).chain(surface::log_folders(repository)).collect();
-        let mut before =
-            WatchedCopy::take(surface::shared(repository), inside, common_dir.clone(), running_children);
+        let beside = BesideWorktrees::find(repository);
+        let inside = inside.chain(connections).chain(surface::log_folders(repository));
+        let inside = inside.chain(beside.known().clone()).collect();
+        let mut items = surface::shared(repository);
+        items.extend(beside.known().iter().cloned().map(surface::folder));
+        let mut before = WatchedCopy::take(items, inside, common_dir.clone(), running_children);
         // A change that could not be undone must not be accepted as the initial state of the next attempt.
         let outside = before.keep_outside(outside);
         let modules = Modules::find(common_dir);
@@ -274,7 +281,8 @@ impl RepoState {
         let place = place.map(|place| own(place, running_children));
         let outside = Some(outside);
         let (before, changes) = (Some(before), Vec::new());
-        Self { running_children: 0, before, place, modules, checkouts, outside, links, changes }
+        let beside = Some(beside);
+        Self { running_children: 0, before, place, modules, checkouts, beside, outside, links, changes }
     }
 
     fn inspect(&mut self) {
@@ -285,6 +293,7 @@ impl RepoState {
         self.changes.extend(git_dir.map(put_back_locks).unwrap_or_default());
         self.changes.extend(self.modules.move_new());
         self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::move_new));
+        self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
         // Last, because the files that are watched more closely have been restored by now.
         self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }

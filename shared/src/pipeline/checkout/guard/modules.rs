@@ -71,7 +71,7 @@ impl CheckoutLinks {
 }
 
 /// Moves something that was added below `top` to a free place in a git directory.
-fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
+pub(super) fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
     let shown = path.strip_prefix(top).unwrap_or(path).display();
     match move_aside(git_dir, path) {
         Ok(kept) => format!("{shown} was added while it ran: it is kept in {}", kept.display()),

@@ -218,11 +218,10 @@ pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
         let named = named_by_module(repository, &module).into_iter();
         items.extend(named.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     }
-    // git looks for a short name of a branch in the git directory first.
-    let shadows = repository.run_branches().into_iter();
-    items.extend(
-        shadows.map(|branch| WatchedItem { path: common.join(branch), watch_mode: WatchMode::Absence }),
-    );
+    // git looks for a short name of a branch in the git directory and in `refs` first.
+    let branches = repository.run_branches().into_iter().chain(repository.list_user_branches());
+    let shadows = branches.flat_map(|branch| [common.join("refs").join(&branch), common.join(branch)]);
+    items.extend(shadows.map(|path| WatchedItem { path, watch_mode: WatchMode::Absence }));
     items.extend(users(repository));
     let named = NamedFiles::find(repository);
     items.extend(named.files.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
@@ -335,7 +334,7 @@ fn items(folder: &Path, list: &[(&str, WatchMode)]) -> Vec<WatchedItem> {
         .collect()
 }
 
-fn folder(path: PathBuf) -> WatchedItem {
+pub(super) fn folder(path: PathBuf) -> WatchedItem {
     WatchedItem { path, watch_mode: WatchMode::Folder }
 }
 
