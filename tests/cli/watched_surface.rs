@@ -329,3 +329,28 @@ git merge -q side > /dev/null; git merge --abort; git checkout -q main; git bran
     assert_eq!(look(&test_repo, ".git/rr-cache"), "nothing");
     assert_eq!(test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer(), "");
 }
+
+#[test]
+fn programs_in_the_git_directory_are_restored() {
+    for mode in [&[][..], &["--isolate"]] {
+        let repo = TestRepo::init();
+        repo.write("tasks.md", "- [ ] T001 one\n");
+        repo.commit("a plan\n");
+        for path in [".git/named/pager", ".git/bin/check"] {
+            repo.write(path, "#!/bin/sh\n");
+        }
+        repo.write_script(".git/bin/check", "#!/bin/sh\n");
+        repo.git(["config", "core.pager", ".git/named/pager -x"]).succeeds();
+        let git_dir = repo.path(".git").display().to_string();
+        repo.agent(&format!(
+            "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > $ARBORIST_TASK.txt\n\
+             [ -e \"$ROOT/once\" ] && exit\ntouch \"$ROOT/once\"\n\
+             for path in named/pager bin/check; do echo evil >> '{git_dir}'/$path; done"
+        ));
+        let run = repo.arborist([&["gardener"], mode].concat()).succeeds();
+        run.err("named/pager was changed while it ran").err("bin/check was changed while it ran");
+        for path in [".git/named/pager", ".git/bin/check"] {
+            assert!(!repo.read(path).contains("evil"), "{path}");
+        }
+    }
+}

@@ -4,14 +4,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
     git::{Config, Repository, UsersCheckout, find_module_dirs},
-    safe_files::{self, FileKind},
+    safe_files::{self, FileKind, FolderEntry},
 };
 
 /// How closely something is watched.
@@ -105,6 +105,30 @@ const MODULE: [(&str, WatchMode); 8] = [
     ("branches", WatchMode::Folder),
 ];
 
+/// Folders at the top of a git directory that git, its extensions and this program make. They are watched in other ways, or contain
+/// only data.
+const OF_GIT: [&str; 17] = [
+    "annex",
+    "arborist",
+    "branches",
+    "hooks",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "reftable",
+    "rr-cache",
+    "sequencer",
+    "svn",
+    "worktrees",
+];
+/// How many files are looked at in all other folders.
+const MAX_SEARCHED: usize = 1000;
+
 /// Settings that name a file which can hide something or run a program.
 const FILES: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
 
@@ -141,7 +165,8 @@ impl NamedFiles {
 
     fn read(repository: &Repository) -> Option<Self> {
         let config = Config::load(repository).ok()?;
-        let files = named_files(&config, &repository.dir);
+        let mut files = named_files(&config, &repository.dir);
+        files.extend(named_programs(&config, repository));
         let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
         let is_other = |file: &PathBuf| !is_listed(repository, file);
         let mut files: Vec<PathBuf> =
@@ -192,6 +217,48 @@ fn named_files(config: &Config, dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Files in the git directory that occur in the value of a setting. git or a tool of the user may run them.
+fn named_programs(config: &Config, repository: &Repository) -> Vec<PathBuf> {
+    let common = &repository.common_dir;
+    let values = config.section("").filter_map(|entry| entry.value.as_deref());
+    let words = values.flat_map(words_of).map(|word| word.to_str().map_or_else(|| word.clone(), expanded));
+    let paths = words.map(|word| plain(&common.parent().unwrap_or(common).join(word)));
+    // git writes its own files all the time: those in its folders, and at the top those with names in capitals.
+    let is_of_git = |inner: &Path| {
+        let is_capital = inner.to_str().is_some_and(|name| !name.contains(char::is_lowercase));
+        is_capital || OF_GIT.iter().any(|folder| inner.starts_with(folder))
+    };
+    let is_program = |path: &PathBuf| {
+        path.strip_prefix(common).is_ok_and(|inner| !is_of_git(inner))
+            && safe_files::kind_of(path) == Some(FileKind::File)
+    };
+    paths.filter(is_program).collect()
+}
+
+/// Executable files in folders of the git directory that git does not make itself. Hooks of the user may run them.
+fn programs(common: &Path) -> Vec<PathBuf> {
+    let is_other = |entry: &FolderEntry| {
+        let name = entry.path.file_name().unwrap_or_default();
+        entry.kind == FileKind::Folder && !OF_GIT.iter().any(|known| name == *known)
+    };
+    let list = |folder: &Path| safe_files::list_kinds(folder).unwrap_or_default();
+    let mut open: Vec<PathBuf> = list(common).into_iter().filter(is_other).map(|entry| entry.path).collect();
+    let (mut found, mut count) = (Vec::new(), 0);
+    while let Some(folder) = open.pop().filter(|_| count < MAX_SEARCHED) {
+        for entry in list(&folder) {
+            count += 1;
+            let is_executable =
+                || entry.path.symlink_metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+            match entry.kind {
+                FileKind::Folder => open.push(entry.path),
+                FileKind::File if is_executable() => found.push(entry.path),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
 /// Files that the configuration of a submodule names. Determined once; submodules that a child adds are moved away.
 fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
@@ -225,6 +292,7 @@ pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
     items.extend(users(repository));
     let named = NamedFiles::find(repository);
     items.extend(named.files.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
+    items.extend(programs(common).into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     items.extend(named.hooks.filter(|path| path.is_absolute()).map(folder));
     let logs = log_folders(repository).into_iter();
     items.extend(logs.map(|path| WatchedItem { path, watch_mode: WatchMode::Kind }));
