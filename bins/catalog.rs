@@ -56,6 +56,7 @@ pub const VERBS: &[Verb] = &[
         topic: SET_UP,
         about: "Write a configuration with the agents and the tests found here",
     },
+    Verb { name: "sandbox", topic: SET_UP, about: "Check what agents and tests can do on this machine" },
     Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that keep the state sound" },
     Verb {
         name: "install-assets",

@@ -17,6 +17,7 @@ pub mod install_assets;
 pub mod merge;
 pub mod plan;
 pub mod reset;
+pub mod sandbox;
 mod scope;
 pub mod session;
 pub mod state;

@@ -22,6 +22,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::session::SessionArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),
+        crate::sandbox::SandboxArgs::command(),
         crate::hooks::HooksArgs::command(),
         crate::install_assets::InstallAssetsArgs::command(),
     ]

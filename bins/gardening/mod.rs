@@ -56,7 +56,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "NUMBER")]
     diff_limit: Option<usize>,
     /// How agents and tests are kept from changing files outside of their worktree
-    #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "off"])]
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed
     #[arg(long, value_name = "DIR")]

@@ -1,7 +1,7 @@
 //! The sandbox: where agents, reviewers, tests, gates and set-up commands can write. The kit turns it off for all other
 //! tests, because their agents leave marks outside of the worktree.
 
-use arborist_core::process::Confinement;
+use arborist_core::process::{Confinement, ConfinementBackend};
 use arborist_testkit::{Run, TestRepo};
 
 /// Tries to write to each place that a child must not change. Every attempt that works leaves a line in a file of the
@@ -19,9 +19,13 @@ try git config user.name planted
 try git update-ref refs/heads/planted HEAD
 try git commit -q --allow-empty -m planted
 driver=$$
-until grep -q ^git-arborist /proc/$driver/comm; do driver=$(sed -n "s/^PPid:\t//p" /proc/$driver/status); done
-try readlink /proc/$driver/fd/1
-try dd if=/proc/$driver/mem of=/dev/null count=0
+until [ "$driver" -le 1 ] || grep -q ^git-arborist /proc/$driver/comm; do
+  driver=$(sed -n "s/^PPid:\t//p" /proc/$driver/status)
+done
+if [ "$driver" -gt 1 ]; then
+  try readlink /proc/$driver/fd/1
+  try dd if=/proc/$driver/mem of=/dev/null count=0
+fi
 for lane in "$ROOT"/repo.arborist/*/; do
   [ "$lane" -ef . ] || try touch "$lane/planted"
 done
@@ -51,40 +55,211 @@ fn assert_contained(repo: &TestRepo) {
     assert!(!repo.home().join("planted").exists() && !repo.path("planted").exists());
 }
 
+/// The modes of the backends that work here.
+fn working_modes() -> Vec<&'static str> {
+    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
+    let works = |(mode, backend): &(&str, ConfinementBackend)| {
+        if !backend.works() {
+            println!("skipped: {mode} does not work here");
+        }
+        backend.works()
+    };
+    all.into_iter().filter(works).map(|(mode, _)| mode).collect()
+}
+
+fn has_bwrap() -> bool {
+    working_modes().contains(&"bwrap")
+}
+
 #[test]
 fn an_agent_in_a_lane_changes_nothing_outside_of_it() {
-    if !Confinement::is_enforced() {
-        return;
+    for mode in working_modes() {
+        let repo = repo(TRY);
+        repo.arborist(["gardener", "--jobs", "2", "--sandbox", mode]).succeeds();
+        assert_contained(&repo);
     }
-    let repo = repo(TRY);
-    repo.arborist(["gardener", "--jobs", "2", "--sandbox", "landlock"]).succeeds();
-    assert_contained(&repo);
 }
 
 #[test]
 fn tests_gates_and_set_up_commands_change_nothing_outside_of_the_worktree() {
-    if !Confinement::is_enforced() {
-        return;
+    for mode in working_modes() {
+        let repo = repo("");
+        // A test fails if it finds what it or another command could do.
+        let command =
+            shell(&repo, &format!("{TRY}\n! test -e escaped.txt || {{ cat escaped.txt; exit 1; }}\n"));
+        repo.git(["config", "arborist.merge.gates.try.command", &command]).succeeds();
+        repo.git(["config", "arborist.worktree.setup", &command]).succeeds();
+        repo.arborist(["gardener", "--jobs", "2", "--sandbox", mode, "--test-command", &command]).succeeds();
+        assert_contained(&repo);
     }
-    let repo = repo("");
-    // A test fails if it finds what it or another command could do.
-    let command = shell(&repo, &format!("{TRY}\n! test -e escaped.txt || {{ cat escaped.txt; exit 1; }}\n"));
-    repo.git(["config", "arborist.merge.gates.try.command", &command]).succeeds();
-    repo.git(["config", "arborist.worktree.setup", &command]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2", "--sandbox", "auto", "--test-command", &command]).succeeds();
-    assert_contained(&repo);
 }
 
 #[test]
 fn git_reads_as_usual_in_the_sandbox() {
-    if !Confinement::is_enforced() {
+    for mode in working_modes() {
+        let script = "set -e\ngit status >/dev/null; git log -1 >/dev/null; git diff HEAD >/dev/null; git show >/dev/null\n";
+        for jobs in [&[][..], &["--jobs", "2"]] {
+            let repo = repo(script);
+            repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+            assert_contained(&repo);
+        }
+    }
+}
+
+/// Attacks on the repository of an agent that works in the user's own checkout, and on what is around it.
+const TRY_IN_PLACE: &str = r#"
+try() { if "$@" 2>/dev/null; then echo "$*" >> escaped.txt; fi; }
+try touch .git/planted
+try cp /bin/true .git/hooks/pre-commit
+try git config user.name planted
+try git update-ref refs/heads/planted HEAD
+try git commit -q --allow-empty -m planted
+touch added && try git add added && rm added
+try mv .git aside
+try rm -rf .git/refs
+try unshare -Urm mount -o remount,rw,bind "$PWD/.git"
+try unshare -Urm umount "$PWD/.git"
+try unshare -Urm sh -c 'mkdir -p m && mount --bind . m && touch m/.git/planted'
+try mount -o remount,rw /
+try touch "$HOME/planted"
+try cat "$HOME/.ssh/id"
+try grep -q secret "$HOME/.netrc"
+try kill -9 "${ARBORIST_PROCESS%%.*}"
+env -i setsid sh -c 'sleep 600; true' "$ROOT/daemon" >/dev/null 2>&1 &
+rm -rf m
+"#;
+
+#[test]
+fn bwrap_closes_the_git_directory_of_the_users_checkout() {
+    if !has_bwrap() {
         return;
     }
-    let repo = repo(
-        "set -e\ngit status >/dev/null; git log -1 >/dev/null; git diff HEAD >/dev/null; git show >/dev/null\n",
-    );
-    repo.arborist(["gardener", "--jobs", "2", "--sandbox", "auto"]).succeeds();
-    assert_contained(&repo);
+    for mode in ["bwrap", "auto"] {
+        let repo = repo("");
+        std::fs::create_dir_all(repo.home().join(".ssh")).unwrap();
+        std::fs::write(repo.home().join(".ssh/id"), "secret").unwrap();
+        std::fs::write(repo.home().join(".netrc"), "secret").unwrap();
+        repo.agent(&agent(TRY_IN_PLACE));
+        let config = std::fs::read(repo.path(".git/config")).unwrap();
+        repo.arborist(["gardener", "--sandbox", mode]).succeeds();
+        assert_contained(&repo);
+        assert_eq!(std::fs::read(repo.path(".git/config")).unwrap(), config);
+        assert_ne!(repo.git(["rev-parse", "--verify", "-q", "planted"]).code(), 0);
+        assert_eq!(find_processes(&repo.root().join("daemon").display().to_string()), 0);
+    }
+}
+
+/// How many processes have this in their command line.
+fn find_processes(words: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(words)).count()
+}
+
+/// Runs a command with a `bwrap` that does not work before the real one.
+fn without_bwrap(repo: &TestRepo, args: &[&str]) -> Run {
+    repo.write_script("../broken/bwrap", "#!/bin/sh\nexit 1\n");
+    run_with_path(repo, &repo.path("../broken"), args)
+}
+
+fn run_with_path(repo: &TestRepo, folder: &std::path::Path, args: &[&str]) -> Run {
+    let mut command = repo.command("git", &repo.path(""));
+    let path = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path);
+    let path = path.map_or_else(|| std::env::var_os("PATH").unwrap(), std::ffi::OsStr::to_owned);
+    let path = std::env::join_paths([folder.to_owned()].into_iter().chain(std::env::split_paths(&path)));
+    command.arg("arborist").args(args).env("PATH", path.unwrap());
+    Run::of(&mut command, b"")
+}
+
+#[test]
+fn an_explicit_backend_that_does_not_work_is_refused() {
+    let repo = repo("");
+    let run = without_bwrap(&repo, &["gardener", "--sandbox", "bwrap"]);
+    run.exits(128).err("sandbox.mode is bwrap, but").err("git arborist sandbox check");
+}
+
+#[test]
+fn auto_uses_landlock_where_bwrap_does_not_work() {
+    if Confinement::is_enforced() {
+        let repo = repo(TRY);
+        without_bwrap(&repo, &["gardener", "--jobs", "2", "--sandbox", "auto"]).succeeds();
+        assert_contained(&repo);
+    }
+}
+
+#[test]
+fn a_bwrap_in_the_repository_is_not_used() {
+    let repo = repo("");
+    repo.write_script("bin/bwrap", &format!("#!/bin/sh\ntouch '{}'\nexit 1\n", repo.root().join("used").display()));
+    repo.commit("a program\n");
+    run_with_path(&repo, &repo.path("bin"), &["gardener", "--sandbox", "auto"]).succeeds();
+    assert!(!repo.root().join("used").exists());
+}
+
+#[test]
+fn the_network_can_be_taken_away_by_bwrap_only() {
+    let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
+    repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
+    without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, but");
+    if has_bwrap() {
+        repo.arborist(["gardener", "--sandbox", "landlock"]).exits(128).err("sandbox.network is none, but");
+        repo.arborist(["gardener", "--sandbox", "auto", "--max-retries", "1"]).succeeds();
+    }
+}
+
+#[test]
+fn bwrap_hides_what_must_not_be_read_and_set_up_commands_may_read_keys() {
+    if !has_bwrap() {
+        return;
+    }
+    let repo = repo("! test -e \"$HOME/private/x\" && test -e \"$HOME/.ssh/x\" || exit 1\n");
+    for folder in ["private", ".ssh"] {
+        std::fs::create_dir_all(repo.home().join(folder)).unwrap();
+        std::fs::write(repo.home().join(folder).join("x"), "x").unwrap();
+    }
+    repo.git(["config", "arborist.runners.robot.sandbox.deny-read", "~/private"]).succeeds();
+    repo.git(["config", "arborist.worktree.setup", "test -e \"$HOME/.ssh/x\""]).succeeds();
+    let test = "! test -e \"$HOME/.ssh/x\"";
+    let args = ["gardener", "--jobs", "2", "--sandbox", "auto", "--max-retries", "1", "--test-command", test];
+    repo.arborist(args).succeeds();
+}
+
+#[test]
+fn a_change_to_the_git_directory_is_reported_as_such() {
+    if !has_bwrap() {
+        return;
+    }
+    let repo = repo("");
+    let command = shell(&repo, "touch \"$PWD/.git/new\"\n");
+    let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
+    run.err("the sandbox allows no changes to").err("git directories are read-only");
+}
+
+#[test]
+fn the_check_reports_each_rule() {
+    let repo = repo("");
+    std::fs::create_dir_all(repo.home().join(".ssh")).unwrap();
+    std::fs::write(repo.home().join(".ssh/id"), "secret").unwrap();
+    let check = |mode: &str, args: &[&str]| {
+        let mut command = repo.command("git", &repo.path(""));
+        command.args(["arborist", "sandbox", "check"]).args(args).env("ARBORIST_SANDBOX", mode);
+        Run::of(command.env_remove("ARBORIST_SANDBOX_WRITE"), b"")
+    };
+    let before = repo.git(["status", "--porcelain", "--ignored"]).answer();
+    for mode in working_modes() {
+        let run = check(mode, &[]);
+        let expected = if mode == "bwrap" { "denied" } else { "not enforced" };
+        for rule in ["write .git in the worktree", "replace .git in the worktree", "/.ssh"] {
+            let output = run.stdout();
+            let line = output.lines().find(|line| line.contains(rule)).unwrap_or_else(|| panic!("{output}"));
+            assert!(line.ends_with(expected), "{mode}: {line}");
+        }
+        run.exits(i32::from(mode != "bwrap"));
+        check(mode, &["--runner", "claude", "--json"]).exits(i32::from(mode != "bwrap"));
+    }
+    check("off", &[]).exits(1);
+    assert_eq!(repo.git(["status", "--porcelain", "--ignored"]).answer(), before);
+    assert_eq!(std::fs::read_dir(repo.home()).unwrap().count(), 1);
 }
 
 #[test]
@@ -141,6 +316,9 @@ fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
         ("[sandbox]\nwrite = [\"~/x\"]\n", "sandbox.write: ~/x"),
         ("[steps.test.sandbox]\nmode = \"off\"\n", "steps.test.sandbox.mode: off"),
         ("[runners.robot.sandbox]\nwrite = [\"/\"]\n", "runners.robot.sandbox.write: /"),
+        ("[sandbox]\nmode = \"landlock\"\n", "sandbox.mode: landlock"),
+        ("[sandbox]\nnetwork = \"all\"\n", "sandbox.network: all"),
+        ("[sandbox]\ndeny-read = [\"~/.ssh\"]\n", "sandbox.deny-read: ~/.ssh"),
     ] {
         let repo = repo("");
         repo.write(".arborist/config.toml", settings);

@@ -1,6 +1,6 @@
-//! Limits where a child process may change files, with Landlock on Linux. Reading is not limited.
+//! Limits where a child process may change files, with Landlock or bubblewrap on Linux.
 //!
-//! A separate thread restricts itself and starts the child. The child and everything that it starts inherit the
+//! Landlock limits no reading. A separate thread restricts itself and starts the child. The child and everything that it starts inherit the
 //! restriction and cannot remove it. The thread then ends; no parent-death signal is used, so children survive it, and
 //! they are waited for by process id.
 //!
@@ -14,9 +14,41 @@ use std::{
 
 use tempfile::TempDir;
 
+use super::bwrap::{self, MountKind, Mounts};
 use crate::safe_files;
 
-/// The folders below which a child may write, create, remove and rename. If the system cannot enforce this (see
+/// What enforces a [`Confinement`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ConfinementBackend {
+    /// Rules of the kernel that only add rights: nothing below a granted folder can be closed again.
+    #[default]
+    Landlock,
+    /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
+    Bwrap,
+}
+
+impl ConfinementBackend {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+        }
+    }
+
+    /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
+    /// of a boot parameter, or a container's system call filter).
+    #[must_use]
+    pub fn works(self) -> bool {
+        match self {
+            Self::Landlock => system::is_enforced(),
+            Self::Bwrap => bwrap::find().is_some(),
+        }
+    }
+}
+
+/// The folders below which a child may write, create, remove and rename. If Landlock does not work (see
 /// [`Confinement::is_enforced`]), a child is started without limits, unless the confinement is required.
 ///
 /// A confined process cannot gain privileges (`sudo`), mount anything, or trace and inspect a process outside of its own
@@ -26,6 +58,13 @@ pub struct Confinement {
     folders: Vec<PathBuf>,
     /// Files and devices that may be written to, but not replaced.
     files: Vec<PathBuf>,
+    /// Folders and files that cannot be changed even if they are in a granted folder. Landlock cannot enforce this.
+    closed: Vec<PathBuf>,
+    /// Folders and files that look empty. Landlock cannot enforce this.
+    hidden: Vec<PathBuf>,
+    /// Whether a child has no network. With Landlock it is not started.
+    is_offline: bool,
+    backend: ConfinementBackend,
     /// Whether a child gets a folder for temporary files that is removed after it.
     has_private_temp: bool,
     /// Whether a child is not started at all if the system cannot enforce this.
@@ -55,6 +94,28 @@ impl Confinement {
         self.files.push(file);
     }
 
+    /// Keeps this folder or file as it is, even if it is in a folder that is allowed.
+    pub fn close(&mut self, path: PathBuf) {
+        self.closed.push(path);
+    }
+
+    /// Makes this folder or file look empty.
+    pub fn hide(&mut self, path: PathBuf) {
+        self.hidden.push(path);
+    }
+
+    /// Takes the network away.
+    #[must_use]
+    pub fn offline(self) -> Self {
+        Self { is_offline: true, ..self }
+    }
+
+    /// Sets what enforces it.
+    #[must_use]
+    pub fn enforced_by(self, backend: ConfinementBackend) -> Self {
+        Self { backend, ..self }
+    }
+
     /// Gives a supervised child a folder for temporary files (`TMPDIR`), which is removed after the child has ended.
     #[must_use]
     pub fn with_private_temp(self) -> Self {
@@ -70,13 +131,52 @@ impl Confinement {
     /// Whether something at `path` may be changed.
     #[must_use]
     pub fn allows(&self, path: &Path) -> bool {
+        if self.is_closed(path) {
+            return false;
+        }
         self.folders.iter().any(|folder| path.starts_with(folder))
             || self.files.iter().any(|file| file == path)
     }
 
+    /// Whether `path` is kept as it is although it is in a folder that is allowed.
+    #[must_use]
+    pub fn is_closed(&self, path: &Path) -> bool {
+        self.backend == ConfinementBackend::Bwrap
+            && self.closed.iter().any(|closed| {
+                path.starts_with(closed)
+                    // A folder inside of it may be allowed explicitly.
+                    && !self.folders.iter().any(|folder| folder != closed && folder.starts_with(closed) && path.starts_with(folder))
+            })
+    }
+
+    /// Whether it limits children on this system.
+    #[must_use]
+    pub fn is_effective(&self) -> bool {
+        self.backend.works()
+    }
+
+    /// Whether it runs children with bubblewrap.
+    pub(super) fn uses_bwrap(&self) -> bool {
+        self.backend == ConfinementBackend::Bwrap
+    }
+
+    /// What a child finds in the namespaces of bubblewrap. Paths that are missing are left out. So are granted folders that
+    /// are links: an agent may have put a link there.
+    pub(super) fn mounts(&self) -> Mounts {
+        let is_granted = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
+        let folders = self.folders.iter().filter(is_granted);
+        // bubblewrap provides its own terminals.
+        let files = self.files.iter().filter(|file| !file.starts_with("/dev") && file.is_file());
+        let of_kind = |kind: MountKind| move |path: &PathBuf| Some((path.canonicalize().ok()?, kind));
+        let writable = folders.chain(files).filter_map(of_kind(MountKind::Writable));
+        let closed = self.closed.iter().filter_map(of_kind(MountKind::ReadOnly));
+        let hidden = self.hidden.iter().filter_map(of_kind(MountKind::Hidden));
+        Mounts { paths: writable.chain(closed).chain(hidden).collect(), is_offline: self.is_offline }
+    }
+
     /// Makes the folder for temporary files, if a child gets one.
     pub(super) fn make_temp(&mut self) -> io::Result<Option<TempDir>> {
-        if !self.has_private_temp || !Self::is_enforced() {
+        if !self.has_private_temp || !self.is_effective() {
             return Ok(None);
         }
         let folder = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
@@ -84,11 +184,10 @@ impl Confinement {
         Ok(Some(folder))
     }
 
-    /// Whether this system enforces it. This is tried once, because a kernel may support Landlock and still refuse it
-    /// (because of a boot parameter, or a container's system call filter).
+    /// Whether Landlock works on this system.
     #[must_use]
     pub fn is_enforced() -> bool {
-        system::is_enforced()
+        ConfinementBackend::Landlock.works()
     }
 
     /// Runs `start` in a thread that is confined permanently.
@@ -107,7 +206,9 @@ impl Confinement {
 
     /// Confines the calling thread permanently, and everything that it starts.
     pub(super) fn enter(&self) -> io::Result<()> {
-        if Self::is_enforced() {
+        if self.is_offline || self.uses_bwrap() {
+            Err(io::Error::other("the sandbox needs bubblewrap (bwrap), which does not work here"))
+        } else if Self::is_enforced() {
             system::enter(&self.folders, &self.files)
         } else if self.is_required {
             Err(io::Error::other("this system cannot enforce the sandbox"))

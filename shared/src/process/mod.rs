@@ -4,6 +4,7 @@
 //! keeps their output in bounded memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
 //! [`Cancel`]. [`FileLock`] and [`OrphanLock`] tell which processes are running, also after a driver was killed.
 
+mod bwrap;
 mod cancel;
 mod confine;
 mod crash;
@@ -36,7 +37,7 @@ mod timed_reader;
 mod watch;
 
 pub use cancel::Cancel;
-pub use confine::Confinement;
+pub use confine::{Confinement, ConfinementBackend};
 pub use crash::{find_dead, forget_dead};
 pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;

@@ -151,6 +151,10 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
 pub(super) trait Terminable {
     /// The processes that are still alive.
     fn living(&mut self) -> Vec<u32>;
+    /// Asks these to end.
+    fn terminate(&self, members: &[u32]) {
+        send(Signal::TERM, members);
+    }
     /// Kills all of them, including `members`.
     fn kill(&self, members: &[u32]);
     /// Waits, and serves whatever must be served meanwhile.
@@ -176,7 +180,7 @@ pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32
             processes.kill(&living);
         } else {
             let fresh: Vec<u32> = living.into_iter().filter(|pid| asked.insert(*pid)).collect();
-            send(Signal::TERM, &fresh);
+            processes.terminate(&fresh);
         }
         processes.pause(pause);
         pause = (pause * 2).min(Duration::from_millis(50));

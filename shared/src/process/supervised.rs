@@ -12,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
+    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, bwrap, environment,
     limits::Clock,
     mark::{self, RunMark},
     process_group::ProcessGroup,
@@ -49,6 +49,8 @@ pub struct SupervisedEnd {
 pub struct Supervised<'a> {
     command: Command,
     confinement: Option<Confinement>,
+    /// Whether the process that we start is a bubblewrap that runs the program.
+    is_wrapped: bool,
     /// The child's own folder for temporary files. It is removed when this is dropped.
     temp: Option<TempDir>,
     input: Vec<u8>,
@@ -68,6 +70,7 @@ impl<'a> Supervised<'a> {
         Self {
             command,
             confinement,
+            is_wrapped: false,
             temp: None,
             input: Vec::new(),
             limits: Limits::default(),
@@ -143,15 +146,10 @@ impl<'a> Supervised<'a> {
     fn start(&mut self) -> io::Result<((Child, Streams), ProcessGroup)> {
         let mark = RunMark::fresh();
         environment::clean(&mut self.command);
+        self.confine()?;
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
-        if let Some(confinement) = &mut self.confinement
-            && let Some(temp) = confinement.make_temp()?
-        {
-            self.command.env("TMPDIR", temp.path());
-            self.temp = Some(temp);
-        }
         if let Some(orphan_lock) = &mut self.orphan_lock {
             orphan_lock.announce(&mark)?;
         }
@@ -165,6 +163,21 @@ impl<'a> Supervised<'a> {
             Ok(streams) => Ok(((child, streams), group)),
             Err(error) => Err(undo(child, &group, error)),
         }
+    }
+
+    /// Makes the folder for temporary files, and wraps the command if bubblewrap confines it.
+    fn confine(&mut self) -> io::Result<()> {
+        let Some(confinement) = &mut self.confinement else { return Ok(()) };
+        if let Some(temp) = confinement.make_temp()? {
+            self.command.env("TMPDIR", temp.path());
+            self.temp = Some(temp);
+        }
+        if confinement.uses_bwrap() {
+            self.command = bwrap::wrap(&self.command, &confinement.mounts())?;
+            self.confinement = None;
+            self.is_wrapped = true;
+        }
+        Ok(())
     }
 
     fn watch(
@@ -186,6 +199,7 @@ impl<'a> Supervised<'a> {
         let clock = Clock { started: now, heard: now };
         SupervisedProgram {
             child,
+            is_wrapped: self.is_wrapped,
             group,
             streams,
             recorder,

@@ -9,14 +9,14 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{WaitId, WaitIdOptions, waitid},
+    process::{Signal, WaitId, WaitIdOptions, waitid},
 };
 
 use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
     limits::Clock,
-    process_group::{ProcessGroup, Terminable, clear, number},
+    process_group::{ProcessGroup, Terminable, clear, number, send},
     record::OutputRecorder,
     spawn,
     streams::Streams,
@@ -29,6 +29,8 @@ const BLIND_TICK: Duration = Duration::from_millis(20);
 /// A running supervised program. Dropping it kills all of its processes.
 pub(super) struct SupervisedProgram<'a> {
     pub(super) child: Child,
+    /// Whether the child is a bubblewrap that runs the program.
+    pub(super) is_wrapped: bool,
     pub(super) group: ProcessGroup,
     pub(super) streams: Streams,
     pub(super) recorder: OutputRecorder<'a>,
@@ -93,6 +95,13 @@ impl Terminable for SupervisedProgram<'_> {
             spawn::forget(self.child.id());
         }
         self.group.living()
+    }
+
+    /// Spares bubblewrap: if it ended first, the system would kill the program at once.
+    fn terminate(&self, members: &[u32]) {
+        let spared = self.is_wrapped.then(|| self.child.id());
+        let members: Vec<u32> = members.iter().copied().filter(|pid| Some(*pid) != spared).collect();
+        send(Signal::TERM, &members);
     }
 
     fn kill(&self, members: &[u32]) {

@@ -70,7 +70,7 @@ impl OpenRun {
         if self.options.sandbox.is_missing() && self.is_start(run) {
             listener
                 .warn("this system has no sandbox: agents and tests can change any file that you can change");
-            listener.hint("Linux 5.19 or newer has one (Landlock); sandbox.mode = \"off\" silences this");
+            listener.hint("Linux 5.19 or newer has one (Landlock), or install bubblewrap; sandbox.mode = \"off\" silences this");
         }
     }
 

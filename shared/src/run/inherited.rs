@@ -50,7 +50,8 @@ impl OpenRun {
             }
         }
         self.inherited.words = typed(&taken);
-        self.options = RunOptions::new(&self.request.flags, &self.settings)?;
+        let sandbox = self.options.sandbox.clone();
+        self.options = RunOptions { sandbox, ..RunOptions::new(&self.request.flags, &self.settings)? };
         Ok(())
     }
 }

@@ -114,8 +114,9 @@ impl OpenRun {
         }
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
-        let options = RunOptions::new(&request.flags, &settings)?;
+        let mut options = RunOptions::new(&request.flags, &settings)?;
         options.sandbox.require_supported()?;
+        options.sandbox = options.sandbox.closing(workspace.paths());
         let lock = take_lock(&repository, &place.branch)?;
         let repository = recover_repository(repository, &mut place)?;
         let hook = pre_commit(&repository, &config)?;

@@ -52,6 +52,7 @@ impl OpenRun {
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
         let mut options = WorktreeOptions::new(&self.settings, &self.cancel);
         options.config_guard = self.config_guard.clone();
+        options.sandbox = self.options.sandbox.clone();
         // An invalid number of jobs is reported when lanes are opened.
         if let Ok(Some(jobs)) = self.request.lanes.count(&self.settings) {
             options.want_lanes(Lanes::wanted(jobs));

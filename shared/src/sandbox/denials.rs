@@ -12,7 +12,8 @@ const MOST: usize = 3;
 const MOST_ENDS: usize = 50;
 
 /// What programs print if the system refuses something, in lower case.
-const REFUSALS: [&str; 3] = ["permission denied", "eacces", "operation not permitted"];
+const REFUSALS: [&str; 5] =
+    ["permission denied", "eacces", "operation not permitted", "read-only file system", "erofs"];
 
 /// What ends a path in a message, unless it is a space.
 const ENDS: &str = "'\"`‘’:;,()[]<>";
@@ -20,14 +21,16 @@ const ENDS: &str = "'\"`‘’:;,()[]<>";
 /// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
 #[must_use]
 pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Option<String> {
-    let confinement = confinement.filter(|_| Confinement::is_enforced())?;
+    let confinement = confinement.filter(|confinement| confinement.is_effective())?;
     let denied = find_denied(output, confinement);
-    let folder = denied.first()?.parent()?.display().to_string();
     let paths: Vec<String> = denied.iter().map(|path| path.display().to_string()).collect();
-    Some(format!(
-        "the sandbox allows no changes to {}; to allow them, add \"{folder}\" to sandbox.write",
-        paths.join(", ")
-    ))
+    let allowable = denied.iter().find(|path| !confinement.is_closed(path));
+    let advice = match allowable.and_then(|path| path.parent()) {
+        Some(folder) => format!("to allow them, add \"{}\" to sandbox.write", folder.display()),
+        None if denied.is_empty() => return None,
+        None => "git directories are read-only, because arborist itself commits".to_owned(),
+    };
+    Some(format!("the sandbox allows no changes to {}; {advice}", paths.join(", ")))
 }
 
 /// Paths outside of the limits that a line with a refusal names.

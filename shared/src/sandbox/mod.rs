@@ -4,19 +4,24 @@
 //! A child may write to the checkouts that it works in, to the folders in which its program keeps its own state, to
 //! caches of package managers, to `sandbox.write` and to a folder for temporary files that is removed afterwards.
 //!
-//! Landlock rules only add rights. If a child works in the user's own checkout, it can write to the `.git` in it.
+//! Landlock rules only add rights. If a child works in the user's own checkout, it can write to the `.git` in it. With
+//! bubblewrap it cannot; `sandbox.deny-read` and `sandbox.network` need bubblewrap as well.
 
+mod check;
 mod denials;
 mod folders;
+mod git_dirs;
 
 use std::path::{Path, PathBuf};
 
+pub use check::{CheckedRule, RuleIntent, RuleOutcome};
 pub use denials::describe_denials;
 pub use folders::{ProgramFolder, find_folder};
+use git_dirs::find_git_dirs;
 
 use crate::{
     failure::{Exit, Explain},
-    process::Confinement,
+    process::{Confinement, ConfinementBackend},
     safe_files,
     settings::{Origin, Settings},
 };
@@ -29,6 +34,8 @@ pub enum SandboxMode {
     Auto,
     /// By Landlock. Nothing is started if the system does not support it.
     Landlock,
+    /// By bubblewrap. Nothing is started if it does not work.
+    Bwrap,
     /// Not at all.
     Off,
 }
@@ -37,8 +44,34 @@ impl SandboxMode {
     fn of(settings: &Settings, key: &str) -> Option<Self> {
         match settings.text(key)? {
             "landlock" => Some(Self::Landlock),
+            "bwrap" => Some(Self::Bwrap),
             "off" => Some(Self::Off),
             _ => Some(Self::Auto),
+        }
+    }
+
+    /// The value of the setting.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+            Self::Off => "off",
+        }
+    }
+
+    /// What enforces the limits; `None` if nothing does. A backend that was chosen explicitly may not work here.
+    #[must_use]
+    pub fn backend(self) -> Option<ConfinementBackend> {
+        match self {
+            Self::Auto => {
+                let strongest_first = [ConfinementBackend::Bwrap, ConfinementBackend::Landlock];
+                strongest_first.into_iter().find(|backend| backend.works())
+            }
+            Self::Landlock => Some(ConfinementBackend::Landlock),
+            Self::Bwrap => Some(ConfinementBackend::Bwrap),
+            Self::Off => None,
         }
     }
 }
@@ -46,9 +79,18 @@ impl SandboxMode {
 /// Why a sandbox cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The configured one does not work here.
+    /// Landlock was chosen, but does not work here.
     #[error("sandbox.mode is landlock, but this system does not support Landlock")]
-    Unsupported,
+    NoLandlock,
+    /// Bubblewrap was chosen, but does not work here.
+    #[error("sandbox.mode is bwrap, but bubblewrap (bwrap) is not installed or does not work here")]
+    NoBwrap,
+    /// The network cannot be taken away.
+    #[error("{key} is none, but only bubblewrap (bwrap) can enforce this, and it is not used here")]
+    Network {
+        /// The key.
+        key: String,
+    },
 }
 
 impl Explain for SandboxError {
@@ -57,9 +99,20 @@ impl Explain for SandboxError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("Linux 5.19 or newer supports it; 'git arborist sandbox check' shows what works here".into())
+        let needs = match self {
+            Self::NoLandlock => "Linux 5.19 or newer supports it",
+            Self::NoBwrap => "install bubblewrap, and allow user namespaces",
+            Self::Network { .. } => "install bubblewrap, and set sandbox.mode to auto or bwrap",
+        };
+        Some(format!("{needs}; 'git arborist sandbox check' shows what works here"))
     }
 }
+
+/// Folders and files that look empty in the sandbox if `sandbox.deny-read` is not set.
+const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
+
+/// Those of them that set-up commands may read, because they fetch private dependencies.
+const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
 
 /// The limits of all children of a run, as configured.
 #[derive(Debug, Clone)]
@@ -67,6 +120,8 @@ pub struct Sandbox {
     settings: Settings,
     caches: Vec<PathBuf>,
     files: Vec<PathBuf>,
+    /// Checkouts of all repositories of the run. Their git directories stay closed.
+    repositories: Vec<PathBuf>,
 }
 
 /// What runs in the sandbox.
@@ -89,15 +144,39 @@ impl Sandbox {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let (caches, files) = folders::caches();
-        Self { settings: settings.clone(), caches, files }
+        Self { settings: settings.clone(), caches, files, repositories: Vec::new() }
+    }
+
+    /// Closes the git directories of these checkouts, too. Those of the folders that a child works in are always closed.
+    #[must_use]
+    pub fn closing(self, repositories: Vec<PathBuf>) -> Self {
+        Self { repositories, ..self }
     }
 
     /// Refuses a configuration that this system cannot enforce.
     pub fn require_supported(&self) -> Result<(), SandboxError> {
-        let keys = self.settings.keys_below("").filter(|key| key.ends_with("sandbox.mode"));
-        let mut modes = keys.filter_map(|key| SandboxMode::of(&self.settings, key));
-        if modes.any(|mode| mode == SandboxMode::Landlock) && !Confinement::is_enforced() {
-            return Err(SandboxError::Unsupported);
+        for key in self.settings.keys_below("") {
+            if key.ends_with("sandbox.mode") {
+                match SandboxMode::of(&self.settings, key) {
+                    Some(SandboxMode::Landlock) if !ConfinementBackend::Landlock.works() => {
+                        return Err(SandboxError::NoLandlock);
+                    }
+                    Some(SandboxMode::Bwrap) if !ConfinementBackend::Bwrap.works() => {
+                        return Err(SandboxError::NoBwrap);
+                    }
+                    _ => {}
+                }
+            }
+            if key.ends_with("sandbox.network") && self.settings.text(key) == Some("none") {
+                let mode = match key.split('.').collect::<Vec<_>>()[..] {
+                    ["steps", step, ..] => self.mode(Some(step), None),
+                    ["runners", runner, ..] => self.mode(None, Some(runner)),
+                    _ => self.mode(None, None),
+                };
+                if mode != SandboxMode::Off && mode.backend() != Some(ConfinementBackend::Bwrap) {
+                    return Err(SandboxError::Network { key: key.to_owned() });
+                }
+            }
         }
         Ok(())
     }
@@ -105,20 +184,25 @@ impl Sandbox {
     /// Whether children should be limited, but cannot be on this system.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        self.mode(None, None) != SandboxMode::Off && !Confinement::is_enforced()
+        let mode = self.mode(None, None);
+        mode != SandboxMode::Off && mode.backend().is_none()
     }
 
-    /// The lines that a user has to approve because a file of the repository widens the limits.
+    /// The lines that a user has to approve because a file of the repository widens the limits, or may do so.
     #[must_use]
     pub fn foreign_lines(settings: &Settings) -> Vec<String> {
         let keys = settings.keys_below("").filter(|key| settings.origin(key) == Some(Origin::Repository));
-        keys.filter_map(|key| match settings.text(key) {
-            Some(mode) if key.ends_with("sandbox.mode") && mode == "off" => Some(format!("{key}: {mode}")),
-            _ if key.ends_with("sandbox.write") => {
-                let folders = settings.words(key).unwrap_or_default();
-                Some(format!("{key}: {}", folders.join(", ")))
-            }
-            _ => None,
+        keys.filter_map(|key| {
+            let weak: &[&str] = match key.rsplit_once("sandbox.")?.1 {
+                "mode" => &["off", "landlock"],
+                "network" => &["all"],
+                "write" | "deny-read" => {
+                    let paths = settings.words(key).unwrap_or_default();
+                    return Some(format!("{key}: {}", paths.join(", ")));
+                }
+                _ => return None,
+            };
+            settings.text(key).filter(|value| weak.contains(value)).map(|value| format!("{key}: {value}"))
         })
         .collect()
     }
@@ -126,11 +210,16 @@ impl Sandbox {
     /// The limits of a child; `None` if it has none.
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
-        let mode = self.mode(Some(child.step), child.runner);
-        if mode == SandboxMode::Off || (mode == SandboxMode::Auto && child.has_own_sandbox) {
+        let mode = self.mode_of(child);
+        let is_offline = self.is_offline(child);
+        // The sandbox of another program is not known to take the network away.
+        let is_left_alone = mode == SandboxMode::Auto && child.has_own_sandbox && !is_offline;
+        if mode == SandboxMode::Off || is_left_alone {
             return None;
         }
-        let mut confinement = Confinement::new(child.places.iter().cloned()).with_private_temp();
+        let backend = mode.backend().unwrap_or_default();
+        let mut confinement =
+            Confinement::new(child.places.iter().cloned()).with_private_temp().enforced_by(backend);
         for state in &child.state {
             match state {
                 ProgramFolder::Folder(folder) => {
@@ -146,10 +235,20 @@ impl Sandbox {
         self.caches.iter().filter(is_apart).for_each(|folder| confinement.add(folder.clone()));
         self.files.iter().for_each(|file| confinement.add_file(file.clone()));
         self.folders(child).into_iter().for_each(|folder| confinement.add(folder));
+        let checkouts = child.places.iter().chain(&self.repositories);
+        checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
+        self.denied(child).into_iter().for_each(|path| confinement.hide(path));
+        let confinement = if is_offline { confinement.offline() } else { confinement };
         Some(match mode {
             SandboxMode::Landlock => confinement.required(),
-            SandboxMode::Auto | SandboxMode::Off => confinement,
+            SandboxMode::Auto | SandboxMode::Bwrap | SandboxMode::Off => confinement,
         })
+    }
+
+    /// How a child is limited.
+    #[must_use]
+    pub fn mode_of(&self, child: &SandboxedChild<'_>) -> SandboxMode {
+        self.mode(Some(child.step), child.runner)
     }
 
     fn mode(&self, step: Option<&str>, runner: Option<&str>) -> SandboxMode {
@@ -162,6 +261,26 @@ impl Sandbox {
         let keys = own_keys(Some(child.step), child.runner, "write");
         let words = keys.iter().filter_map(|key| self.settings.words(key)).flatten();
         words.filter_map(|word| in_home(word)).map(|folder| safe_files::resolved(&folder)).collect()
+    }
+
+    /// The folders and files of `sandbox.deny-read`. The most specific list replaces the others.
+    fn denied(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+        let [own, others @ ..] = &own_keys(Some(child.step), child.runner, "deny-read")[..] else {
+            return Vec::new();
+        };
+        let usual = || DENIED.map(str::to_owned).to_vec();
+        let words = self.settings.words(own).map(<[String]>::to_vec).unwrap_or_else(|| {
+            let mut words =
+                others.iter().find_map(|key| self.settings.words(key)).map_or_else(usual, <[String]>::to_vec);
+            words.retain(|word| child.step != "setup" || !NEEDED_BY_SETUP.contains(&word.as_str()));
+            words
+        });
+        words.iter().filter_map(|word| in_home(word)).map(|path| safe_files::resolved(&path)).collect()
+    }
+
+    fn is_offline(&self, child: &SandboxedChild<'_>) -> bool {
+        let keys = own_keys(Some(child.step), child.runner, "network");
+        keys.iter().find_map(|key| self.settings.text(key)) == Some("none")
     }
 }
 

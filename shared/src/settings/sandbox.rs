@@ -2,9 +2,12 @@
 
 use super::{Setting, ValueKind};
 
-const MODES: &[&str] = &["auto", "landlock", "off"];
-const MODE: &str = "auto, landlock or off";
+const MODES: &[&str] = &["auto", "landlock", "bwrap", "off"];
+const MODE: &str = "auto, landlock, bwrap or off";
+const NETWORKS: &[&str] = &["all", "none"];
+const NETWORK: &str = "all or none";
 const FOLDERS: &str = "a list of folders in quotes, each absolute or beginning with ~/";
+const PATHS: &str = "a list of folders and files in quotes, each absolute or beginning with ~/";
 
 /// The keys of the sandbox, for all children, for one step and for one runner.
 pub(super) const SANDBOX: &[Setting] = &[
@@ -14,7 +17,23 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(MODES),
         expected: MODE,
         default: "auto",
-        about: "How agents, reviewers, tests, gates and set-up commands are kept from changing files outside of their worktree. auto uses Landlock where the system supports it, and leaves codex to its own sandbox; landlock refuses to run without it; off sets no limits.",
+        about: "How agents, reviewers, tests, gates and set-up commands are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock, and leaves codex to its own sandbox; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
+    },
+    Setting {
+        key: "sandbox.deny-read",
+        variable: Some("ARBORIST_SANDBOX_DENY_READ"),
+        kind: ValueKind::Folders,
+        expected: PATHS,
+        default: "~/.ssh, ~/.gnupg, ~/.aws and ~/.netrc; set-up commands may read ~/.ssh and ~/.netrc",
+        about: "Folders and files that look empty in the sandbox. Only bwrap enforces this.",
+    },
+    Setting {
+        key: "sandbox.network",
+        variable: Some("ARBORIST_SANDBOX_NETWORK"),
+        kind: ValueKind::Choice(NETWORKS),
+        expected: NETWORK,
+        default: "all",
+        about: "Whether programs in the sandbox can use the network. none needs bwrap, and nothing is started without it.",
     },
     Setting {
         key: "sandbox.write",
@@ -33,6 +52,22 @@ pub(super) const SANDBOX: &[Setting] = &[
         about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate or setup.",
     },
     Setting {
+        key: "steps.*.sandbox.deny-read",
+        variable: None,
+        kind: ValueKind::Folders,
+        expected: PATHS,
+        default: "runners.*.sandbox.deny-read, then sandbox.deny-read",
+        about: "Folders and files that look empty in the sandbox of one step.",
+    },
+    Setting {
+        key: "steps.*.sandbox.network",
+        variable: None,
+        kind: ValueKind::Choice(NETWORKS),
+        expected: NETWORK,
+        default: "runners.*.sandbox.network, then sandbox.network",
+        about: "Whether one step can use the network.",
+    },
+    Setting {
         key: "steps.*.sandbox.write",
         variable: None,
         kind: ValueKind::Folders,
@@ -47,6 +82,22 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: MODE,
         default: "sandbox.mode",
         about: "The sandbox of one runner.",
+    },
+    Setting {
+        key: "runners.*.sandbox.deny-read",
+        variable: None,
+        kind: ValueKind::Folders,
+        expected: PATHS,
+        default: "sandbox.deny-read",
+        about: "Folders and files that look empty in the sandbox of one runner.",
+    },
+    Setting {
+        key: "runners.*.sandbox.network",
+        variable: None,
+        kind: ValueKind::Choice(NETWORKS),
+        expected: NETWORK,
+        default: "sandbox.network",
+        about: "Whether one runner can use the network.",
     },
     Setting {
         key: "runners.*.sandbox.write",

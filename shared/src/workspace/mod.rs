@@ -73,6 +73,12 @@ impl Workspace {
         Ok(Self { sections, is_configured, network })
     }
 
+    /// The main checkouts of all repositories.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.sections.iter().map(|section| section.path.clone()).collect()
+    }
+
     /// The repository that has the plan.
     #[must_use]
     pub fn main(&self) -> &RepoSection {

@@ -1,0 +1,135 @@
+//! `git arborist sandbox`: what agents and tests can do on this machine.
+
+pub mod document;
+
+use anyhow::Context;
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, Repository},
+    pipeline::{NamedRunner, RunnerFlags, RunnerTable, StepRunner},
+    process::ConfinementBackend,
+    sandbox::{Sandbox, SandboxMode, SandboxedChild},
+    settings::Settings,
+};
+use clap::{Args, Parser, Subcommand};
+
+use self::document::{RuleDocument, SandboxDocument};
+use crate::{
+    catalog,
+    document::print,
+    entry::Outcome,
+    ui::{Last, Tone, Ui, table},
+};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   What tests can do here
+       git arborist sandbox check
+
+   What the agent claude can do here
+       git arborist sandbox check --runner claude
+
+   For a script: exit code 0 if everything is enforced as configured
+       git arborist sandbox check --json";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-sandbox", bin_name = "git arborist sandbox", about = catalog::about("sandbox"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct SandboxArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Try out each rule of the sandbox; nothing is left behind
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// Check the sandbox of this runner instead of that of tests
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: SandboxArgs, ui: &mut Ui) -> Outcome {
+    let Verb::Check(args) = args.verb;
+    check(&args, ui)
+}
+
+fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
+    let repository = Repository::discover()?;
+    let config = Config::load(&repository)?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    let sandbox = Sandbox::new(&settings);
+    let step_runner = args.runner.as_deref().map(|name| find_runner(name, &settings)).transpose()?;
+    let child = match &step_runner {
+        Some(step_runner) => step_runner.sandboxed("implement", Vec::new()),
+        None => SandboxedChild { step: "test", ..SandboxedChild::default() },
+    };
+    let mode = sandbox.mode_of(&child);
+    if !args.json {
+        describe_backends(ui, mode, &child);
+    }
+    sandbox.require_supported()?;
+    let rules = sandbox.check(&child).context("could not try out the sandbox")?;
+    let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
+    let exit = if is_enforced { Exit::Done } else { Exit::No };
+    if args.json {
+        let rules = rules
+            .into_iter()
+            .map(|rule| RuleDocument { result: rule.outcome.as_str().to_owned(), rule: rule.rule });
+        let document = SandboxDocument {
+            mode: mode.as_str().to_owned(),
+            backend: used_backend(mode, &child).map(|backend| backend.as_str().to_owned()),
+            is_enforced,
+            rules: rules.collect(),
+        };
+        print(ui, &document)?;
+        return Ok(exit);
+    }
+    let rows: Vec<[String; 2]> =
+        rules.iter().map(|rule| [rule.rule.clone(), rule.outcome.as_str().to_owned()]).collect();
+    let tone = |row: usize, column: usize| {
+        let is_off = column == 1 && !rules[row].outcome.is_as_configured();
+        is_off.then_some(Tone::Bad)
+    };
+    table(ui, ["rule", "result"], &rows, Last::Cut, tone);
+    if !is_enforced && !ConfinementBackend::Bwrap.works() && mode == SandboxMode::Auto {
+        ui.hint("install bubblewrap (bwrap), which enforces more than Landlock");
+    }
+    Ok(exit)
+}
+
+fn find_runner(name: &str, settings: &Settings) -> Result<StepRunner, Failure> {
+    let all = NamedRunner { runner: Some(name.to_owned()), model: None };
+    let flags = RunnerFlags { all, ..RunnerFlags::default() };
+    Ok(RunnerTable::new(&flags, settings).planner()?)
+}
+
+/// What limits the child; `None` if nothing of ours does.
+fn used_backend(mode: SandboxMode, child: &SandboxedChild<'_>) -> Option<ConfinementBackend> {
+    mode.backend().filter(|_| mode != SandboxMode::Auto || !child.has_own_sandbox)
+}
+
+fn describe_backends(ui: &mut Ui, mode: SandboxMode, child: &SandboxedChild<'_>) {
+    for backend in [ConfinementBackend::Bwrap, ConfinementBackend::Landlock] {
+        let state = if backend.works() { "works here" } else { "does not work here" };
+        ui.line(&format!("{}: {state}", backend.as_str()));
+    }
+    let used = match used_backend(mode, child) {
+        Some(backend) => format!("uses {}", backend.as_str()),
+        None if mode == SandboxMode::Auto && child.has_own_sandbox => {
+            "leaves it to its own sandbox".to_owned()
+        }
+        None => "sets no limits".to_owned(),
+    };
+    ui.line(&format!("mode {}: {used}\n", mode.as_str()));
+}

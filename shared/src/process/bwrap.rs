@@ -1,0 +1,291 @@
+//! Runs a child with bubblewrap (`bwrap`), in mount and PID namespaces of its own: the file system is read-only except
+//! for the folders of its [`Confinement`], it sees no process outside, and all of its processes end with it.
+//!
+//! `bwrap` forks. The process that we start waits for the child and passes its exit code on (128 and the number of a
+//! signal that ended it). Process 1 of the namespace is a second `bwrap`, which adopts orphans. `--die-with-parent` kills
+//! both when the thread ends that started them, so a confined child must be started by the thread that waits for it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use super::{Program, find::is_executable};
+use crate::safe_files;
+
+/// What a child finds at a path. At the same path the later kind wins; a path inside of another one is mounted later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum MountKind {
+    /// It may be changed.
+    Writable,
+    /// It can be read.
+    ReadOnly,
+    /// It is empty and cannot be changed.
+    Hidden,
+}
+
+/// What a child in the namespaces may do.
+#[derive(Debug, Default)]
+pub(super) struct Mounts {
+    pub(super) paths: Vec<(PathBuf, MountKind)>,
+    pub(super) is_offline: bool,
+}
+
+/// Rights that root keeps, because without them it could not work in a checkout of another user. None of them allows it to
+/// mount anything, to make devices or to trace processes.
+const KEPT_BY_ROOT: [&str; 7] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETGID",
+    "CAP_SETUID",
+];
+
+/// A script that fails if the namespaces do not limit it.
+const TRIAL: &str = "echo x > open/file && ! echo x 2>/dev/null > closed/file && test ! -e hidden/file \
+                     && test $$ -lt 10 && test -r /proc/self/status && : > /dev/null";
+
+/// The program, if a trial shows that it works here. This is tried once.
+pub(super) fn find() -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let search = || {
+        let file = search_path(&std::env::var_os("PATH")?)?;
+        try_out(&file).is_some_and(|works| works).then_some(file)
+    };
+    FOUND.get_or_init(search).as_deref()
+}
+
+/// The first `bwrap` in an absolute folder of `path` that is in no repository. One in a repository may come from an agent.
+fn search_path(path: &OsStr) -> Option<PathBuf> {
+    let is_in_repository =
+        |file: &Path| file.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join("bwrap")).filter(|file| is_executable(file)).find(|file| {
+        !is_in_repository(file) && file.canonicalize().is_ok_and(|file| !is_in_repository(&file))
+    })
+}
+
+fn try_out(bwrap: &Path) -> Option<bool> {
+    let root = tempfile::Builder::new().prefix("git-arborist-").tempdir().ok()?;
+    let real = safe_files::resolved(root.path());
+    for name in ["open", "closed", "hidden"] {
+        std::fs::create_dir(real.join(name)).ok()?;
+    }
+    std::fs::write(real.join("hidden/file"), "x").ok()?;
+    let mounts = Mounts {
+        paths: vec![
+            (real.clone(), MountKind::Writable),
+            (real.join("closed"), MountKind::ReadOnly),
+            (real.join("hidden"), MountKind::Hidden),
+        ],
+        is_offline: false,
+    };
+    let program = Program::new(bwrap).args(options(&mounts, &real)).args(["/bin/sh", "-c", TRIAL]);
+    Some(program.harmless().finish().ok()?.status.success())
+}
+
+/// The command that runs `command` with these mounts. Its streams and its process group must be set afterwards.
+pub(super) fn wrap(command: &Command, mounts: &Mounts) -> io::Result<Command> {
+    let bwrap = find().ok_or_else(|| io::Error::other("bubblewrap (bwrap) does not work here"))?;
+    let dir = match command.get_current_dir() {
+        Some(dir) => std::path::absolute(dir)?,
+        None => std::env::current_dir()?,
+    };
+    // bwrap would start the child in the home directory.
+    dir.metadata()?;
+    let program = locate(command, &dir)?;
+    let mut wrapped = Command::new(bwrap);
+    wrapped.args(options(mounts, &dir)).arg(program).args(command.get_args()).current_dir(dir);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
+    }
+    Ok(wrapped)
+}
+
+/// Finds the program as the system would, so that a missing one is reported by us and not by bwrap.
+fn locate(command: &Command, dir: &Path) -> io::Result<PathBuf> {
+    let name = Path::new(command.get_program());
+    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
+        let file = dir.join(name);
+        file.metadata()?;
+        return if is_executable(&file) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) };
+    }
+    let own = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+    let path = own.map(OsStr::to_owned).or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+    let files: Vec<PathBuf> =
+        std::env::split_paths(&path).map(|folder| dir.join(folder).join(name)).collect();
+    match files.iter().find(|file| is_executable(file)) {
+        Some(file) => Ok(file.clone()),
+        None if files.iter().any(|file| file.is_file()) => Err(io::ErrorKind::PermissionDenied.into()),
+        None => Err(io::Error::from_raw_os_error(rustix::io::Errno::NOENT.raw_os_error())),
+    }
+}
+
+/// The arguments of bwrap up to the program.
+fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
+    let mut args = Arguments::default();
+    // A new session has no terminal, so nothing can be typed into the user's.
+    args.add(["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]);
+    if rustix::process::geteuid().is_root() {
+        // Without a user namespace: in one, files of other users would belong to nobody, and git would refuse them.
+        KEPT_BY_ROOT.iter().for_each(|right| args.add(["--cap-add", right]));
+    } else {
+        args.add(["--unshare-user"]);
+    }
+    if mounts.is_offline {
+        args.add(["--unshare-net"]);
+    }
+    let root = Path::new("/");
+    let is_open = mounts.paths.contains(&(root.to_owned(), MountKind::Writable));
+    args.mount(root, if is_open { MountKind::Writable } else { MountKind::ReadOnly });
+    args.add(["--dev", "/dev", "--proc", "/proc"]);
+    let is_ordinary = |(path, _): &&(PathBuf, MountKind)| path != root && !path.starts_with("/proc");
+    let mut paths: Vec<_> = mounts.paths.iter().filter(is_ordinary).cloned().collect();
+    let shared_memory = Path::new("/dev/shm");
+    if shared_memory.is_dir() && !paths.iter().any(|(path, _)| path == shared_memory) {
+        paths.push((shared_memory.to_owned(), MountKind::ReadOnly));
+    }
+    // Folders before what is in them.
+    paths.sort();
+    paths.iter().for_each(|(path, kind)| args.mount(path, *kind));
+    // Only now, because folders inside of a hidden one may have been made for later mounts.
+    let is_hidden = |(path, kind): &&(PathBuf, MountKind)| *kind == MountKind::Hidden && path.is_dir();
+    paths
+        .iter()
+        .filter(is_hidden)
+        .for_each(|(path, _)| args.add([OsStr::new("--remount-ro"), path.as_os_str()]));
+    args.add([OsStr::new("--chdir"), dir.as_os_str(), OsStr::new("--")]);
+    args.0
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn add<S: AsRef<OsStr>, const N: usize>(&mut self, args: [S; N]) {
+        self.0.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+    }
+
+    fn mount(&mut self, path: &Path, kind: MountKind) {
+        let target = path.as_os_str();
+        let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+        match kind {
+            MountKind::Writable if is_device => self.add([OsStr::new("--dev-bind"), target, target]),
+            MountKind::Writable => self.add([OsStr::new("--bind"), target, target]),
+            MountKind::ReadOnly => self.add([OsStr::new("--ro-bind"), target, target]),
+            MountKind::Hidden if path.is_dir() => self.add([OsStr::new("--tmpfs"), target]),
+            MountKind::Hidden => self.add([OsStr::new("--dev-bind"), OsStr::new("/dev/null"), target]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, os::unix::fs::symlink, time::Duration};
+
+    use super::*;
+    use crate::process::{Confinement, ConfinementBackend, Ending, Limits, Supervised, SupervisedEnd};
+
+    /// A folder with a name that is no UTF-8; `None` if bubblewrap does not work here.
+    fn folder() -> Option<(tempfile::TempDir, PathBuf)> {
+        if find().is_none() {
+            println!("skipped: bwrap does not work here");
+            return None;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().canonicalize().unwrap().join(OsString::from_vec(b"a \xff".to_vec()));
+        fs::create_dir(&folder).unwrap();
+        Some((root, folder))
+    }
+
+    fn confined(program: Program, folders: &[PathBuf]) -> Supervised<'static> {
+        let confinement = Confinement::new(folders.iter().cloned()).with_private_temp();
+        Supervised::new(program.confined(confinement.enforced_by(ConfinementBackend::Bwrap)))
+    }
+
+    fn run(script: &str, folder: &PathBuf) -> SupervisedEnd {
+        let program = Program::new("sh").args(["-c", script]).dir(folder);
+        confined(program, std::slice::from_ref(folder)).input(b"words".to_vec()).run(|_| {})
+    }
+
+    #[test]
+    fn streams_codes_and_temporary_files_are_passed_on() {
+        let Some((_root, folder)) = folder() else { return };
+        let ended = run("cat; echo error >&2; touch made \"$TMPDIR/x\" && exit 7", &folder);
+        assert_eq!(ended.ending.code(), Some(7), "{:?} {}", ended.ending, ended.stderr.text);
+        assert_eq!((ended.stdout.text.as_str(), ended.stderr.text.as_str()), ("words", "error\n"));
+        assert!(folder.join("made").exists() && ended.survivors.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_reported_as_such() {
+        let Some((_root, folder)) = folder() else { return };
+        fs::write(folder.join("plain"), "").unwrap();
+        for (name, kind) in [
+            ("no-such-program", io::ErrorKind::NotFound),
+            ("./missing", io::ErrorKind::NotFound),
+            ("./plain", io::ErrorKind::PermissionDenied),
+        ] {
+            let ended = confined(Program::new(name).dir(&folder), &[]).run(|_| {});
+            assert!(matches!(&ended.ending, Ending::NotStarted(error) if error.kind() == kind), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_has_time_to_end_itself() {
+        let Some((_root, folder)) = folder() else { return };
+        let script =
+            "trap 'sleep 0.1; echo ended > file; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+        let program = Program::new("sh").args(["-c", script]).dir(&folder);
+        let limits = Limits {
+            whole: Some(Duration::from_secs(2)),
+            grace: Duration::from_secs(20),
+            ..Limits::default()
+        };
+        let ended = confined(program, std::slice::from_ref(&folder)).limits(limits).run(|_| {});
+        assert!(matches!(ended.ending, Ending::TimedOut { .. }), "{:?}", ended.ending);
+        assert!(folder.join("file").exists() && ended.survivors.is_empty());
+    }
+
+    #[test]
+    fn a_daemon_ends_with_the_program() {
+        let Some((_root, folder)) = folder() else { return };
+        let ended = run("env -i setsid sh -c 'sleep 1; touch late' </dev/null >/dev/null 2>&1 &", &folder);
+        assert!(ended.ending.is_success() && ended.survivors.is_empty(), "{:?}", ended.ending);
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(!folder.join("late").exists());
+    }
+
+    #[test]
+    fn links_are_not_granted() {
+        let Some((_root, folder)) = folder() else { return };
+        let (real, link) = (folder.join("real"), folder.join("link"));
+        fs::create_dir(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        let program = Program::new("touch").arg("x").dir(&real);
+        assert_eq!(confined(program, &[link, folder.join("missing")]).run(|_| {}).ending.code(), Some(1));
+    }
+
+    #[test]
+    fn one_in_a_repository_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        for folder in ["repo/.git", "repo/bin", "bin"] {
+            fs::create_dir_all(path(folder)).unwrap();
+        }
+        for folder in ["repo/bin", "bin"] {
+            fs::copy("/bin/sh", path(folder).join("bwrap")).unwrap();
+        }
+        let folders = ["relative".into(), path("repo/bin"), path("bin")];
+        assert_eq!(search_path(&std::env::join_paths(folders).unwrap()), Some(path("bin/bwrap")));
+        assert_eq!(search_path(path("repo/bin").as_os_str()), None);
+    }
+}

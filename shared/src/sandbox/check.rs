@@ -1,0 +1,187 @@
+//! Tries out what a child in the sandbox can do, with a harmless attempt for each rule.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{ProgramFolder, Sandbox, SandboxedChild, folders};
+use crate::{
+    process::{Limits, Program, Supervised},
+    safe_files,
+};
+
+/// How long all attempts may take together.
+const TIME: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Makes one attempt for each pair of arguments, and prints whether it worked. Nothing is left behind.
+const SCRIPT: &str = r#"
+while [ $# -gt 0 ]; do
+  case $1 in
+    write) file=$2/.git-arborist-check.$$; (: > "$file") 2>/dev/null && rm -f "$file" ;;
+    open) (: >> "$2") 2>/dev/null ;;
+    move) mv "$2" "$2.moved" 2>/dev/null && mv "$2.moved" "$2" ;;
+    read) if [ -d "$2" ]; then [ -n "$(ls -A "$2" 2>/dev/null)" ]; else [ -n "$(head -c 1 "$2" 2>/dev/null)" ]; fi ;;
+    temp) file=$(mktemp) && rm "$file" ;;
+    signal) kill -0 "$2" 2>/dev/null ;;
+    network) [ "$(readlink /proc/self/ns/net)" = "$2" ] ;;
+  esac && echo yes || echo no
+  shift 2
+done
+"#;
+
+/// What a rule wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleIntent {
+    /// It must work.
+    Allow,
+    /// It must not work.
+    Deny,
+}
+
+/// What happened in an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleOutcome {
+    /// It works, and may.
+    Allowed,
+    /// It does not work, and must not.
+    Denied,
+    /// It works, but should not.
+    NotEnforced,
+    /// It does not work, but should.
+    Blocked,
+}
+
+impl RuleOutcome {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::NotEnforced => "not enforced",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// Whether it is as configured.
+    #[must_use]
+    pub const fn is_as_configured(self) -> bool {
+        matches!(self, Self::Allowed | Self::Denied)
+    }
+
+    const fn new(intent: RuleIntent, works: bool) -> Self {
+        match (intent, works) {
+            (RuleIntent::Allow, true) => Self::Allowed,
+            (RuleIntent::Allow, false) => Self::Blocked,
+            (RuleIntent::Deny, true) => Self::NotEnforced,
+            (RuleIntent::Deny, false) => Self::Denied,
+        }
+    }
+}
+
+/// A rule and what happened when it was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedRule {
+    /// What was tried.
+    pub rule: String,
+    /// What happened.
+    pub outcome: RuleOutcome,
+}
+
+struct Attempt {
+    rule: String,
+    intent: RuleIntent,
+    what: &'static str,
+    argument: PathBuf,
+}
+
+impl Sandbox {
+    /// Tries out each rule as a child that works in a scratch checkout, whose other properties are those of `child`.
+    pub fn check(&self, child: &SandboxedChild<'_>) -> io::Result<Vec<CheckedRule>> {
+        let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
+        let top = safe_files::resolved(root.path());
+        let place = top.join("checkout");
+        fs::create_dir_all(place.join(".git"))?;
+        fs::create_dir(top.join("beside"))?;
+        let mut child = SandboxedChild { places: vec![place.clone()], ..child.clone() };
+        // Missing folders would be made.
+        child.state.retain(|state| match state {
+            ProgramFolder::Folder(path) | ProgramFolder::File(path) => path.exists(),
+        });
+        let attempts = self.attempts(&child, &top);
+        let confinement = self.confine(&child);
+        let mut program = Program::new("sh").args(["-c", SCRIPT, "sh"]).dir(&place).confined_if(confinement);
+        for attempt in &attempts {
+            program = program.arg(attempt.what).arg(&attempt.argument);
+        }
+        let limits = Limits { whole: Some(TIME), ..Limits::default() };
+        let ended = Supervised::new(program).limits(limits).tail(1 << 16).run(|_| {});
+        let answers: Vec<bool> = ended.stdout.text.lines().map(|line| line == "yes").collect();
+        if !ended.ending.is_success() || answers.len() != attempts.len() {
+            let words = format!("the check {}: {}", ended.ending, ended.stderr.text.trim_end());
+            return Err(io::Error::other(words));
+        }
+        let checked = attempts.into_iter().zip(answers);
+        Ok(checked
+            .map(|(attempt, works)| CheckedRule {
+                outcome: RuleOutcome::new(attempt.intent, works),
+                rule: attempt.rule,
+            })
+            .collect())
+    }
+
+    fn attempts(&self, child: &SandboxedChild<'_>, top: &Path) -> Vec<Attempt> {
+        let place = top.join("checkout");
+        let attempt = |rule: &str, intent, what, argument: PathBuf| Attempt {
+            rule: rule.to_owned(),
+            intent,
+            what,
+            argument,
+        };
+        let mut all = vec![
+            attempt("write the worktree", RuleIntent::Allow, "write", place.clone()),
+            attempt("write temporary files", RuleIntent::Allow, "temp", PathBuf::new()),
+            attempt("write .git in the worktree", RuleIntent::Deny, "write", place.join(".git")),
+            attempt("replace .git in the worktree", RuleIntent::Deny, "move", place.join(".git")),
+            attempt("write beside the worktree", RuleIntent::Deny, "write", top.join("beside")),
+        ];
+        let granted = self.folders(child);
+        if let Some(home) = folders::home().map(|home| safe_files::resolved(&home)) {
+            let is_granted = granted.iter().any(|folder| home.starts_with(folder));
+            let intent = if is_granted { RuleIntent::Allow } else { RuleIntent::Deny };
+            all.push(attempt("write the home directory", intent, "write", home));
+        }
+        for folder in granted.into_iter().filter(|folder| folder.is_dir()) {
+            let rule = format!("write {}", folder.display());
+            all.push(attempt(&rule, RuleIntent::Allow, "write", folder));
+        }
+        for state in &child.state {
+            let (what, path) = match state {
+                ProgramFolder::Folder(folder) => ("write", folder),
+                ProgramFolder::File(file) => ("open", file),
+            };
+            let rule = format!("write {}", path.display());
+            all.push(attempt(&rule, RuleIntent::Allow, what, path.clone()));
+        }
+        for path in self.denied(child).into_iter().filter(|path| has_content(path)) {
+            all.push(attempt(&format!("read {}", path.display()), RuleIntent::Deny, "read", path));
+        }
+        let driver = PathBuf::from(std::process::id().to_string());
+        all.push(attempt("send signals to other processes", RuleIntent::Deny, "signal", driver));
+        if let Ok(namespace) = fs::read_link("/proc/self/ns/net") {
+            let intent = if self.is_offline(child) { RuleIntent::Deny } else { RuleIntent::Allow };
+            all.push(attempt("use the network", intent, "network", namespace));
+        }
+        all
+    }
+}
+
+/// Whether there is something to read.
+fn has_content(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()),
+        Ok(found) => found.len() > 0,
+        Err(_) => false,
+    }
+}
