@@ -121,6 +121,7 @@ try unshare -Urm mount -o remount,rw,bind "$PWD/.git"
 try unshare -Urm umount "$PWD/.git"
 try unshare -Urm sh -c 'mkdir -p m && mount --bind . m && touch m/.git/planted'
 try mount -o remount,rw /
+try sh -c ': >> /proc/sys/kernel/core_pattern'
 try touch "$HOME/planted"
 try cat "$HOME/.ssh/id"
 try grep -q secret "$HOME/.netrc"

@@ -46,9 +46,14 @@ const KEPT_BY_ROOT: [&str; 7] = [
     "CAP_SETUID",
 ];
 
+/// Parts of `/proc` in which root could change settings of the whole machine, such as the program that handles crashes. The
+/// kernel asks only for the user there, so dropping rights does not help, and bwrap itself leaves some of them writable.
+const SETTINGS_OF_THE_KERNEL: [&str; 6] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/mtrr"];
+
 /// A script that fails if the namespaces do not limit it.
 const TRIAL: &str = "echo x > open/file && ! echo x 2>/dev/null > closed/file && test ! -e hidden/file \
-                     && test $$ -lt 10 && test -r /proc/self/status && : > /dev/null";
+                     && test $$ -lt 10 && test -r /proc/self/status && test ! -w /proc/sys/kernel/hostname && : > /dev/null";
 
 /// The program, if a trial shows that it works here. This is tried once.
 pub(super) fn find() -> Option<&'static Path> {
@@ -147,6 +152,8 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
     let is_open = mounts.paths.contains(&(root.to_owned(), MountKind::Writable));
     args.mount(root, if is_open { MountKind::Writable } else { MountKind::ReadOnly });
     args.add(["--dev", "/dev", "--proc", "/proc"]);
+    let kernel = SETTINGS_OF_THE_KERNEL.iter().map(Path::new).filter(|path| path.exists());
+    kernel.for_each(|path| args.mount(path, MountKind::ReadOnly));
     let is_ordinary = |(path, _): &&(PathBuf, MountKind)| path != root && !path.starts_with("/proc");
     let mut paths: Vec<_> = mounts.paths.iter().filter(is_ordinary).cloned().collect();
     let shared_memory = Path::new("/dev/shm");
