@@ -13,6 +13,7 @@ use git_arborist::{
         resolve::ResolveDocument,
     },
     plan::{ExplainDocument, WavesDocument},
+    sandbox::document::SandboxDocument,
     session::document::{
         DiffDocument, ExportDocument, RecordedDocument, SessionListDocument, SessionShowDocument,
         TurnDocument, TurnsDocument, WhichDocument,
@@ -53,6 +54,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),
         ("merge-resolve", schema_for!(ResolveDocument)),
+        ("sandbox-check", schema_for!(SandboxDocument)),
         ("cleanup", schema_for!(CleanupDocument)),
         ("cleanup-saved", schema_for!(SavedDocument)),
     ]
@@ -88,6 +90,7 @@ fn validate(name: &str, document: &str) {
 fn what_is_printed_is_what_is_promised() {
     let repo = TestRepo::with_options(&[]);
     validate("state", &repo.arborist(["state", "--json"]).answer());
+    validate("sandbox-check", &repo.arborist(["sandbox", "check", "--json"]).exits(1).stdout());
     repo.commit("begin\n");
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "test-fail").trailer("Cost", "0.5").body("Test:\n> no\n").to_string());

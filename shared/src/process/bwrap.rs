@@ -69,19 +69,22 @@ pub(super) fn find() -> Option<&'static Path> {
 fn search_path(path: &OsStr) -> Option<PathBuf> {
     let is_in_repository =
         |file: &Path| file.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
+    // A link in a repository may lead to a file that an agent wrote elsewhere, so both ends of a link count.
+    let is_safe = |file: &PathBuf| {
+        !is_in_repository(file) && file.canonicalize().is_ok_and(|target| !is_in_repository(&target))
+    };
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join("bwrap")).filter(|file| is_executable(file)).find(|file| {
-        !is_in_repository(file) && file.canonicalize().is_ok_and(|file| !is_in_repository(&file))
-    })
+    let folders = folders.filter_map(|folder| folder.canonicalize().ok());
+    folders.map(|folder| folder.join("bwrap")).filter(|file| is_executable(file)).find(is_safe)
 }
 
 fn try_out(bwrap: &Path) -> Option<bool> {
     let root = tempfile::Builder::new().prefix("git-arborist-").tempdir().ok()?;
     let real = safe_files::resolved(root.path());
     for name in ["open", "closed", "hidden"] {
-        std::fs::create_dir(real.join(name)).ok()?;
+        safe_files::make_folder(&real.join(name)).ok()?;
     }
-    std::fs::write(real.join("hidden/file"), "x").ok()?;
+    safe_files::write(&real.join("hidden/file"), b"x").ok()?;
     let mounts = Mounts {
         paths: vec![
             (real.clone(), MountKind::Writable),
@@ -284,7 +287,8 @@ mod tests {
     #[test]
     fn one_in_a_repository_is_not_used() {
         let root = tempfile::tempdir().unwrap();
-        let path = |name: &str| root.path().join(name);
+        let real = root.path().canonicalize().unwrap();
+        let path = |name: &str| real.join(name);
         for folder in ["repo/.git", "repo/bin", "bin"] {
             fs::create_dir_all(path(folder)).unwrap();
         }

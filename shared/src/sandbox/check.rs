@@ -102,8 +102,8 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
         let top = safe_files::resolved(root.path());
         let place = top.join("checkout");
-        fs::create_dir_all(place.join(".git"))?;
-        fs::create_dir(top.join("beside"))?;
+        safe_files::make_folders(&place.join(".git"))?;
+        safe_files::make_folder(&top.join("beside"))?;
         let mut child = SandboxedChild { places: vec![place.clone()], ..child.clone() };
         // Missing folders would be made.
         child.state.retain(|state| match state {
