@@ -38,6 +38,7 @@ function __git_arborist_verbs
         session\t'See what agents did turn by turn, resume it or replay it' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
+        sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install the hooks that keep the state sound' \
         install-assets\t'Put manual pages and shell completions where they are looked for' \
         help\t'Open the manual page of a command'
@@ -98,7 +99,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'H
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'How a task is tested that has no test commands of its own'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Begin although the tests fail before the first task; only newly red tests count'
 complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of a change the reviewer sees'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock off' -d 'How agents and tests are kept from changing files outside of their worktree'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside of their worktree'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
@@ -141,7 +142,7 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'How
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'How a task is tested that has no test commands of its own'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Begin although the tests fail before the first task; only newly red tests count'
 complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of a change the reviewer sees'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock off' -d 'How agents and tests are kept from changing files outside of their worktree'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside of their worktree'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
@@ -556,6 +557,17 @@ complete -c git-arborist -n '__git_arborist_in init' -l dry-run -d 'Print the fi
 complete -c git-arborist -n '__git_arborist_in init' -l hooks -d 'Install the hooks that guard the record, without asking'
 complete -c git-arborist -n '__git_arborist_in init' -l no-hooks -d 'Install no hooks, and do not ask'
 complete -c git-arborist -n '__git_arborist_in init' -s h -l help -d 'Show what it does and takes'
+
+# sandbox
+complete -c git-arborist -n '__git_arborist_at sandbox' -f -a check -d 'Try out each rule of the sandbox; nothing is left behind'
+complete -c git-arborist -n '__git_arborist_at sandbox' -f
+complete -c git-arborist -n '__git_arborist_at sandbox' -s h -l help -d 'Show what it does and takes'
+
+# sandbox check
+complete -c git-arborist -n '__git_arborist_in sandbox check' -f
+complete -c git-arborist -n '__git_arborist_in sandbox check' -l runner -x -d 'Check the sandbox of this runner instead of that of tests'
+complete -c git-arborist -n '__git_arborist_in sandbox check' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in sandbox check' -s h -l help -d 'Show what it does and takes'
 
 # hooks
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks, beside those that are there'

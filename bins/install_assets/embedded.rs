@@ -27,6 +27,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(Man1, "man", "git-arborist-merge.1"),
     asset!(Man1, "man", "git-arborist-plan.1"),
     asset!(Man1, "man", "git-arborist-reset.1"),
+    asset!(Man1, "man", "git-arborist-sandbox.1"),
     asset!(Man1, "man", "git-arborist-session.1"),
     asset!(Man1, "man", "git-arborist-state.1"),
     asset!(Man1, "man", "git-arborist-tools.1"),

@@ -102,7 +102,8 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
         let top = safe_files::resolved(root.path());
         let place = top.join("checkout");
-        safe_files::make_folders(&place.join(".git"))?;
+        safe_files::make_folder(&place)?;
+        safe_files::make_folder(&place.join(".git"))?;
         safe_files::make_folder(&top.join("beside"))?;
         let mut child = SandboxedChild { places: vec![place.clone()], ..child.clone() };
         // Missing folders would be made.
