@@ -11,7 +11,7 @@ use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::Larg
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, stale,
+        Signing, TreeChange, UncommittedPath, Worktree, stale,
     },
     message::visible,
     name::{BranchName, Oid},
