@@ -189,10 +189,16 @@ fn no_key_is_forgotten() {
         "worktree.save-every",
         // tests/cli/sandbox.rs
         "sandbox.mode",
+        "sandbox.deny-read",
+        "sandbox.network",
         "sandbox.write",
         "steps.*.sandbox.mode",
+        "steps.*.sandbox.deny-read",
+        "steps.*.sandbox.network",
         "steps.*.sandbox.write",
         "runners.*.sandbox.mode",
+        "runners.*.sandbox.deny-read",
+        "runners.*.sandbox.network",
         "runners.*.sandbox.write",
         // Those of `merge` are tested in tests/cli/merge*.rs.
         "merge.auto",
