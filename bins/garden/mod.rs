@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve, foretell, open},
+    gardening::{GardeningArgs, Reporter, approve, foretell, open, tell_prompts},
     ui::Ui,
 };
 
@@ -112,6 +112,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         opened.require_repositories(&planned)?;
         if let Some(task) = standing.planned {
             foretell(ui, &opened.options, task)?;
+            if args.common.is_verbose() {
+                tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+            }
         }
         return Ok(Exit::Done);
     }

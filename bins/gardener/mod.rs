@@ -15,7 +15,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve, foretell, give_back_here, open},
+    gardening::{GardeningArgs, Reporter, approve, foretell, give_back_here, open, tell_prompts},
     ui::Ui,
 };
 
@@ -184,7 +184,12 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 // In the checkout, the run would fail with this error.
                 (true, None) => return Err(GardenerError::apart(&run, &opened.branch, &task.id).into()),
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
-                (false, _) => foretell(ui, &opened.options, task)?,
+                (false, _) => {
+                    foretell(ui, &opened.options, task)?;
+                    if args.common.is_verbose() {
+                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+                    }
+                }
             }
         }
         return Ok(Exit::Done);

@@ -6,6 +6,7 @@ use arborist_core::{
     message::plain_text,
     pipeline::{RunOptions, StepRunner},
     plan::Task,
+    run::PromptPreview,
 };
 
 use crate::ui::{Tone, Ui};
@@ -29,6 +30,16 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
         ui.line(&format!("    {step:<10} {by}"));
     }
     Ok(())
+}
+
+/// The prompts of a task, indented below their step.
+pub(crate) fn tell_prompts(ui: &mut Ui, prompts: &PromptPreview) {
+    for (step, prompt) in [("implement", &prompts.implement), ("review", &prompts.review)] {
+        ui.line(&format!("    prompt of {step}:"));
+        for line in plain_text(prompt).lines() {
+            ui.line(format!("        {line}").trim_end());
+        }
+    }
 }
 
 /// The runners of a step: the first one, and its fallbacks.

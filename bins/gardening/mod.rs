@@ -6,7 +6,7 @@ mod guest;
 mod reporter;
 mod runner_flags;
 
-pub(crate) use forecast::tell as foretell;
+pub(crate) use forecast::{tell as foretell, tell_prompts};
 pub(crate) use guest::{give_back, give_back_here};
 pub(crate) use reporter::Reporter;
 
@@ -83,6 +83,9 @@ pub(crate) struct GardeningArgs {
     /// Show what would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run, also print the prompts
+    #[arg(short, long, requires = "dry_run")]
+    verbose: bool,
     /// Say only what went wrong
     #[arg(short, long)]
     quiet: bool,
@@ -122,6 +125,10 @@ impl GardeningArgs {
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
+    }
+
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
     }
 }
 

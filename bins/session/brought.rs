@@ -46,7 +46,7 @@ fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) ->
     commands.extend(workspace.foreign_tools());
     let repository = &opened.repository;
     let more = || -> Option<BTreeSet<String>> {
-        let settings = Settings::load(repository, &opened.config).ok()?;
+        let settings = Settings::load_for_run(repository, &opened.config).ok()?;
         // It is not known yet whether the session has lanes.
         let mut wishes = onward.alone();
         wishes.switch("isolate");

@@ -25,6 +25,14 @@ pub enum AgentError {
         /// As written, without braces.
         name: String,
     },
+    /// The template of a prompt contains an unknown placeholder.
+    #[error("{message}")]
+    PromptTemplate {
+        /// What is wrong with it.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The model begins with a dash, so that a program would read it as an option.
     #[error("the model '{model}' of runner '{runner}' begins with '-', so it would be read as an option")]
     ModelIsOption {
@@ -89,6 +97,7 @@ impl Explain for AgentError {
                 let names = Placeholder::ALL.iter().map(|known| known.as_str());
                 Some(proposal(name, names, &format!("known are {}", known.join(", "))))
             }
+            Self::PromptTemplate { hint, .. } => Some(hint.clone()),
             Self::ModelIsOption { .. } => Some(
                 "correct 'model' in the plan or in the configuration, or name another one with --model"
                     .into(),

@@ -115,6 +115,12 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::PromptFile))
     }
 
+    /// Whether a call has the prompt in its arguments.
+    #[must_use]
+    pub fn takes_prompt_argument(&self) -> bool {
+        self.templates().any(|template| template.uses(Placeholder::Prompt))
+    }
+
     /// Whether it can resume a session.
     #[must_use]
     pub fn can_resume(&self) -> bool {

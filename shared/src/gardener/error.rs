@@ -80,8 +80,8 @@ pub enum GardenerError {
     NoAttemptLeft(TaskId),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
-    #[error("'.arborist/config.toml' has changed since the run began")]
-    ConfigChanged(Option<Box<Drift>>),
+    #[error("'{path}' has changed since the run began")]
+    ConfigChanged { path: &'static str, drift: Option<Box<Drift>> },
     #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("the tests of '{0}' fail")]
@@ -166,7 +166,7 @@ impl Explain for GardenerError {
             | Self::Contested(..)
             | Self::OperationInProgress(_)
             | Self::PlanChanged { .. }
-            | Self::ConfigChanged(_)
+            | Self::ConfigChanged { .. }
             | Self::Forked { .. }
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
@@ -208,7 +208,7 @@ impl Explain for GardenerError {
             Self::NoTask(_) => "see all tasks with: git arborist state".into(),
             Self::NoAttemptLeft(task) => format!("try it again with: git arborist garden {task} --retry-failed"),
             Self::NotReady(..) => "run these first, or all in order with: git arborist gardener".into(),
-            Self::PlanChanged { drift, .. } | Self::ConfigChanged(drift) => {
+            Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}go on with it by --accept-changes, or begin anew with --new-run")
             }

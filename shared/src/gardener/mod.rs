@@ -40,7 +40,7 @@ use crate::{
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
-    pipeline::{KnownRed, OtherRepo, OtherSpending, PipelineError, TaskEnd},
+    pipeline::{KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{TaskEvent, Unfinished},
@@ -57,6 +57,8 @@ pub struct Gardener<'a> {
     pub repository: &'a Repository,
     /// The plan that the run was frozen with.
     pub plan: &'a Plan,
+    /// The path of its file, if it has one.
+    pub plan_path: Option<&'a str>,
     /// The history of the run when it was opened, and the events since.
     pub run: Run,
     /// What workers need.
@@ -315,6 +317,7 @@ impl<'a> Gardener<'a> {
             earlier,
             events,
             begun,
+            background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
             known_red: self.known_red(task),
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
             others: OtherSpending::new(spent, more),

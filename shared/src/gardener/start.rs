@@ -9,10 +9,8 @@ use crate::{
     plan::Plan,
     progress::tasks_done_by,
     record::{Announcement, RunRecorder},
-    settings::tracked_file,
+    settings::{TRACKED_FILES, read_tracked},
 };
-
-const CONFIG: &str = ".arborist/config.toml";
 
 /// The current file of a plan.
 #[derive(Debug)]
@@ -144,9 +142,11 @@ fn freeze(
         FrozenPlan::Nothing => "none".into(),
     };
     let _ = trailers.set(Key::Plan, frozen);
-    if let Some((_, bytes)) = tracked_file(repository)? {
-        let blob = repository.write_blob(&bytes)?;
-        add_if_new(repository, recorder.head(), (CONFIG, blob), &mut added)?;
+    for path in TRACKED_FILES {
+        if let Some((_, bytes)) = read_tracked(repository, path)? {
+            let blob = repository.write_blob(&bytes)?;
+            add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
+        }
     }
     let tree =
         if added.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &added)? };
@@ -201,12 +201,15 @@ pub fn require_unchanged(
             return Err(GardenerError::PlanChanged { path: path.to_owned(), difference, drift });
         }
     }
-    let then = match repository.find_path(start.accepted, CONFIG)? {
-        Some(blob) => repository.find_blob(blob)?,
-        None => None,
-    };
-    if tracked_file(repository)?.map(|(_, bytes)| bytes) != then {
-        return Err(GardenerError::ConfigChanged(Drift::find(repository, run, CONFIG)?.map(Box::new)));
+    for path in TRACKED_FILES {
+        let then = match repository.find_path(start.accepted, path)? {
+            Some(blob) => repository.find_blob(blob)?,
+            None => None,
+        };
+        if read_tracked(repository, path)?.map(|(_, bytes)| bytes) != then {
+            let drift = Drift::find(repository, run, path)?.map(Box::new);
+            return Err(GardenerError::ConfigChanged { path, drift });
+        }
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use crate::{
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, OtherSpending,
-        RunContext, TaskContext, TaskEnd, TaskRun,
+        RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
     process::OrphanLock,
@@ -202,6 +202,8 @@ pub(super) struct TaskStart {
     /// Where to look for its base: the start of the run, and the session. `None` if nothing was committed for it
     /// before.
     pub(super) begun: Option<(Oid, SessionId)>,
+    /// What prompts say about the task beside its own text.
+    pub(super) background: TaskBackground,
     /// Tests that are known to fail.
     pub(super) known_red: KnownRed,
     /// An unfinished task whose changes are in the checkout and have yet to be tested.
@@ -354,8 +356,17 @@ fn run_task(
     start: TaskStart,
     written: &mut Vec<Event>,
 ) -> Result<TaskEnd, GardenerError> {
-    let TaskStart { earlier, mut events, begun, known_red, leftovers, others, is_interrupted, is_retried } =
-        start;
+    let TaskStart {
+        earlier,
+        mut events,
+        begun,
+        background,
+        known_red,
+        leftovers,
+        others,
+        is_interrupted,
+        is_retried,
+    } = start;
     let known_red = match leftovers {
         Some(other) => tools.test_leftovers(context, recorder, (&task.id, other), known_red)?,
         None => known_red,
@@ -373,7 +384,8 @@ fn run_task(
         record_left((context, recorder), task, &mut events, None)?;
     }
     context.checkpoints.begin(recorder.tree());
-    let mut run = TaskRun { context, recorder, task, earlier, events, base, known_red, others, is_retried };
+    let mut run =
+        TaskRun { context, recorder, task, earlier, events, base, background, known_red, others, is_retried };
     let result = run.run();
     let TaskRun { context, recorder, mut events, .. } = run;
     // An error of ours leaves the attempt marked as unfinished. Its reason is known only now, so record it at once. If

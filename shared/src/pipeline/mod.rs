@@ -39,16 +39,18 @@ pub use context::{
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
-pub use options::{Budgets, Flags, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
+pub use options::{Budgets, Flags, PromptTemplates, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
 pub use steps::{
+    background::{FileList, TaskBackground},
     counts::{Counts, read_counts},
     failing::Observed,
+    feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
     prompt::{
-        PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, implement, render as render_diff,
-        review,
+        PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
     review::{ReviewPlace, ReviewPlaces, altered, judge},
+    template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
     verdict::Verdict,
 };

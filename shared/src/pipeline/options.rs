@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::MessageOrigin;
+use super::{MessageOrigin, PromptTemplate};
 use crate::{
     agent::{
         AgentError,
@@ -54,6 +54,34 @@ pub struct RunOptions {
     pub message_limits: Limits,
     /// Limits where children can change files.
     pub sandbox: Sandbox,
+    /// Files that agents are asked to read first.
+    pub context: Vec<String>,
+    /// Templates of prompts.
+    pub prompts: PromptTemplates,
+}
+
+/// The templates of prompts; `None` stands for the built-in prompt.
+#[derive(Debug, Clone, Default)]
+pub struct PromptTemplates {
+    /// For agents.
+    pub implement: Option<PromptTemplate>,
+    /// For reviewers.
+    pub review: Option<PromptTemplate>,
+}
+
+impl PromptTemplates {
+    fn new(settings: &Settings) -> Result<Self, AgentError> {
+        let template = |key: &str| {
+            let Some(text) = settings.text(key) else { return Ok(None) };
+            let place = settings.place(key).unwrap_or(key);
+            let parsed = PromptTemplate::parse(place, text);
+            parsed.map(Some).map_err(|unknown| AgentError::PromptTemplate {
+                message: unknown.to_string(),
+                hint: unknown.hint(),
+            })
+        };
+        Ok(Self { implement: template("prompts.implement")?, review: template("prompts.review")? })
+    }
 }
 
 /// Where reviewers work.
@@ -160,6 +188,8 @@ impl RunOptions {
                 ..Limits::default()
             },
             sandbox: Sandbox::new(settings),
+            context: settings.words("context").map(<[String]>::to_vec).unwrap_or_default(),
+            prompts: PromptTemplates::new(settings)?,
             sessions: match settings.switch("resume") {
                 Some(true) => Sessions::Resumed,
                 _ => Sessions::Fresh,

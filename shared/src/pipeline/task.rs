@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError,
-    PromptSubject, Resume, Stage, TaskContext, TestResult,
+    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume,
+    Stage, TaskBackground, TaskContext, TestResult, feedback,
 };
 use crate::{
     agent::{
@@ -44,6 +44,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub events: Vec<Event>,
     /// The state that the task's work is compared with.
     pub base: WorkBase,
+    /// What prompts say about the task beside its own text.
+    pub background: TaskBackground,
     /// Tests that are allowed to fail.
     pub known_red: KnownRed,
     /// What the rest of the run has spent.
@@ -247,10 +249,13 @@ impl TaskRun<'_, '_, '_> {
         self.context.emit(&self.task.id, begins);
     }
 
-    pub(super) fn subject(&self) -> PromptSubject<'_> {
-        let Task { id, name, description, .. } = self.task;
-        let description = if description == name { "" } else { description };
-        PromptSubject { id, name, description, is_red: self.task.red }
+    /// The failures of all earlier attempts of the run, also of those that no longer count.
+    pub(super) fn feedback(&self) -> String {
+        let home = &self.context.run.home;
+        feedback(self.earlier.iter().chain(&self.events), |log| {
+            let log = home.join(log);
+            log.is_file().then(|| log.display().to_string())
+        })
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {

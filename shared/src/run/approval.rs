@@ -16,7 +16,7 @@ use crate::{
     queue::{Gate, QueueOptions},
     safe_files::InnerPath,
     sandbox::Sandbox,
-    settings::{Origin, Settings, foreign_folders, weakening_values},
+    settings::{Origin, Settings, foreign_folders, foreign_texts, weakening_values},
     workspace::{NamingMistake, Toolbox, Workspace},
 };
 
@@ -69,6 +69,7 @@ impl ForeignCommands<'_> {
         if let MessageOrigin::Model(step_runner) = &options.message_by {
             commands.extend(step_runner.lines_from_repository(settings));
         }
+        commands.extend(foreign_texts(settings, &["prompts.implement", "prompts.review"]));
         commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
         commands.extend(Sandbox::foreign_lines(settings));
         commands.extend(weakening_values(settings, &WEAKENING_VALUES));

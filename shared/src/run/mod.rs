@@ -25,6 +25,7 @@ mod nested;
 mod opening;
 mod place;
 mod planned;
+mod preview;
 mod pushes;
 mod repositories;
 mod request;
@@ -40,6 +41,7 @@ pub use nested::{refuse_here_in_step, refuse_in_step};
 pub use opening::{OpenRun, RunHost};
 pub use place::bring_file;
 pub use planned::{Planned, find_plan};
+pub use preview::PromptPreview;
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, TEST, dollars, find_recorded, require_given,
     test_approval,

@@ -105,7 +105,7 @@ impl OpenRun {
     pub fn open(request: RunRequest, host: RunHost) -> Result<Self, Failure> {
         let RunHost { repository, config, cancel, clock } = host;
         refuse_in_step(&repository)?;
-        let mut settings = Settings::load(&repository, &config)?;
+        let mut settings = Settings::load_for_run(&repository, &config)?;
         if let Some(mode) = &request.flags.sandbox {
             settings.set_flag("sandbox.mode", mode, "--sandbox")?;
         }
@@ -281,6 +281,7 @@ impl OpenRun {
         Ok(Gardener {
             repository: &self.repository,
             plan: &planned.plan,
+            plan_path: planned.path(),
             run,
             tools,
             checkout: Some(WorkerPlace {

@@ -17,14 +17,13 @@ use crate::{
     process::FileLock,
     safe_files::{self, Enclosure, InnerPath},
     session::{RecordKind, SessionWriter},
-    settings::Settings,
+    settings::{Settings, TRACKED_FILES},
     workspace::{SessionFilter, SyncOutcome, Workspace},
     worktree::Pool,
 };
 
 /// How long to wait for another process that is choosing a session. It may be fetching from a remote.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(60);
-const CONFIG: &str = ".arborist/config.toml";
 
 /// Where a run works.
 pub(super) struct RunPlace {
@@ -225,7 +224,9 @@ fn tell_of_uncommitted(uncommitted: &[UncommittedPath], planned: &Planned, liste
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
     let is_brought = |found: &UncommittedPath| {
         let path = found.path.as_slice();
-        Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
+        let is_tracked = TRACKED_FILES.iter().any(|file| file.as_bytes() == path);
+        let is_folder = [b".arborist/".as_slice(), b".arborist/prompts/"].contains(&path);
+        Some(path) == plan.map(str::as_bytes) || is_tracked || is_folder
     };
     if !uncommitted.iter().all(is_brought) {
         listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
@@ -243,11 +244,16 @@ impl OpenRun {
         if let Some(PlanFile { path, bytes }) = &planned.file {
             bring_file(session_worktree, path, bytes)?;
         }
-        match safe_files::read_beneath(&self.home, CONFIG) {
-            Ok(bytes) => bring_file(session_worktree, CONFIG, &bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(anyhow::Error::new(error).context(format!("could not read '{CONFIG}'")).into()),
+        for path in TRACKED_FILES {
+            match safe_files::read_beneath(&self.home, path) {
+                Ok(bytes) => bring_file(session_worktree, path, &bytes)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(anyhow::Error::new(error).context(format!("could not read '{path}'")).into());
+                }
+            }
         }
+        Ok(())
     }
 }
 

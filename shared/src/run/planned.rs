@@ -34,6 +34,11 @@ impl Planned {
         PipelineName::of_plan(self.path.as_deref())
     }
 
+    /// The path of the plan's file; `None` for a task given as text.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
     /// A plan with one task. Its id is made from the text, so that the same text continues the same task.
     fn of_words(words: &str) -> Result<Self, Failure> {
         if words.trim().is_empty() {

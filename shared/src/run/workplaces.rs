@@ -12,7 +12,7 @@ use crate::{
     queue::{Queue, QueueEvent, QueueOptions, Target},
     record::RunRecorder,
     safe_files::{self, FileKind},
-    settings::Settings,
+    settings::{Settings, TRACKED_FILES},
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -155,7 +155,7 @@ impl OpenRun {
             .iter()
             .filter(|change| !hidden.contains(&change.path))
             .map(TreeChange::shown)
-            .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
+            .filter(|path| Some(path.as_str()) != plan && !TRACKED_FILES.contains(&path.as_str()))
             .collect();
         if uncommitted.is_empty() { Ok(()) } else { Err(GardenerError::Dirty(uncommitted.join(", ")).into()) }
     }

@@ -11,12 +11,14 @@ mod sandbox;
 mod session;
 mod setting;
 mod table;
+mod tracked;
 mod value;
 mod workspace;
 
 pub use age::{AGES, Age, AgeError};
 pub use setting::{Setting, ValueKind};
 pub use table::SETTINGS;
+pub use tracked::{TRACKED_FILES, read_tracked, tracked_file};
 
 use value::{Value, amount};
 
@@ -29,12 +31,9 @@ use crate::{
     failure::{Exit, Explain},
     git::{Config, GitError, Repository},
     message::nearest,
-    name::{NameError, Oid, RepoName},
+    name::{NameError, RepoName},
     safe_files::{self, InnerPath},
 };
-
-/// The configuration file of a repository, relative to its top.
-const FILE: &str = ".arborist/config.toml";
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
@@ -180,34 +179,21 @@ pub struct Settings {
 impl Settings {
     /// Reads all sources. An unknown key in any of them is an error.
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
+        Self::load_with(config, |settings| {
+            settings.add_tracked(|path| read_tracked(repository, path), &[tracked::FILE])
+        })
+    }
+
+    /// Reads all sources; `add_tracked` adds the repository's own files.
+    fn load_with(
+        config: &Config,
+        add_tracked: impl FnOnce(&mut Self) -> Result<(), SettingsError>,
+    ) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
             settings.add_file(&file, safe_files::read_users(&file), Origin::User)?;
         }
-        if let Some((label, bytes)) = tracked_file(repository)? {
-            settings.add_text(&label, &String::from_utf8_lossy(&bytes), Origin::Repository)?;
-        }
-        settings.add_git(config)?;
-        settings.add_environment()?;
-        Ok(settings)
-    }
-
-    /// Reads all sources, with the repository's file as it is in a commit.
-    pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
-        let blob = repository.find_path(commit, FILE)?;
-        let text = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
-        let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Self::load_with(config, &format!("{}:{FILE}", commit.short()), text.as_deref())
-    }
-
-    fn load_with(config: &Config, label: &str, text: Option<&str>) -> Result<Self, SettingsError> {
-        let mut settings = Self::default();
-        if let Some(file) = user_file() {
-            settings.add_file(&file, safe_files::read_users(&file), Origin::User)?;
-        }
-        if let Some(text) = text {
-            settings.add_text(label, text, Origin::Repository)?;
-        }
+        add_tracked(&mut settings)?;
         settings.add_git(config)?;
         settings.add_environment()?;
         Ok(settings)
@@ -215,9 +201,7 @@ impl Settings {
 
     /// Sets a key by a flag of the command line, which overrides every other source.
     pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
-        let setting = require_key(key, flag)?;
-        let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
-        self.add(setting, key.to_owned(), (value, flag.to_owned()), Origin::User)
+        self.add_key(key, text, (flag.to_owned(), Origin::User))
     }
 
     /// The path of the plan.
@@ -342,6 +326,17 @@ impl Settings {
         Ok(())
     }
 
+    fn add_key(
+        &mut self,
+        key: &str,
+        text: &str,
+        (place, origin): (String, Origin),
+    ) -> Result<(), SettingsError> {
+        let setting = require_key(key, &place)?;
+        let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
+        self.add(setting, key.to_owned(), (value, place), origin)
+    }
+
     fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
         refuse_false_bare(config)?;
         for entry in config.section("arborist.") {
@@ -402,6 +397,14 @@ pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> im
     })
 }
 
+/// The texts that a file of the repository sets by these keys, as they are shown for approval.
+pub fn foreign_texts(settings: &Settings, keys: &'static [&'static str]) -> impl Iterator<Item = String> {
+    let is_foreign = |key: &&&str| settings.origin(key) == Some(Origin::Repository);
+    keys.iter()
+        .filter(is_foreign)
+        .filter_map(|key| Some(format!("{key}: {}", settings.text(key)?.trim_end())))
+}
+
 /// Those of these values that a file of the repository sets, as they are shown for approval. They weaken a check.
 pub fn weakening_values(
     settings: &Settings,
@@ -416,23 +419,6 @@ pub fn weakening_values(
         })
     };
     values.iter().filter(move |(key, value)| is_set(key, value)).map(|(key, value)| format!("{key}: {value}"))
-}
-
-/// The repository's configuration file, and where it was read: the file in the worktree, or else in the commit that is
-/// checked out. A sparse checkout or a bare repository does not have the file, but its gates must hold nevertheless.
-pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
-    if let Some(top) = &repository.worktree {
-        let label = top.join(FILE).display().to_string();
-        match safe_files::read_beneath(top, FILE) {
-            Ok(bytes) => return Ok(Some((label, bytes))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
-        }
-    }
-    let Some(commit) = repository.head.commit else { return Ok(None) };
-    let blob = repository.find_path(commit, FILE)?;
-    let bytes = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
-    Ok(bytes.map(|bytes| (format!("{}:{FILE}", commit.short()), bytes)))
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {

@@ -2,7 +2,7 @@
 
 use super::{
     Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, sandbox::SANDBOX,
-    session::SESSION, workspace::WORKSPACE,
+    session::SESSION, tracked::PROMPTS, workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -10,9 +10,11 @@ pub(super) const SECONDS: &str = "a number of seconds";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &join([GENERAL, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
+pub const SETTINGS: &[Setting] =
+    &join([GENERAL, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
 
 const COUNT: usize = GENERAL.len()
+    + PROMPTS.len()
     + SANDBOX.len()
     + BUDGET.len()
     + LANDING.len()
@@ -20,7 +22,7 @@ const COUNT: usize = GENERAL.len()
     + WORKSPACE.len()
     + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 7]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 8]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {

@@ -147,6 +147,10 @@ impl Doubt {
     }
 }
 
+/// The longest prompt that is passed as an argument, in bytes. Linux allows 128 KiB for one argument. macOS allows 1 MiB
+/// for all arguments and the environment.
+const LONGEST_ARGUMENT: usize = 100 * 1024;
+
 /// The user's home directory as the program of a runner sees it, if the runner reads its tools there.
 fn user_home(runner: &Runner) -> Option<PathBuf> {
     let (variable, own) = runner.wants_tools_home()?;
@@ -155,13 +159,17 @@ fn user_home(runner: &Runner) -> Option<PathBuf> {
 }
 
 impl Call {
-    /// Prepares the call of a runner. If the runner reads its prompt from a file, the file is written beside the log.
+    /// Prepares the call of a runner. If the runner reads its prompt from a file, or if the prompt is too long for an
+    /// argument, the file is written beside the log.
     pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
         let file = log.with_extension("prompt");
         let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-        if runner.wants_prompt_file() {
+        let is_too_long = runner.takes_prompt_argument() && request.prompt.len() > LONGEST_ARGUMENT;
+        if runner.wants_prompt_file() || is_too_long {
             files.push((file.clone(), request.prompt.as_bytes().to_vec()));
         }
+        let pointer = format!("Read all of the file {} and do what it says.", file.display());
+        let request = Request { prompt: if is_too_long { &pointer } else { request.prompt }, ..request };
         let tools = request
             .tools
             .map(|server| ToolServer { file: Some(log.with_extension("tools")), ..server.clone() });

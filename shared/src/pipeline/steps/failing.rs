@@ -1,8 +1,11 @@
-//! Reads the names of failed tests from the output of test programs. Pure.
+//! What is known about a run of a test command: its exit code, its counts and the names of failed tests. Pure.
 
 use std::collections::BTreeSet;
 
-use super::counts::{Counts, read_counts};
+use super::{
+    counts::{Counts, read_counts},
+    failed_tests::{FailedTest, READERS},
+};
 use crate::process::{Ending, SupervisedEnd};
 
 /// How a test command ended, and what its output says about tests.
@@ -58,108 +61,10 @@ impl Observed {
 /// The names of all failed tests; `None` if the output names fewer than it counts.
 fn read_failing(output: &str, counts: Counts) -> Option<BTreeSet<String>> {
     let plain = crate::message::plain_text(output);
-    let readers = [cargo, pytest, unittest, nextest, go, tap, vitest, jest, junit];
-    let is_complete = |names: &BTreeSet<String>| names.len() as u64 == counts.failed;
-    readers.iter().map(|reader| reader(&plain)).find(is_complete)
-}
-
-/// `test tests::adds ... FAILED`
-fn cargo(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| Some(line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
-    text.lines().filter_map(name).collect()
-}
-
-/// `FAILED tests/test_a.py::test_b - assert …`, and `ERROR …` for tests that failed before they ran.
-fn pytest(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
-        let name = rest.split(" - ").next().unwrap_or(rest).trim();
-        (name.contains("::") || name.ends_with(".py")).then(|| name.to_owned())
+    let names = |reader: &fn(&str) -> Vec<FailedTest>| -> BTreeSet<String> {
+        reader(&plain).into_iter().map(|test| test.name).collect()
     };
-    text.lines().filter_map(name).collect()
-}
-
-/// `FAIL: test_b (tests.test_a.TestA.test_b)`
-fn unittest(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let rest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "))?;
-        Some(rest.trim().to_owned())
-    };
-    text.lines().filter_map(name).collect()
-}
-
-/// `        FAIL [   0.005s] (1/2) package tests::adds`
-fn nextest(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let (_, rest) = line.trim().strip_prefix("FAIL [")?.split_once(']')?;
-        let rest = rest.trim();
-        let rest = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
-            Some((_, behind)) => behind.trim(),
-            None => rest,
-        };
-        Some(rest.to_owned())
-    };
-    text.lines().filter_map(name).collect()
-}
-
-/// `--- FAIL: TestA (0.00s)`, or the events of `-json`.
-fn go(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let line = line.trim_start();
-        if let Some(rest) = line.strip_prefix("--- FAIL: ") {
-            return rest.split_whitespace().next().map(str::to_owned);
-        }
-        let is_failure = line.starts_with('{') && line.contains("\"Action\":\"fail\"");
-        let (_, rest) = line.split_once("\"Test\":\"").filter(|_| is_failure)?;
-        rest.split('"').next().map(str::to_owned)
-    };
-    text.lines().filter_map(name).collect()
-}
-
-/// `not ok 2 - adds`, without the number, which changes when a test is added before it.
-fn tap(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let rest = line.strip_prefix("not ok")?;
-        let (rest, directive) = rest.split_once('#').unwrap_or((rest, ""));
-        let directive = directive.trim().to_ascii_uppercase();
-        if directive.starts_with("SKIP") || directive.starts_with("TODO") {
-            return None;
-        }
-        let name = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
-        Some(name.strip_prefix("- ").unwrap_or(name).trim().to_owned())
-    };
-    text.lines().filter_map(name).collect()
-}
-
-/// ` FAIL  src/a.test.ts > adds > two numbers`
-fn vitest(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
-        let rest = line.trim().strip_prefix("FAIL ")?.trim();
-        rest.contains(" > ").then(|| rest.to_owned())
-    };
-    text.lines().filter_map(name).collect()
-}
-
-/// `  ● adds › two numbers`
-fn jest(text: &str) -> BTreeSet<String> {
-    let name = |line: &str| Some(line.trim().strip_prefix("● ")?.trim().to_owned());
-    text.lines().filter_map(name).collect()
-}
-
-/// `<testcase classname="a" name="b">` with a `<failure` or an `<error` in it.
-fn junit(text: &str) -> BTreeSet<String> {
-    let attribute = |tag: &str, key: &str| {
-        let (_, rest) = tag.split_once(&format!(" {key}=\""))?;
-        rest.split('"').next().map(str::to_owned)
-    };
-    let name = |case: &str| {
-        let (tag, inside) = case.split_once('>')?;
-        let inside = inside.split("</testcase>").next().unwrap_or_default();
-        let is_failed = !tag.ends_with('/') && (inside.contains("<failure") || inside.contains("<error"));
-        let name = attribute(tag, "name").filter(|_| is_failed)?;
-        Some(format!("{}::{name}", attribute(tag, "classname").unwrap_or_default()))
-    };
-    text.split("<testcase").skip(1).filter_map(name).collect()
+    READERS.iter().map(names).find(|names| names.len() as u64 == counts.failed)
 }
 
 #[cfg(test)]

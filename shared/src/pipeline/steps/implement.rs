@@ -11,7 +11,8 @@ use crate::{
     message::{Body, Status, Step as StepKind, plain_text},
     name::Attempt,
     pipeline::{
-        AgentCall, CallReply, Expense, FinishedCall, IgnoredFiles, OtherRepo, PipelineError, TaskRun,
+        AgentCall, CallReply, Expense, FinishedCall, IgnoredFiles, OtherRepo, PipelineError, TaskContext,
+        TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -19,8 +20,7 @@ use crate::{
             other_repo::{self, RepoAttempt},
             place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
         },
-        implement,
-        steps::test::last,
+        steps::{background::FileList, prompt::PromptParts, test::last},
         task::{StepOutcome, last_line},
         turns::{
             keeper::{CommittedTurns, TurnKeeper},
@@ -79,7 +79,7 @@ impl TaskRun<'_, '_, '_> {
         let by = self.context.next_runner_name(&chain);
         let log = self.log_path("implement");
         self.announce("implement", attempt, (&by, &log));
-        let prompt = implement(self.subject(), &self.events) + &self.context.list_repositories(self.task);
+        let prompt = self.implement_prompt()? + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         self.recorder.unsettle();
@@ -400,6 +400,19 @@ impl TaskRun<'_, '_, '_> {
             }
         }
         Ok(false)
+    }
+}
+
+impl TaskRun<'_, '_, '_> {
+    fn implement_prompt(&self) -> Result<String, PipelineError> {
+        let TaskContext { run, dir, .. } = &*self.context;
+        let options = run.options;
+        let is_elsewhere = self.context.place_of(self.task) != *dir;
+        let files = FileList { exists: &|path| dir.join(path).exists(), top: is_elsewhere.then_some(*dir) };
+        let mut parts = PromptParts::new(self.task.into(), &self.background, &files, &options.context);
+        parts.dependencies =
+            self.background.describe_dependencies(self.recorder.repository(), &options.report_dir)?;
+        Ok(parts.implement(&self.feedback(), options.prompts.implement.as_ref()))
     }
 }
 

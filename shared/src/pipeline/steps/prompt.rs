@@ -2,11 +2,16 @@
 
 use std::fmt::Write;
 
+use super::{
+    background::{FileList, TaskBackground},
+    excerpt::cut_middle,
+    template::{PromptBlock, PromptTemplate},
+};
 use crate::{
     git::Difference,
-    history::Event,
-    message::{Step, plain_text},
+    message::plain_text,
     name::{Oid, TaskId},
+    plan::Task,
 };
 
 /// The task that a prompt is about.
@@ -22,73 +27,139 @@ pub struct PromptSubject<'a> {
     pub is_red: bool,
 }
 
-/// The prompt of an implement step, with the failures of earlier attempts.
-#[must_use]
-pub fn implement(subject: PromptSubject<'_>, earlier: &[Event]) -> String {
-    let PromptSubject { id, name, description, is_red } = subject;
-    let mut prompt = format!("Implement task {id}: {name}\n\n");
-    if !description.trim().is_empty() {
-        let _ = write!(prompt, "Description: {}\n\n", description.trim());
+impl<'a> From<&'a Task> for PromptSubject<'a> {
+    fn from(task: &'a Task) -> Self {
+        let Task { id, name, description, .. } = task;
+        let description = if description == name { "" } else { description };
+        Self { id, name, description, is_red: task.red }
     }
-    prompt.push_str("Work in the current directory. Make all necessary file changes.\n");
-    prompt.push_str("Do not commit: what you leave in the directory is committed for you.\n");
-    prompt.push_str("Leave the list of tasks alone: what is done is recorded for you.\n");
-    if is_red {
-        prompt.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
-    }
-    prompt.push_str(
-        "If nothing has to be changed, let the last line of your reply be NOTHING TO DO: and the reason.\n",
-    );
-    let feedback = feedback(earlier);
-    if !feedback.is_empty() {
-        let _ = write!(prompt, "\nPrevious feedback from failed attempts:\n\n{feedback}");
-    }
-    prompt
 }
 
-/// The prompt of a review.
-#[must_use]
-pub fn review(subject: PromptSubject<'_>, diff: &str, idle: Option<&str>) -> String {
-    let PromptSubject { id, name, description, is_red } = subject;
-    let mut prompt = format!("Review the changes for task {id}: {name}\n\n");
-    if !description.trim().is_empty() {
-        let _ = write!(prompt, "Description: {}\n\n", description.trim());
-    }
-    if is_red {
-        prompt.push_str("The new tests are meant to fail: a later task makes them pass.\n\n");
-    }
-    if let Some(reason) = idle {
-        let _ = write!(
-            prompt,
-            "The implementing agent changed no file in this attempt. Its reason: {}\nDecide whether that is right.\n\n",
-            plain_text(reason).trim()
-        );
-    }
-    let _ = write!(
-        prompt,
-        "Diff:\n{}\n\nDo not change any file. Reply APPROVED if the code is correct, or REJECTED with reasons.\nThe last line of your reply must be exactly APPROVED, or begin with REJECTED: and say why.\n",
-        diff.trim_end()
-    );
-    prompt
+/// What all prompts about a task have in common.
+#[derive(Debug)]
+pub struct PromptParts<'a> {
+    /// The task.
+    pub subject: PromptSubject<'a>,
+    /// The phases around it.
+    pub phase: String,
+    /// The tasks that it builds on.
+    pub dependencies: String,
+    /// The plan and its documents.
+    pub documents: String,
+    /// The files of the setting `context`.
+    pub context: String,
 }
 
-/// Earlier failures, oldest first, as the commits quote them.
-fn feedback(earlier: &[Event]) -> String {
-    let mut text = String::new();
-    // An interruption says nothing about the work.
-    for event in earlier.iter().filter(|event| event.is_failure() && !event.is_interruption()) {
-        let heading = match event.status().step() {
-            Step::Review => "Previous review (rejected)",
-            Step::Test => "Previous test failure",
-            _ => "Previous attempt (failed)",
+/// The longest task name and description that a prompt contains, in characters.
+const LONGEST_DESCRIPTION: usize = 32_000;
+
+impl<'a> PromptParts<'a> {
+    /// Collects them. `context` are the files of the setting.
+    pub fn new(
+        subject: PromptSubject<'a>,
+        background: &TaskBackground,
+        files: &FileList<'_>,
+        context: &[String],
+    ) -> Self {
+        let context = match files.list(context.iter().cloned()) {
+            list if list.is_empty() => list,
+            list => format!("Read these files first:\n{list}"),
         };
-        let _ = writeln!(text, "--- {heading} ---");
-        for section in event.body().sections.iter().filter(|section| !section.text.is_empty()) {
-            let _ = writeln!(text, "{}", plain_text(&section.text));
+        Self {
+            subject,
+            phase: background.describe_phases(),
+            dependencies: String::new(),
+            documents: background.list_documents(files),
+            context,
         }
-        text.push('\n');
     }
-    text
+
+    /// The prompt of an implement step, with the failures of earlier attempts.
+    #[must_use]
+    pub fn implement(&self, feedback: &str, template: Option<&PromptTemplate>) -> String {
+        let title = format!("Implement task {}: {}", self.subject.id, self.subject.name);
+        let mut rules = "Work in the current directory. Make all necessary file changes.\n\
+            Do not commit: what you leave in the directory is committed for you.\n\
+            Leave the list of tasks alone: what is done is recorded for you.\n"
+            .to_owned();
+        if self.subject.is_red {
+            rules.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
+        }
+        rules.push_str(
+            "If nothing has to be changed, let the last line of your reply be NOTHING TO DO: and the reason.",
+        );
+        let feedback = match feedback {
+            "" => String::new(),
+            feedback => format!("Previous feedback from failed attempts:\n\n{feedback}"),
+        };
+        let own = [&self.dependencies, &self.documents, &self.context, &rules, &feedback];
+        self.fill(&title, &own.map(String::as_str), (&rules, &feedback, ""), template)
+    }
+
+    /// The prompt of a review. `idle` is the reason of an agent that changed nothing.
+    #[must_use]
+    pub fn review(&self, diff: &str, idle: Option<&str>, template: Option<&PromptTemplate>) -> String {
+        let title = format!("Review the changes for task {}: {}", self.subject.id, self.subject.name);
+        let mut rules = Vec::new();
+        if self.subject.is_red {
+            rules.push("The new tests are meant to fail: a later task makes them pass.".to_owned());
+        }
+        if let Some(reason) = idle {
+            rules.push(format!(
+                "The implementing agent changed no file in this attempt. Its reason: {}\nDecide whether that is right.",
+                plain_text(reason).trim()
+            ));
+        }
+        rules.push(
+            "Do not change any file. Reply APPROVED if the code is correct, or REJECTED with reasons.\n\
+             The last line of your reply must be exactly APPROVED, or begin with REJECTED: and say why."
+                .to_owned(),
+        );
+        let rules = rules.join("\n\n");
+        let diff = format!("Diff:\n{}", diff.trim_end());
+        let own = [&self.documents, &self.context, &diff, &rules];
+        self.fill(&title, &own.map(String::as_str), (&rules, "", &diff), template)
+    }
+
+    /// The built-in prompt, or the filled template. Blocks without which a step cannot work are appended if the
+    /// template does not place them.
+    fn fill(
+        &self,
+        title: &str,
+        own: &[&str],
+        (rules, feedback, diff): (&str, &str, &str),
+        template: Option<&PromptTemplate>,
+    ) -> String {
+        let description = match self.subject.description.trim() {
+            "" => String::new(),
+            text => format!("Description: {}", cut_middle(text, LONGEST_DESCRIPTION)),
+        };
+        let all = [&[title, &description, &self.phase], own].concat();
+        let blocks: Vec<&str> = all.into_iter().filter(|block| !block.is_empty()).collect();
+        let prompt = blocks.join("\n\n") + "\n";
+        let Some(template) = template else { return prompt };
+        let mut text = template.fill(|block| match block {
+            PromptBlock::Prompt => prompt.trim_end(),
+            PromptBlock::Task => self.subject.id.as_str(),
+            PromptBlock::Name => self.subject.name,
+            PromptBlock::Description => self.subject.description.trim(),
+            PromptBlock::Phase => &self.phase,
+            PromptBlock::Dependencies => &self.dependencies,
+            PromptBlock::Documents => &self.documents,
+            PromptBlock::Context => &self.context,
+            PromptBlock::Rules => rules,
+            PromptBlock::Feedback => feedback,
+            PromptBlock::Diff => diff,
+        });
+        let needed =
+            [(PromptBlock::Diff, diff), (PromptBlock::Feedback, feedback), (PromptBlock::Rules, rules)];
+        for (block, value) in needed {
+            if !value.is_empty() && !template.uses(block) && !template.uses(PromptBlock::Prompt) {
+                text = format!("{}\n\n{value}\n", text.trim_end());
+            }
+        }
+        text
+    }
 }
 
 /// Cuts `diff` to `longest` characters at the end of a line, and appends `stat` if something was cut.
@@ -162,7 +233,7 @@ pub fn render(sections: &[RepoDiff], longest: usize) -> String {
 }
 
 /// How much of each file is shown. Short files are shown completely; long ones share the rest equally.
-fn shares(sizes: &[usize], longest: usize) -> Vec<usize> {
+pub(super) fn shares(sizes: &[usize], longest: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|at| sizes[*at]);
     let mut shares = vec![0; sizes.len()];
@@ -221,17 +292,37 @@ mod tests {
         );
     }
 
+    fn parts(id: &TaskId) -> PromptParts<'_> {
+        let subject = PromptSubject { id, name: "Create schema", description: "with users", is_red: false };
+        let files = FileList { exists: &|_| false, top: None };
+        PromptParts::new(subject, &TaskBackground::default(), &files, &[])
+    }
+
     #[test]
     fn the_prompts_name_the_task_and_ask_for_a_last_line() {
         let id = "T001".parse().unwrap();
-        let subject =
-            PromptSubject { id: &id, name: "Create schema", description: "with users", is_red: false };
+        let parts = parts(&id);
+        let prompt = parts.implement("", None);
         assert!(
-            implement(subject, &[])
-                .starts_with("Implement task T001: Create schema\n\nDescription: with users\n")
+            prompt.starts_with("Implement task T001: Create schema\n\nDescription: with users\n\nWork in"),
+            "{prompt}"
         );
-        assert!(!implement(subject, &[]).contains("feedback"));
-        assert!(review(subject, "+x\n", None).contains("Diff:\n+x\n"));
+        assert!(!prompt.contains("feedback"));
+        assert!(parts.review("+x\n", None, None).contains("Diff:\n+x\n"));
+    }
+
+    #[test]
+    fn a_template_cannot_lose_what_a_step_needs() {
+        let id = "T001".parse().unwrap();
+        let parts = parts(&id);
+        let template = |text: &str| PromptTemplate::parse("x.md", text).unwrap();
+        let prompt = parts.review("+x\n", None, Some(&template("Judge {task}.\n")));
+        assert!(prompt.starts_with("Judge T001.\n\nDiff:\n+x\n\nDo not change any file."), "{prompt}");
+        let prompt = parts.implement("it broke", Some(&template("{feedback}\n{rules}\nDo {task}.\n")));
+        assert!(prompt.starts_with("Previous feedback") && prompt.ends_with("Do T001.\n"), "{prompt}");
+        let prompt = parts.implement("it broke", Some(&template("{prompt}\n\nUse tabs.\n")));
+        assert_eq!(prompt.matches("it broke").count(), 1, "{prompt}");
+        assert!(prompt.starts_with("Implement task T001") && prompt.ends_with("Use tabs.\n"), "{prompt}");
     }
 
     fn section(files: &[String]) -> RepoDiff {

@@ -10,15 +10,15 @@ use crate::{
     name::{Attempt, BranchName, Oid},
     pipeline::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
-        PipelineError, Resume, Sessions, Stage, StepRunner, TaskRun, Verdict,
+        PipelineError, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
         checkout::{
             guard::{PlaceWatch, joined},
             reading,
         },
-        review,
         steps::{
+            background::FileList,
             implement,
-            prompt::{self, RepoDiff},
+            prompt::{self, PromptParts, RepoDiff},
         },
         task::{StepOutcome, last_line},
         turns::{keeper::TurnKeeper, note::TurnContext, whole_call::CallChanges},
@@ -223,7 +223,14 @@ impl TaskRun<'_, '_, '_> {
         }
         let diff = prompt::render(&sections, longest) + &self.describe_uncommitted()?;
         let idle = implement::recorded_reason(&self.events);
-        Ok(review(self.subject(), &diff, idle.as_deref()))
+        let TaskContext { run, dir, .. } = &*self.context;
+        let is_elsewhere = self.context.place_of(self.task) != *dir;
+        // The reviewer's worktree has only committed files.
+        let head = self.recorder.head();
+        let exists = |path: &str| repository.find_path(head, path).is_ok_and(|found| found.is_some());
+        let files = FileList { exists: &exists, top: is_elsewhere.then_some(*dir) };
+        let parts = PromptParts::new(self.task.into(), &self.background, &files, &run.options.context);
+        Ok(parts.review(&diff, idle.as_deref(), run.options.prompts.review.as_ref()))
     }
 
     /// Lists uncommitted files for the reviewer: they can make tests pass here and nowhere else.

@@ -15,6 +15,7 @@ use crate::{
         checkout::{guard::joined, guarded, other_repo::TestedFiles},
         context::with_environment,
         read_counts,
+        steps::excerpt::describe_failure,
     },
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
@@ -55,6 +56,8 @@ impl TestResult {
 
 /// How many characters of each stream the commit contains.
 const TAIL: usize = 1000;
+/// How many characters of each stream are searched for counts and failed tests. Long suites print the failures first.
+const OUTPUT: usize = 512 * 1024;
 
 impl TaskContext<'_> {
     /// Runs the tests of a phase, on the run's branch in its checkout, or in a separate worktree without a branch.
@@ -135,7 +138,7 @@ impl TaskContext<'_> {
         let supervised = supervised
             .until(&self.run.cancel)
             .log(file)
-            .tail(64 * 1024)
+            .tail(OUTPUT)
             .filter(Redaction::new(&self.run.secrets));
         let ended = supervised.with_orphan_lock(&mut self.orphan_lock).run(|_| {});
         refuse_survivors(&ended)?;
@@ -164,6 +167,10 @@ fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> 
 struct TestTotals {
     observed: Option<Observed>,
     why: Option<String>,
+    /// One line for each command that failed.
+    failures: Vec<String>,
+    /// The failed tests, or the parts of the output that explain the failure.
+    details: Body,
     counts: Option<Counts>,
     seconds: f64,
     body: Body,
@@ -177,12 +184,16 @@ impl TestTotals {
             Some(earlier) => earlier.join(observed),
             None => observed,
         });
-        if let Some(counts) = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text)) {
+        let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        if let Some(counts) = read_counts(&output) {
             *self.counts.get_or_insert(Counts::default()) += counts;
         }
-        if !ended.ending.is_success() && self.why.is_none() {
+        if !ended.ending.is_success() {
             let command = Redactor::redact(secrets, &command.command);
-            self.why = Some(format!("'{command}' {}", ended.ending));
+            let why = format!("'{command}' {}", ended.ending);
+            self.why.get_or_insert_with(|| why.clone());
+            self.failures.push(why);
+            self.details = std::mem::take(&mut self.details).followed_by(describe_failure(&output));
         }
         let kind = command.kind.as_str();
         let mut body = std::mem::take(&mut self.body);
@@ -211,7 +222,9 @@ impl TestTotals {
             set(Key::TestLog, log.to_owned());
         }
         let body = match &self.why {
-            Some(why) => Body::new(FAILED, why).followed_by(self.body),
+            Some(_) => {
+                Body::new(FAILED, &self.failures.join("\n")).followed_by(self.details).followed_by(self.body)
+            }
             None => self.body,
         };
         let observed = self.observed.unwrap_or_default();

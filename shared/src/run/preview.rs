@@ -1,0 +1,43 @@
+//! The prompts that a run would use for a task, for `--dry-run --verbose`.
+
+use super::{OpenRun, Planned};
+use crate::{
+    failure::Failure,
+    history::Run,
+    pipeline::{FileList, PromptParts, TaskBackground, feedback},
+    plan::Task,
+};
+
+/// The prompts of a task as they would be now.
+#[derive(Debug)]
+pub struct PromptPreview {
+    /// For the agent.
+    pub implement: String,
+    /// For the reviewer. The changes are not known yet.
+    pub review: String,
+}
+
+impl OpenRun {
+    /// Makes the prompts of a task without calling anyone.
+    pub fn preview_prompts(
+        &self,
+        planned: &Planned,
+        run: &Run,
+        task: &Task,
+    ) -> Result<PromptPreview, Failure> {
+        let top = self.repository.top();
+        let options = &self.options;
+        let background = TaskBackground::new((&planned.plan, planned.path()), run, task);
+        let files = FileList { exists: &|path| top.join(path).exists(), top: None };
+        let mut parts = PromptParts::new(task.into(), &background, &files, &options.context);
+        let events = run.find(&task.id).map(|history| history.events.as_slice()).unwrap_or_default();
+        let feedback = feedback(events.iter(), |log| {
+            let log = self.home.join(log);
+            log.is_file().then(|| log.display().to_string())
+        });
+        let review = parts.review("[the changes of the task]", None, options.prompts.review.as_ref());
+        parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir)?;
+        let implement = parts.implement(&feedback, options.prompts.implement.as_ref());
+        Ok(PromptPreview { implement, review })
+    }
+}
