@@ -55,8 +55,18 @@ run stops with 2; --retry-failed continues.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
+   A prompt names the task, the goal of its phase, the tasks that it builds on
+   and what they changed, the plan, the documents beside it (spec.md, plan.md,
+   the constitution) and the files of the setting 'context'. After a failure it
+   also has the feedback of all earlier attempts of the run, newest first: failed
+   tests with their messages, the command, its exit code and its log. Templates
+   in .arborist/prompts/implement.md and review.md replace the built-in prompts
+   once you have approved them; see prompts.* in git-arborist(1). --dry-run -v
+   prints the prompts.
+
    An agent gets its prompt as its runner says: as an argument, on standard
-   input or in a file. It need not use git. A reviewer ends with a line
+   input or in a file. A prompt of more than 100 KiB is not passed as an
+   argument: the argument names a file with it. It need not use git. A reviewer ends with a line
    APPROVED, or REJECTED: and the reasons; anything else is a rejection. One that
    fails three times has decided nothing: the run stops, and goes on there. How
    a runner of your own tells of a limit stands at runners.*.events in
@@ -71,8 +81,9 @@ EXAMPLES
    Run the plan of this repository, or go on with it after a crash
        git arborist gardener
 
-   Look first at what would be run
+   Look first at what would be run, or also at the prompts
        git arborist gardener --dry-run
+       git arborist gardener --dry-run -v
 
    With another agent and a test command
        git arborist gardener --runner codex --test-command 'cargo test'
@@ -187,7 +198,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 (false, _) => {
                     foretell(ui, &opened.options, task)?;
                     if args.common.is_verbose() {
-                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task));
                     }
                 }
             }

@@ -187,6 +187,10 @@ fn no_key_is_forgotten() {
         "worktree.keep",
         "worktree.lfs",
         "worktree.save-every",
+        // tests/cli/prompts.rs
+        "context",
+        "prompts.implement",
+        "prompts.review",
         // tests/cli/sandbox.rs
         "sandbox.mode",
         "sandbox.deny-read",

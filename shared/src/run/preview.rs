@@ -2,7 +2,6 @@
 
 use super::{OpenRun, Planned};
 use crate::{
-    failure::Failure,
     history::Run,
     pipeline::{FileList, PromptParts, TaskBackground, feedback},
     plan::Task,
@@ -19,12 +18,8 @@ pub struct PromptPreview {
 
 impl OpenRun {
     /// Makes the prompts of a task without calling anyone.
-    pub fn preview_prompts(
-        &self,
-        planned: &Planned,
-        run: &Run,
-        task: &Task,
-    ) -> Result<PromptPreview, Failure> {
+    #[must_use]
+    pub fn preview_prompts(&self, planned: &Planned, run: &Run, task: &Task) -> PromptPreview {
         let top = self.repository.top();
         let options = &self.options;
         let background = TaskBackground::new((&planned.plan, planned.path()), run, task);
@@ -36,8 +31,8 @@ impl OpenRun {
             log.is_file().then(|| log.display().to_string())
         });
         let review = parts.review("[the changes of the task]", None, options.prompts.review.as_ref());
-        parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir)?;
+        parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir);
         let implement = parts.implement(&feedback, options.prompts.implement.as_ref());
-        Ok(PromptPreview { implement, review })
+        PromptPreview { implement, review }
     }
 }

@@ -104,14 +104,12 @@ impl TaskBackground {
     }
 
     /// The tasks that this one builds on, with the files that they changed.
-    pub fn describe_dependencies(
-        &self,
-        repository: &Repository,
-        report_dir: &str,
-    ) -> Result<String, GitError> {
+    #[must_use]
+    pub fn describe_dependencies(&self, repository: &Repository, report_dir: &str) -> String {
         let mut text = String::new();
         for Dependency { id, name, commits } in &self.dependencies {
-            let files = changed_files(repository, commits, report_dir)?;
+            // A shallow clone may lack the commits. The prompt is useful without the files too.
+            let files = changed_files(repository, commits, report_dir).unwrap_or_default();
             let shown: Vec<String> = files.iter().take(MOST_FILES).map(|file| visible(file)).collect();
             let more = match files.len().saturating_sub(MOST_FILES) {
                 0 => String::new(),
@@ -128,9 +126,9 @@ impl TaskBackground {
             let _ = writeln!(text, "- and {} more tasks", self.more_dependencies);
         }
         if text.is_empty() {
-            return Ok(text);
+            return text;
         }
-        Ok(format!("It builds on these tasks:\n{}", text.trim_end()))
+        format!("It builds on these tasks:\n{}", text.trim_end())
     }
 
     /// The plan, and those documents beside it that exist.

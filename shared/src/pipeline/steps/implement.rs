@@ -79,7 +79,7 @@ impl TaskRun<'_, '_, '_> {
         let by = self.context.next_runner_name(&chain);
         let log = self.log_path("implement");
         self.announce("implement", attempt, (&by, &log));
-        let prompt = self.implement_prompt()? + &self.context.list_repositories(self.task);
+        let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
         self.recorder.unsettle();
@@ -404,15 +404,15 @@ impl TaskRun<'_, '_, '_> {
 }
 
 impl TaskRun<'_, '_, '_> {
-    fn implement_prompt(&self) -> Result<String, PipelineError> {
+    fn implement_prompt(&self) -> String {
         let TaskContext { run, dir, .. } = &*self.context;
         let options = run.options;
         let is_elsewhere = self.context.place_of(self.task) != *dir;
         let files = FileList { exists: &|path| dir.join(path).exists(), top: is_elsewhere.then_some(*dir) };
         let mut parts = PromptParts::new(self.task.into(), &self.background, &files, &options.context);
         parts.dependencies =
-            self.background.describe_dependencies(self.recorder.repository(), &options.report_dir)?;
-        Ok(parts.implement(&self.feedback(), options.prompts.implement.as_ref()))
+            self.background.describe_dependencies(self.recorder.repository(), &options.report_dir);
+        parts.implement(&self.feedback(), options.prompts.implement.as_ref())
     }
 }
 

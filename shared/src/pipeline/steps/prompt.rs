@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::{
     background::{FileList, TaskBackground},
-    excerpt::cut_middle,
     template::{PromptBlock, PromptTemplate},
 };
 use crate::{
@@ -49,9 +48,6 @@ pub struct PromptParts<'a> {
     /// The files of the setting `context`.
     pub context: String,
 }
-
-/// The longest task name and description that a prompt contains, in characters.
-const LONGEST_DESCRIPTION: usize = 32_000;
 
 impl<'a> PromptParts<'a> {
     /// Collects them. `context` are the files of the setting.
@@ -132,7 +128,7 @@ impl<'a> PromptParts<'a> {
     ) -> String {
         let description = match self.subject.description.trim() {
             "" => String::new(),
-            text => format!("Description: {}", cut_middle(text, LONGEST_DESCRIPTION)),
+            text => format!("Description: {text}"),
         };
         let all = [&[title, &description, &self.phase], own].concat();
         let blocks: Vec<&str> = all.into_iter().filter(|block| !block.is_empty()).collect();
