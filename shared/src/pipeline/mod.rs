@@ -41,7 +41,7 @@ pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
 pub use options::{Budgets, Flags, PromptTemplates, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
 pub use steps::{
-    background::{FileList, TaskBackground},
+    background::{PromptFiles, TaskBackground},
     counts::{Counts, read_counts},
     failing::Observed,
     feedback::feedback,

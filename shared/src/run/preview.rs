@@ -3,7 +3,7 @@
 use super::{OpenRun, Planned};
 use crate::{
     history::Run,
-    pipeline::{FileList, PromptParts, TaskBackground, feedback},
+    pipeline::{PromptFiles, PromptParts, TaskBackground, feedback},
     plan::Task,
 };
 
@@ -23,7 +23,7 @@ impl OpenRun {
         let top = self.repository.top();
         let options = &self.options;
         let background = TaskBackground::new((&planned.plan, planned.path()), run, task);
-        let files = FileList { exists: &|path| top.join(path).exists(), top: None };
+        let files = PromptFiles { exists: &|path| top.join(path).exists(), top: None };
         let mut parts = PromptParts::new(task.into(), &background, &files, &options.context);
         let events = run.find(&task.id).map(|history| history.events.as_slice()).unwrap_or_default();
         let feedback = feedback(events.iter(), |log| {

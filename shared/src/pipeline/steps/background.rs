@@ -133,7 +133,7 @@ impl TaskBackground {
 
     /// The plan, and those documents beside it that exist.
     #[must_use]
-    pub fn list_documents(&self, files: &FileList<'_>) -> String {
+    pub fn list_documents(&self, files: &PromptFiles<'_>) -> String {
         let Some((plan, line)) = &self.plan else { return String::new() };
         let beside = self.folders.iter().flat_map(|folder| {
             DOCUMENTS.iter().map(move |name| match folder.as_str() {
@@ -152,14 +152,14 @@ impl TaskBackground {
 }
 
 /// Lists files of the plan's repository for an agent.
-pub struct FileList<'a> {
+pub struct PromptFiles<'a> {
     /// Whether the agent will find a file there.
     pub exists: &'a dyn Fn(&str) -> bool,
     /// The top of the repository, if the agent begins to work elsewhere.
     pub top: Option<&'a Path>,
 }
 
-impl FileList<'_> {
+impl PromptFiles<'_> {
     /// Those of these files that exist, one line each.
     pub(super) fn list(&self, paths: impl Iterator<Item = String>) -> String {
         let found = paths.filter(|path| (self.exists)(path));

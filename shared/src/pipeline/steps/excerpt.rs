@@ -106,9 +106,15 @@ fn lines_around_errors(output: &str) -> String {
 /// Whether a line tells of a failure. Summaries such as `0 failed` do not.
 fn names_error(line: &str) -> bool {
     let line = line.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
-    has(&["fail", "error", "panicked", "panic:", "traceback"])
-        && !has(&["0 fail", "0 error", "fail 0", "no error"])
+    let is_failure = |word: &str| word.starts_with("fail") || word.starts_with("error");
+    let is_clean = || {
+        let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).collect();
+        words.windows(2).any(|pair| match pair {
+            ["0" | "no", word] | [word, "0"] => is_failure(word),
+            _ => false,
+        })
+    };
+    ["fail", "error", "panicked", "panic:", "traceback"].iter().any(|word| line.contains(word)) && !is_clean()
 }
 
 /// The beginning and the end of a text that is longer than `longest` characters, and how many lines are left out
@@ -165,6 +171,16 @@ mod tests {
         assert!(told.starts_with("first\n") && told.ends_with("last"), "{told}");
         assert_eq!(section(&describe_failure("short\n"), EXCERPTS), "short");
         assert_eq!(describe_failure(""), Body::default());
+    }
+
+    #[test]
+    fn summaries_without_failures_name_no_error() {
+        for line in ["10 failed", "TypeError: x", "thread panicked at a.rs", "FAIL: y", "error[E0425]"] {
+            assert!(names_error(line), "{line}");
+        }
+        for line in ["5 passed; 0 failed", "# fail 0", "no errors found", "all is well"] {
+            assert!(!names_error(line), "{line}");
+        }
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 /// A failed test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FailedTest {
+pub(super) struct FailedTest {
     /// Its name, as the program prints it.
-    pub name: String,
+    pub(super) name: String,
     /// What the program says about it; empty if nothing was found.
-    pub message: String,
+    pub(super) message: String,
 }
 
 impl FailedTest {

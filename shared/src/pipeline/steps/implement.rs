@@ -20,7 +20,7 @@ use crate::{
             other_repo::{self, RepoAttempt},
             place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
         },
-        steps::{background::FileList, prompt::PromptParts, test::last},
+        steps::{background::PromptFiles, prompt::PromptParts, test::last},
         task::{StepOutcome, last_line},
         turns::{
             keeper::{CommittedTurns, TurnKeeper},
@@ -408,7 +408,8 @@ impl TaskRun<'_, '_, '_> {
         let TaskContext { run, dir, .. } = &*self.context;
         let options = run.options;
         let is_elsewhere = self.context.place_of(self.task) != *dir;
-        let files = FileList { exists: &|path| dir.join(path).exists(), top: is_elsewhere.then_some(*dir) };
+        let files =
+            PromptFiles { exists: &|path| dir.join(path).exists(), top: is_elsewhere.then_some(*dir) };
         let mut parts = PromptParts::new(self.task.into(), &self.background, &files, &options.context);
         parts.dependencies =
             self.background.describe_dependencies(self.recorder.repository(), &options.report_dir);

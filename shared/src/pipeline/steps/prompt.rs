@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    background::{FileList, TaskBackground},
+    background::{PromptFiles, TaskBackground},
     template::{PromptBlock, PromptTemplate},
 };
 use crate::{
@@ -54,7 +54,7 @@ impl<'a> PromptParts<'a> {
     pub fn new(
         subject: PromptSubject<'a>,
         background: &TaskBackground,
-        files: &FileList<'_>,
+        files: &PromptFiles<'_>,
         context: &[String],
     ) -> Self {
         let context = match files.list(context.iter().cloned()) {
@@ -290,7 +290,7 @@ mod tests {
 
     fn parts(id: &TaskId) -> PromptParts<'_> {
         let subject = PromptSubject { id, name: "Create schema", description: "with users", is_red: false };
-        let files = FileList { exists: &|_| false, top: None };
+        let files = PromptFiles { exists: &|_| false, top: None };
         PromptParts::new(subject, &TaskBackground::default(), &files, &[])
     }
 

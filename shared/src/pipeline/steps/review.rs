@@ -16,7 +16,7 @@ use crate::{
             reading,
         },
         steps::{
-            background::FileList,
+            background::PromptFiles,
             implement,
             prompt::{self, PromptParts, RepoDiff},
         },
@@ -228,7 +228,7 @@ impl TaskRun<'_, '_, '_> {
         // The reviewer's worktree has only committed files.
         let head = self.recorder.head();
         let exists = |path: &str| repository.find_path(head, path).is_ok_and(|found| found.is_some());
-        let files = FileList { exists: &exists, top: is_elsewhere.then_some(*dir) };
+        let files = PromptFiles { exists: &exists, top: is_elsewhere.then_some(*dir) };
         let parts = PromptParts::new(self.task.into(), &self.background, &files, &run.options.context);
         Ok(parts.review(&diff, idle.as_deref(), run.options.prompts.review.as_ref()))
     }
