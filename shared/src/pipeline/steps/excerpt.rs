@@ -29,9 +29,9 @@ const LONGEST_EXCERPTS: usize = 4000;
 const LONGEST_END: usize = 1000;
 
 /// Describes the failure of a command that printed `output`. The output itself is quoted unless all failed tests are
-/// known by name.
+/// known by name, or none is known and the commit quotes all of a short output anyway (`is_quoted`).
 #[must_use]
-pub(super) fn describe_failure(output: &str) -> Body {
+pub(super) fn describe_failure(output: &str, is_quoted: bool) -> Body {
     let plain = plain_text(output);
     let failed = read_counts(&plain).map(|counts| counts.failed).filter(|failed| *failed > 0);
     let found: Vec<Vec<FailedTest>> = READERS.iter().map(|reader| reader(&plain)).collect();
@@ -43,7 +43,8 @@ pub(super) fn describe_failure(output: &str) -> Body {
         body = body.with(FAILED_TESTS, &list(tests));
     }
     let is_explained = complete.is_some_and(|tests| tests.iter().any(|test| !test.message.is_empty()));
-    let excerpts = if is_explained { String::new() } else { excerpts(&plain) };
+    let is_enough = is_explained || (is_quoted && tests.is_empty());
+    let excerpts = if is_enough { String::new() } else { excerpts(&plain) };
     if excerpts.is_empty() { body } else { body.with(EXCERPTS, &excerpts) }
 }
 
@@ -152,7 +153,7 @@ mod tests {
     fn tests_that_are_all_known_replace_the_output() {
         let passing = "ok 2 - a test with a long name\n".repeat(500);
         let output = format!("1..501\nnot ok 1 - creates user\n  ---\n  message: no email\n  ...\n{passing}");
-        let body = describe_failure(&output);
+        let body = describe_failure(&output, false);
         assert_eq!(section(&body, FAILED_TESTS), "creates user\n      message: no email");
         assert_eq!(section(&body, EXCERPTS), "");
     }
@@ -160,17 +161,19 @@ mod tests {
     #[test]
     fn output_of_an_unknown_program_is_quoted_around_its_errors() {
         let noise = "compiling one thing or another\n".repeat(300);
-        let body = describe_failure(&format!(
-            "{noise}src/a.c:4: error: no such field\n  x.y\n{noise}make: *** [all] stopped\n"
-        ));
+        let body = describe_failure(
+            &format!("{noise}src/a.c:4: error: no such field\n  x.y\n{noise}make: *** [all] stopped\n"),
+            false,
+        );
         let told = section(&body, EXCERPTS);
         assert!(told.contains("src/a.c:4: error: no such field\n  x.y\n"), "{told}");
         assert!(told.ends_with("make: *** [all] stopped") && told.chars().count() < 4200, "{told}");
-        let body = describe_failure(&format!("first\n{noise}last\n"));
+        let body = describe_failure(&format!("first\n{noise}last\n"), false);
         let told = section(&body, EXCERPTS);
         assert!(told.starts_with("first\n") && told.ends_with("last"), "{told}");
-        assert_eq!(section(&describe_failure("short\n"), EXCERPTS), "short");
-        assert_eq!(describe_failure(""), Body::default());
+        assert_eq!(section(&describe_failure("short\n", false), EXCERPTS), "short");
+        assert_eq!(describe_failure("short\n", true), Body::default());
+        assert_eq!(describe_failure("", false), Body::default());
     }
 
     #[test]

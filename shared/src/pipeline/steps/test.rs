@@ -193,7 +193,10 @@ impl TestTotals {
             let why = format!("'{command}' {}", ended.ending);
             self.why.get_or_insert_with(|| why.clone());
             self.failures.push(why);
-            self.details = std::mem::take(&mut self.details).followed_by(describe_failure(&output));
+            let is_quoted =
+                [&ended.stdout, &ended.stderr].iter().all(|tail| last(&tail.text, TAIL) == tail.text);
+            let details = describe_failure(&output, is_quoted);
+            self.details = std::mem::take(&mut self.details).followed_by(details);
         }
         let kind = command.kind.as_str();
         let mut body = std::mem::take(&mut self.body);
