@@ -49,6 +49,7 @@ pub const VERBS: &[Verb] = &[
         about: "Remove what is done with: worktrees, branches, sessions, logs; nothing is lost",
     },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
+    Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
     Verb { name: "session", topic: LOOK, about: "See what agents did turn by turn, resume it or replay it" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {

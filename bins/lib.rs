@@ -14,6 +14,7 @@ pub mod gardening;
 pub mod hooks;
 pub mod init;
 pub mod install_assets;
+pub mod logs;
 pub mod merge;
 pub mod plan;
 pub mod reset;

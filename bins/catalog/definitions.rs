@@ -19,6 +19,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::tools::ToolsArgs::command(),
         crate::cleanup::CleanupArgs::command(),
         crate::state::StateArgs::command(),
+        crate::logs::LogsArgs::command(),
         crate::session::SessionArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),

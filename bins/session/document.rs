@@ -4,7 +4,7 @@ use arborist_core::{
     message::visible,
     session::{
         Asked, Checkpoint, CommitOrigin, Driver, Fork, Record, RecordKind, RepositoryStart, SessionStart,
-        SessionState, StoredRecord, Turn,
+        SessionState, StoredRecord, Turn, Utterance,
     },
 };
 use schemars::JsonSchema;
@@ -116,6 +116,9 @@ pub struct TurnDocument {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub other_patches: Vec<OtherPatchDocument>,
+    /// The prompt, what the agent said, the tools that it called and their answers, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<Vec<Utterance>>,
 }
 
 /// What a turn changed in another repository of the workspace.

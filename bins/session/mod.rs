@@ -47,6 +47,9 @@ EXAMPLES
    See what a turn changed
        git arborist session show 3f9a --turn 7 --patch
 
+   Read what was said in a turn: the prompt, the agent's words, its tools
+       git arborist session show 3f9a --turn 7 --transcript
+
    See what happened between two turns
        git arborist session diff 3f9a 3 7
 

@@ -6,8 +6,8 @@ use arborist_core::{
     message::{visible, visible_lines},
     name::Oid,
     session::{
-        Asked, Checkpoint, RecordKind, Resumed, SessionEnd, SessionPause, SessionStart, StoredRecord, Turn,
-        UNKNOWN,
+        Asked, Checkpoint, RecordKind, Resumed, SessionEnd, SessionError, SessionPause, SessionStart,
+        StoredRecord, Turn, UNKNOWN, Utterance,
     },
 };
 use clap::Args;
@@ -24,6 +24,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
+    logs::print_utterance,
     ui::{Tone, Ui},
 };
 
@@ -37,6 +38,9 @@ pub(super) struct SessionShowArgs {
     /// Also what its commits change
     #[arg(long, requires = "turn")]
     patch: bool,
+    /// Also its transcript: the prompt, what the agent said, tools and their answers
+    #[arg(long, requires = "turn")]
+    transcript: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -159,15 +163,23 @@ fn show_turn(
         None => None,
     };
     let other_patches = if args.patch { Elsewhere::of(opened).patches(turn, ui)? } else { Vec::new() };
+    let transcript = args.transcript.then(|| transcript_of(opened, newest, number)).transpose()?;
     if args.json.json {
         let turn = turn.clone();
         let (session, record) = (stored.record.session.to_string(), stored.commit.to_string());
-        return document::print(ui, &TurnDocument { session, record, turn, patch, other_patches });
+        return document::print(
+            ui,
+            &TurnDocument { session, record, turn, patch, other_patches, transcript },
+        );
     }
     let first = opened.session_reader().start_of(newest)?;
     let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
     let here = here.filter(|_| !turn.others.is_empty());
     tell_turn(ui, &stored, turn, here);
+    if let Some(transcript) = transcript {
+        ui.line("");
+        transcript.iter().for_each(|utterance| print_utterance(ui, utterance));
+    }
     if let Some(patch) = patch {
         ui.line("");
         tell_patch(ui, here, patch);
@@ -177,6 +189,19 @@ fn show_turn(
         tell_patch(ui, Some(&repository), patch);
     }
     Ok(Exit::Done)
+}
+
+/// The transcript of a turn, as text.
+fn transcript_of(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    number: u32,
+) -> Result<Vec<Utterance>, Failure> {
+    let (session_reader, session) = (opened.session_reader(), &newest.record.session);
+    match session_reader.list_transcripts(session)?.get(&number) {
+        Some(commit) => Ok(session_reader.load_transcript(session, *commit)?.readable()),
+        None => Err(SessionError::NoTranscript { session: session.clone(), number }.into()),
+    }
 }
 
 /// A patch, with the name of its repository where there are several.

@@ -91,7 +91,14 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
         let (session, record) = (session_writer.session().to_string(), turn.commit.to_string());
         return document::print(
             ui,
-            &TurnDocument { session, record, turn: told.clone(), patch: None, other_patches: Vec::new() },
+            &TurnDocument {
+                session,
+                record,
+                turn: told.clone(),
+                patch: None,
+                other_patches: Vec::new(),
+                transcript: None,
+            },
         );
     }
     let commit = turn.record.turn().and_then(|turn| turn.commit);

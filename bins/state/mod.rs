@@ -14,11 +14,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
-    message::nearest,
+    message::{Step, nearest},
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
     progress::{NodeProgress, Progress, RunTotals},
-    record::Unfinished,
+    record::{StepLog, Unfinished},
     session::forget_unrecorded,
     settings::Settings,
 };
@@ -241,16 +241,13 @@ fn read(
     Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
 }
 
-/// The newest log of a task's implement step, which no trailer names. Its name ends with the time.
+/// The newest log of a task's implement step, which no trailer names.
 fn last_log(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<String> {
     let folder = settings.text("log-dir").unwrap_or("spec/logs");
     let main = repository.list_worktrees().ok()?.into_iter().next()?.path;
-    let begin = format!("{task}_implement_");
-    let names = std::fs::read_dir(main.join(folder))
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let newest = names.filter(|name| name.starts_with(&begin) && name.ends_with(".log")).max()?;
-    Some(format!("{folder}/{newest}"))
+    let logs = StepLog::list(&main.join(folder).canonicalize().ok()?, Some(task)).ok()?;
+    let newest = logs.into_iter().rfind(|log| log.step == Step::Implement)?;
+    Some(format!("{folder}/{}", newest.path.file_name()?.to_string_lossy()))
 }
 
 /// How to show it.

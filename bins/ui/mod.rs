@@ -198,9 +198,20 @@ impl Ui {
     /// Writes one line of data to standard output, and flushes it.
     pub fn line_now(&mut self, text: &str) {
         self.line(text);
+        self.flush();
+    }
+
+    /// Flushes standard output.
+    pub fn flush(&mut self) {
         if self.failed.is_none() {
             self.failed = self.out.flush().err();
         }
+    }
+
+    /// Whether standard output takes no more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Writes to standard error.

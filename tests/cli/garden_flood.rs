@@ -31,6 +31,7 @@ printf '{{"type":"result","subtype":"success","is_error":false,"result":"%s"}}\n
     let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"{events}\"\n")).unwrap();
+    repo.git(["config", "arborist.log-limit", "2000"]).succeeds();
     repo.arborist(["garden", "-m", "flood"]).succeeds();
     let peak = std::fs::read_to_string(repo.root().join("peak")).unwrap();
     let logs = std::fs::read_dir(repo.path("spec/logs")).unwrap().flatten();

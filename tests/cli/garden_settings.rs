@@ -155,6 +155,8 @@ fn no_key_is_forgotten() {
         "allow-dirty",
         "report-dir",
         "log-dir",
+        // tests/cli/logs.rs
+        "log-limit",
         "steps.*.runner",
         "steps.*.model",
         "steps.*.fallback",

@@ -81,6 +81,7 @@ mod init;
 mod interrupted_attempts;
 mod landing_tests;
 mod linked_refs;
+mod logs;
 mod lost_agent_session;
 mod merge;
 mod merge_checkout;

@@ -109,6 +109,34 @@ fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step
 }
 
 #[test]
+fn the_work_of_an_agent_without_turns_has_its_author_and_the_trailers_of_a_turn() {
+    let repo = repo("text", "echo one > one.txt\nprintf 'I added one'");
+    repo.arborist(["gardener", "--model", "openai/gpt-5"]).succeeds();
+    let format = "--format=%an <%ae>%n%(trailers:only)";
+    let commit = repo.git(["log", "-1", format, "main^{/T001@implement-pass}"]).answer();
+    assert!(commit.starts_with("T001 (openai/gpt-5) <arborist@local>\n"), "{commit}");
+    for trailer in ["Model: openai/gpt-5", "Provider: openai", "Node: T001", "Pipeline: tasks", "Turn: 1"] {
+        assert!(commit.contains(&format!("Arborist-{trailer}\n")), "{trailer}: {commit}");
+    }
+    let test = repo.git(["log", "-1", "--format=%an", "main^{/T001@test-pass}"]).answer();
+    assert_eq!(test, "Ada", "the driver's own commits are the user's");
+    repo.arborist(["trailers", "check"]).succeeds();
+}
+
+#[test]
+fn the_command_of_a_task_has_no_other_author() {
+    let repo = TestRepo::init();
+    let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "runner": "shell", "command": "echo a > a"}}, "root_ids": ["T001"]}"#;
+    repo.write("task-tree.json", plan);
+    repo.commit("a plan\n");
+    crate::turn_scripts::agent(&repo, "text", "");
+    repo.arborist(["gardener"]).succeeds();
+    let commit = repo.git(["log", "-1", "--format=%an%n%(trailers:only)", "main^{/T001@implement-pass}"]);
+    let commit = commit.answer();
+    assert!(commit.starts_with("Ada\n") && !commit.contains("Arborist-Model"), "{commit}");
+}
+
+#[test]
 fn live_words_are_redacted_like_everything_else() {
     let repo = repo("claude", WORK);
     let said = repo.arborist(["gardener", "--json"]).succeeds();

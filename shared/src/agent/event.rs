@@ -31,6 +31,13 @@ pub enum AgentEvent {
         /// A summary in one line: the command, the file, the pattern.
         summary: String,
     },
+    /// A tool has answered with text, or failed.
+    ToolAnswer {
+        /// The beginning of its answer.
+        text: String,
+        /// Whether it failed.
+        is_failure: bool,
+    },
     /// A tool wrote a file. Changes through a shell are not reported here, only visible in the worktree.
     FileWritten {
         /// The path, as the program prints it.

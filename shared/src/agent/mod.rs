@@ -24,7 +24,7 @@ pub use error::{AgentError, NamedIn};
 pub use event::{AgentEvent, Usage, UsageScope};
 pub use format::EventFormat;
 pub use outcome::{CallOutcome, ProcessEnd};
-pub use preset::{Preset, RunnerKind};
+pub use preset::{Preset, RunnerKind, SHELL};
 pub use provider::provider_of;
 pub use runner::{Invocation, Overrides, Request, Runner};
 pub use stream::EventReader;

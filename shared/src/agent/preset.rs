@@ -49,7 +49,7 @@ impl RunnerKind {
 }
 
 /// The runner that runs the command of a task.
-const SHELL: &str = "shell";
+pub const SHELL: &str = "shell";
 
 /// The built-in runner.
 const DEMO: &str = "demo";

@@ -112,7 +112,10 @@ impl Tally {
             AgentEvent::TurnStarted { .. } => (self.waiting, self.verdict) = (None, None),
             AgentEvent::ToolCall { .. } => self.waiting = None,
             AgentEvent::SecondEnd => self.is_doubtful = true,
-            AgentEvent::TurnEnded { .. } | AgentEvent::FileWritten { .. } | AgentEvent::Unread(_) => {}
+            AgentEvent::TurnEnded { .. }
+            | AgentEvent::ToolAnswer { .. }
+            | AgentEvent::FileWritten { .. }
+            | AgentEvent::Unread(_) => {}
         }
     }
 

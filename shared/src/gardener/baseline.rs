@@ -1,10 +1,7 @@
 //! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
 //! yet and which of them fail already.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
@@ -44,8 +41,8 @@ pub struct Probe<'a> {
     pub config_guard: &'a ConfigGuard,
     /// Its environment variables.
     pub environment: Vec<(String, String)>,
-    /// Its time limit.
-    pub limit: Duration,
+    /// Its limits.
+    pub limits: Limits,
     /// The log file for its output.
     pub log: PathBuf,
     /// Secrets that must not be logged.
@@ -87,7 +84,7 @@ impl Probe<'_> {
             why: source.to_string(),
         })?;
         let supervised = Supervised::new(program)
-            .limits(Limits { whole: Some(self.limit), ..Limits::default() })
+            .limits(self.limits)
             .until(self.cancel)
             .log(file)
             .tail(TAIL)

@@ -61,7 +61,7 @@ impl Tools<'_> {
             sandbox: &options.sandbox,
             config_guard: &self.context.config_guard,
             environment: context.environment.clone(),
-            limit: options.test_time,
+            limits: options.test_limits(),
             log: self.context.home.join(&log),
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,

@@ -6,7 +6,7 @@ use crate::{
     event::EventKind,
     gardener::{Gardener, GardenerError},
     history::{Event, State},
-    message::{Key, Status, Wording},
+    message::{Key, Status, Step, Wording},
     name::{Attempt, TaskId},
     pipeline::{KnownRed, PipelineError, TO_BE_MENDED, TaskContext, TaskEnd},
     plan::{Plan, Task, TestCommand},
@@ -44,7 +44,7 @@ pub(super) fn test(
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     context.emit(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
-    let log = format!("{}/{}_test_{}.log", context.run.options.log_dir, phase.id, context.file_timestamp());
+    let log = context.create_log(&phase.id, Step::Test, attempt)?;
     let result = context.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });

@@ -196,7 +196,7 @@ impl Tools<'_> {
             sandbox: &self.context.options.sandbox,
             config_guard: &self.context.config_guard,
             environment: run_variables(repo, &self.context.identity.run, session, &scratch.path),
-            limit: self.context.options.test_time,
+            limits: self.context.options.test_limits(),
             log: self.context.home.join(log),
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,

@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use crate::{
     agent::{ToolServer, redact::Secrets},
     event::{EventKind, RunEvent},
-    name::{Oid, RepoName, TaskId},
+    message::Step,
+    name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
-        Playback, ReviewPlaces, ReviewsIn, RunOptions,
+        Playback, ReviewPlaces, ReviewsIn, RunOptions, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
-    record::RunIdentity,
+    record::{RunIdentity, StepHeading, create_step_log},
 };
 
 /// Everything that all tasks of a run share. It does not change during the run.
@@ -137,6 +138,14 @@ impl TaskContext<'_> {
     /// Reports an event of a task.
     pub fn emit(&mut self, task: &TaskId, kind: EventKind) {
         (self.on_event)(RunEvent::of(task, kind));
+    }
+
+    /// Creates the log of a step, and returns its path.
+    pub fn create_log(&self, task: &TaskId, step: Step, attempt: Attempt) -> Result<String, PipelineError> {
+        let RunContext { home, options, clock, .. } = self.run;
+        let heading = StepHeading::now(task, step, attempt);
+        create_step_log(home, &options.log_dir, &heading, clock())
+            .map_err(|source| file_error(&home.join(&options.log_dir), source))
     }
 
     /// The current time in the form that file names use.

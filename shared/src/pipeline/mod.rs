@@ -39,7 +39,9 @@ pub use context::{
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
-pub use options::{Budgets, Flags, PromptTemplates, ReviewsIn, RunOptions, Sessions, backoff, call_limits};
+pub use options::{
+    Budgets, Flags, PromptTemplates, ReviewsIn, RunOptions, Sessions, backoff, call_limits, log_size,
+};
 pub use steps::{
     background::{PromptFiles, TaskBackground},
     counts::{Counts, read_counts},

@@ -197,6 +197,12 @@ impl RunOptions {
         })
     }
 
+    /// The limits of a test command.
+    #[must_use]
+    pub fn test_limits(&self) -> Limits {
+        Limits { whole: Some(self.test_time), silence: None, ..self.call_limits }
+    }
+
     /// The commands that test a task, and whether any were configured. Without one, the command is `true`.
     #[must_use]
     pub fn tests_of(&self, task: &Task) -> (Vec<TestCommand>, bool) {
@@ -216,8 +222,16 @@ pub fn call_limits(settings: &Settings) -> Limits {
     Limits {
         whole: Some(seconds(settings, "timeouts.runner", 600)),
         silence: Some(seconds(settings, "timeouts.silence", 300)),
+        log_size: log_size(settings),
         ..Limits::default()
     }
+}
+
+/// The largest size of a log, in bytes.
+#[must_use]
+pub fn log_size(settings: &Settings) -> u64 {
+    let megabytes = settings.count("log-limit");
+    megabytes.map_or(Limits::default().log_size, |count| count.saturating_mul(1000 * 1000))
 }
 
 fn seconds(settings: &Settings, key: &str, default: u64) -> Duration {

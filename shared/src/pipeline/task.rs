@@ -102,7 +102,7 @@ impl TaskRun<'_, '_, '_> {
     pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let (commands, has_command) = self.context.run.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
-        let log = self.log_path("test");
+        let log = self.create_log(StepKind::Test, attempt)?;
         self.announce("test", attempt, (by, &log));
         let result = if has_command {
             self.run_tests(attempt, &commands, &log)?
@@ -258,13 +258,9 @@ impl TaskRun<'_, '_, '_> {
         })
     }
 
-    pub(super) fn log_path(&self, step: &str) -> String {
-        format!(
-            "{}/{}_{step}_{}.log",
-            self.context.run.options.log_dir,
-            self.task.id,
-            self.context.file_timestamp()
-        )
+    /// Creates the log of a step, and returns its path.
+    pub(super) fn create_log(&self, step: StepKind, attempt: Attempt) -> Result<String, PipelineError> {
+        self.context.create_log(&self.task.id, step, attempt)
     }
 }
 

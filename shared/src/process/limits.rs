@@ -13,11 +13,16 @@ pub struct Limits {
     pub silence: Option<Duration>,
     /// The time between TERM and KILL.
     pub grace: Duration,
+    /// The size of its log in bytes.
+    pub log_size: u64,
 }
+
+/// The default size of a log.
+const LOG_SIZE: u64 = 100 * 1000 * 1000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { whole: None, silence: None, grace: Duration::from_secs(5) }
+        Self { whole: None, silence: None, grace: Duration::from_secs(5), log_size: LOG_SIZE }
     }
 }
 

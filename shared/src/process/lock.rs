@@ -1,7 +1,7 @@
 //! Locks between processes: `flock` on a file. The kernel releases the lock however its holder ends.
 //!
-//! The file stays when the lock is released, because removing it would let two processes hold "the" lock. If another
-//! program removes or replaces it, that is noticed: a lock counts only while its path leads to the locked file.
+//! A lock counts only while its path leads to the locked file, so it is noticed if the file is removed or replaced. Most
+//! files stay when the lock is released. Locks of which there would be ever more, one for each task, remove theirs.
 
 use std::{
     fs::{File, Metadata, TryLockError},
@@ -98,6 +98,10 @@ pub(super) struct Locked {
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) holder: Holder,
+    /// Whether the file is removed when the lock is released.
+    is_temporary: bool,
+    /// Whether the lock was released, so that its file may be gone.
+    is_released: bool,
 }
 
 /// How often the file may be replaced while we try to lock it.
@@ -135,6 +139,13 @@ impl FileLock {
         let locked = Arc::new(Mutex::new(locked));
         HELD.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&locked));
         Self { _mark: DriverMark::set(&path), path, what, locked }
+    }
+
+    /// Removes the file when the lock is released.
+    #[must_use]
+    pub fn temporary(self) -> Self {
+        own(&self.locked).is_temporary = true;
+        self
     }
 
     /// The holder of the lock at `path`, if it is held. This neither creates the file nor keeps the lock.
@@ -183,9 +194,14 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // The text in the file would tell the next holder that we died, so it is removed. It stays if a child of ours
         // was killed or if there is still an earlier death to recover from.
-        let lock = own(&self.locked);
+        let mut lock = own(&self.locked);
+        lock.is_released = true;
         if !crash::has_lost_child() && read_holder(&lock.file).dead.is_none() && lock.is_in_place() {
-            let _ = lock.file.set_len(0);
+            // Removed while it is locked: a process that opened it before sees that its path is gone, and opens it again.
+            let is_removed = lock.is_temporary && safe_files::remove(&lock.path).is_ok();
+            if !is_removed {
+                let _ = lock.file.set_len(0);
+            }
         }
         let _ = lock.file.unlock();
     }
@@ -208,7 +224,7 @@ impl Locked {
             // A lock that was released properly has an empty file.
             let since = (before.pid != 0).then_some(before.since);
             let holder = Holder { dead: before.dead.or(since), ..Holder::us(what) };
-            let lock = Self { file, path: path.to_owned(), holder };
+            let lock = Self { file, path: path.to_owned(), holder, is_temporary: false, is_released: false };
             if lock.is_in_place() {
                 lock.write_holder().map_err(failed)?;
                 return Ok(lock);
@@ -236,7 +252,7 @@ impl Locked {
 
     /// Takes the lock again if its file is gone, and returns a message.
     fn put_back(&mut self) -> Option<String> {
-        if self.is_in_place() {
+        if self.is_released || self.is_in_place() {
             return None;
         }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -244,7 +260,7 @@ impl Locked {
         match Self::try_take(&self.path, &self.holder.what) {
             Ok(new) => {
                 let holder = std::mem::take(&mut self.holder);
-                *self = Self { holder, ..new };
+                *self = Self { holder, is_temporary: self.is_temporary, ..new };
                 let _ = self.write_holder();
                 Some(message)
             }

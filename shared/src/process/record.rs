@@ -39,6 +39,8 @@ pub(super) struct OutputRecorder<'a> {
     pub(super) listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
     pub(super) filter: Option<Box<dyn Filter + 'a>>,
     pub(super) log: Option<File>,
+    /// How many bytes the log may still grow by.
+    pub(super) log_room: u64,
     pub(super) log_error: Option<io::Error>,
     pub(super) tails: [TailKeeper; 2],
     pub(super) scratch: Vec<u8>,
@@ -78,12 +80,25 @@ impl OutputRecorder<'_> {
         self.scratch = kept;
     }
 
-    /// A log that cannot be written is abandoned and reported in the result; the program continues.
+    /// A log that cannot be written, or is full, is abandoned and reported in the result; the program continues.
     fn keep(&mut self, chunk: Chunk<'_>) {
         self.tails[chunk.stream as usize].push(chunk.bytes);
-        if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(chunk.bytes)) {
+        if let Some(Err(error)) = self.log.as_mut().map(|log| write(log, chunk.bytes, &mut self.log_room)) {
             self.log = None;
             self.log_error = Some(error);
         }
     }
+}
+
+/// Writes as much as there is room for. The error says that there was more, and so does the last line of the log.
+fn write(log: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<()> {
+    let fitting = bytes.len().min(usize::try_from(*room).unwrap_or(usize::MAX));
+    log.write_all(&bytes[..fitting])?;
+    *room -= fitting as u64;
+    if fitting == bytes.len() {
+        return Ok(());
+    }
+    let words = "the log has reached its largest size (log-limit), and the rest was left out";
+    log.write_all(format!("\n[{words}]\n").as_bytes())?;
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, words))
 }

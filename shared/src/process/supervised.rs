@@ -107,7 +107,7 @@ impl<'a> Supervised<'a> {
         Self { tail: characters, ..self }
     }
 
-    /// Writes all of its output to this file, both streams in the order of arrival.
+    /// Writes its output to this file, both streams in the order of arrival, up to the limit for logs.
     #[must_use]
     pub fn log(self, file: File) -> Self {
         Self { log: Some(file), ..self }
@@ -187,10 +187,12 @@ impl<'a> Supervised<'a> {
         listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
     ) -> SupervisedProgram<'a> {
         let now = Instant::now();
+        let written = self.log.as_ref().and_then(|log| log.metadata().ok()).map_or(0, |log| log.len());
         let recorder = OutputRecorder {
             listener,
             filter: self.filter,
             log: self.log,
+            log_room: self.limits.log_size.saturating_sub(written),
             log_error: None,
             tails: [TailKeeper::new(self.tail), TailKeeper::new(self.tail)],
             scratch: Vec::new(),

@@ -12,7 +12,7 @@ use crate::{
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits},
+    pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     sandbox::Sandbox,
@@ -163,6 +163,8 @@ pub struct QueueOptions {
     pub worktrees: WorktreeOptions,
     /// The directory of logs, from the top of the repository.
     pub log_dir: String,
+    /// The largest size of a log, in bytes.
+    pub log_size: u64,
     /// Secrets that must not be logged.
     pub secrets: Secrets,
     /// Whether transcripts of agents are kept.
@@ -220,6 +222,7 @@ impl QueueOptions {
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees,
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
+            log_size: log_size(settings),
             secrets,
             words: TranscriptMode::of(settings),
             cancel: cancel.clone(),

@@ -2,10 +2,12 @@
 
 mod repeat;
 mod staging;
+mod step_log;
 mod step_status;
 mod unfinished;
 
-pub use staging::{IndexUpdate, PreparedStep, StagedCommit, TurnMark, settle, settle_lane, staging_mark};
+pub use staging::{IndexUpdate, StagedCommit, StepMoves, TurnMark, settle, settle_lane, staging_mark};
+pub use step_log::{CallHeading, StepHeading, StepLog, call_opening, command_heading, create_step_log};
 pub use step_status::StepStatus;
 pub use unfinished::{AttemptMark, Unfinished};
 
@@ -61,7 +63,7 @@ impl Explain for RecordError {
 }
 
 /// An event of a task that is to be recorded.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TaskEvent<'a> {
     /// The task.
     pub task: TaskId,

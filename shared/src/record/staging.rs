@@ -50,26 +50,19 @@ impl TurnMark {
     }
 }
 
-/// The written commit of a step, with the mark that is created with it. No ref leads to it yet.
+/// The refs that move with the commit of a step: the branch, and the mark that is created with it.
 #[derive(Debug)]
-pub struct PreparedStep {
-    prepared: Prepared,
+pub struct StepMoves {
     branch: String,
     tip: Oid,
     mark: Option<(String, Oid)>,
 }
 
-impl PreparedStep {
-    /// The commit.
+impl StepMoves {
+    /// The moves that record this commit, the branch last.
     #[must_use]
-    pub fn commit(&self) -> Oid {
-        self.prepared.commit
-    }
-
-    /// The moves that record it, the branch last.
-    #[must_use]
-    pub fn moves<'m>(&'m self, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
-        let moved = RefMove { name: &self.branch, new: Some(self.commit()), old: Some(self.tip) };
+    pub fn to<'m>(&'m self, commit: Oid, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
+        let moved = RefMove { name: &self.branch, new: Some(commit), old: Some(self.tip) };
         self.begun().into_iter().chain(others.iter().copied()).chain([moved]).collect()
     }
 
@@ -96,29 +89,24 @@ impl RunRecorder<'_> {
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
-    /// Writes the commit of an event, for a caller that moves other refs with it.
-    pub fn prepare_step(
-        &self,
-        entry: TaskEvent<'_>,
-        delivery: &StagedCommit<'_>,
-    ) -> Result<PreparedStep, RecordError> {
+    /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
+    pub fn plan_step(&self, delivery: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
         self.await_user()?;
-        let prepared = self.prepare(entry, delivery.tree)?;
         let has_mark = !delivery.changes.is_empty() && self.branch() == self.run();
         let are_written = || self.repository().are_missing(delivery.changes);
         let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
-        Ok(PreparedStep { prepared, branch: self.branch().to_ref(), tip: delivery.tip, mark })
+        Ok(StepMoves { branch: self.branch().to_ref(), tip: delivery.tip, mark })
     }
 
-    /// Accepts that the refs were moved as [`PreparedStep::moves`] says, and updates the index.
+    /// Accepts that the refs were moved as [`StepMoves::to`] says, and updates the index.
     pub fn finish_step(
         &mut self,
-        step: PreparedStep,
+        (prepared, moves): (Prepared, StepMoves),
         delivery: &StagedCommit<'_>,
     ) -> Result<Event, RecordError> {
-        let event = self.accept(step.prepared);
+        let event = self.accept(prepared);
         self.stage(delivery.changes, delivery.index)?;
-        if let Some((name, before)) = step.mark {
+        if let Some((name, before)) = moves.mark {
             end(self.repository(), &name, before)?;
         }
         Ok(event)
@@ -127,13 +115,13 @@ impl RunRecorder<'_> {
     /// Moves the branch to a prepared step, and other refs with it.
     pub fn deliver_step(
         &mut self,
-        step: PreparedStep,
+        (prepared, moves): (Prepared, StepMoves),
         delivery: &StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let moves: Vec<RefMove<'_>> = step.begun().into_iter().chain(others.iter().copied()).collect();
-        self.advance(step.prepared.commit, step.tip, &moves)?;
-        self.finish_step(step, delivery)
+        let beside: Vec<RefMove<'_>> = moves.begun().into_iter().chain(others.iter().copied()).collect();
+        self.advance(prepared.commit, moves.tip, &beside)?;
+        self.finish_step((prepared, moves), delivery)
     }
 
     /// The same for the prepared commit of a turn. The agent is still working in the checkout, so nothing is written

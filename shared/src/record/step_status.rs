@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     git::Repository,
     name::{Attempt, BranchName, TaskId},
+    process::FileLock,
     safe_files,
 };
 
@@ -58,6 +59,28 @@ impl StepStatus {
     }
 }
 
+impl StepStatus {
+    /// Whether a run is working on this task now.
+    #[must_use]
+    pub fn is_active(repository: &Repository, task: &TaskId) -> bool {
+        let runs = safe_files::list_kinds(&notes_of(repository)).unwrap_or_default();
+        runs.iter().any(|run| {
+            let note = safe_files::read_text(&run.path.join(task.as_str())).ok();
+            let status = note.and_then(|text| serde_json::from_str::<Self>(&text).ok());
+            let name = run.path.file_name().unwrap_or_default().to_string_lossy();
+            let lock = repository.common_dir.join("arborist/locks").join(format!("run-{name}"));
+            status.is_some_and(|status| {
+                FileLock::find_holder(&lock).is_some_and(|holder| holder.pid == status.pid)
+            })
+        })
+    }
+}
+
+/// The folder of all notes, with a folder for each run in it.
+fn notes_of(repository: &Repository) -> PathBuf {
+    repository.common_dir.join("arborist/doing")
+}
+
 fn place_of(repository: &Repository, run: &BranchName, task: &TaskId) -> PathBuf {
-    repository.common_dir.join("arborist/doing").join(run.component()).join(task.as_str())
+    notes_of(repository).join(run.component()).join(task.as_str())
 }

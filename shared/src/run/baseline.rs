@@ -161,7 +161,7 @@ impl OpenRun {
             sandbox: &self.options.sandbox,
             config_guard: &self.config_guard,
             environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
-            limit: self.options.test_time,
+            limits: self.options.test_limits(),
             log: self.home.join(log),
             secrets,
             cancel: &self.cancel,

@@ -42,6 +42,9 @@ const LINKS: usize = 16;
 const OPEN_FLAGS: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// How logs are opened.
+const LOG_FLAGS: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::CREATE);
+
 /// Opens a regular file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDONLY, MissingParent::Fail)
@@ -56,9 +59,27 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
 /// Opens a log for appending, and creates its folders. Logs are in the worktree, where any process can put something in
 /// their way: a link, a hard link or a named pipe there is removed, and its target is left alone.
 pub fn open_log(path: &Path) -> io::Result<File> {
-    let log = open_log_file(path)?;
+    own_log(path, open_log_file(path)?)
+}
+
+/// Creates a log like [`open_log`]. Returns `None` if there is a file of this name.
+pub fn create_log(path: &Path) -> io::Result<Option<File>> {
+    let _noted = note(path);
+    match open_with(path, LOG_FLAGS | OFlags::EXCL, MissingParent::Create) {
+        Ok(log) => own_log(path, log).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && has_one_name(path) => Ok(None),
+        Err(_) => open_log(path).map(Some),
+    }
+}
+
+/// Whether there is a regular file of this name, and it has no other name.
+fn has_one_name(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() == 1)
+}
+
+/// Remembers a log as one of this process. A file that already had content is not.
+fn own_log(path: &Path, log: File) -> io::Result<File> {
     let found = log.metadata()?;
-    // A file that already had content is not a log of this process.
     if found.len() == 0 {
         let log = (found.dev(), found.ino(), path.file_name().map(OsStr::to_owned));
         LOGS.lock().unwrap_or_else(PoisonError::into_inner).insert(log);
@@ -75,7 +96,7 @@ pub fn is_own_log(path: &Path, stamp: &ChangeStamp) -> bool {
 
 fn open_log_file(path: &Path) -> io::Result<File> {
     let _noted = note(path);
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let flags = LOG_FLAGS;
     let refused = match open_with(path, flags, MissingParent::Create) {
         // A hard link to a file that may be anywhere.
         Ok(file) if fstat(&file)?.st_nlink > 1 => {

@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{SessionError, SessionReader, chain, transcript_ref_of, turn_record::cut};
 use crate::name::{Attempt, Oid, SessionId, TaskId};
 
-/// The longest line, in characters.
-const LONGEST_LINE: usize = 32 * 1024;
-/// The longest transcript of a turn, in bytes.
-const MOST: usize = 256 * 1024;
+/// The longest prompt, in characters.
+const LONGEST_PROMPT: usize = 32 * 1024;
 
 /// The transcript of one turn, or of a call whose turns cannot be distinguished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +33,7 @@ pub struct Transcript {
 }
 
 /// One line of a transcript.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Utterance {
     /// Who said it.
     #[serde(rename = "voice")]
@@ -43,8 +42,18 @@ pub struct Utterance {
     pub text: String,
 }
 
+impl Utterance {
+    /// What a speaker said. A prompt is cut to a reasonable length; a raw line is kept whole, because a part of one
+    /// cannot be parsed.
+    #[must_use]
+    pub fn new(speaker: Speaker, text: &str) -> Self {
+        let text = if speaker == Speaker::Stream { text.to_owned() } else { cut(text, LONGEST_PROMPT) };
+        Self { speaker, text }
+    }
+}
+
 /// Who says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
     /// The prompt.
@@ -64,16 +73,11 @@ impl Transcript {
         format!("transcript of {session}: turn {} of {}", self.turn, self.node)
     }
 
-    /// Adds a line if there is room. Raw lines of the event stream are kept whole or not at all, because a part of one
-    /// cannot be parsed.
-    pub fn say(&mut self, speaker: Speaker, text: &str) {
-        let used: usize = self.lines.iter().map(|line| line.text.len()).sum();
-        let is_whole = speaker == Speaker::Stream;
-        if used >= MOST || (is_whole && used + text.len() > MOST) {
-            return;
-        }
-        let text = if is_whole { text.to_owned() } else { cut(text, LONGEST_LINE.min(MOST - used)) };
-        self.lines.push(Utterance { speaker, text });
+    /// The prompt; empty if none was recorded with this turn.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        let prompts = self.lines.iter().filter(|line| line.speaker == Speaker::Prompt);
+        prompts.map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 

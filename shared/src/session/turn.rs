@@ -37,19 +37,27 @@ impl TurnCommit<'_> {
     /// The commit as an event, whose author is the task and the model.
     #[must_use]
     pub fn entry(self) -> TaskEvent<'static> {
-        let (model, provider) = (value_of(self.model), value_of(self.provider));
         let wording = Wording { name: self.subject, attempt: self.attempt, max: 0 };
         let mut entry = TaskEvent::new(self.node.clone(), Status::Turn, wording);
         entry.body = self.body;
-        entry.author = Some(format!("{} ({})", self.node, model.replace(['<', '>'], "")));
-        let pipeline = value_of(Some(self.pipeline));
-        let node = self.node.to_string();
-        for (key, value) in
-            [(Key::Model, model), (Key::Provider, provider), (Key::Node, node), (Key::Pipeline, pipeline)]
-        {
-            let _ = entry.trailers.set(key, value);
-        }
+        sign_by_agent(&mut entry, (self.model, self.provider), self.pipeline);
         entry
+    }
+}
+
+/// Makes an agent the author of an event, and adds trailers about it. A model or provider may be unknown.
+pub fn sign_by_agent(
+    entry: &mut TaskEvent<'_>,
+    (model, provider): (Option<&str>, Option<&str>),
+    pipeline: &str,
+) {
+    let (model, node) = (value_of(model), entry.task.to_string());
+    entry.author = Some(format!("{node} ({})", model.replace(['<', '>'], "")));
+    let (provider, pipeline) = (value_of(provider), value_of(Some(pipeline)));
+    for (key, value) in
+        [(Key::Model, model), (Key::Provider, provider), (Key::Node, node), (Key::Pipeline, pipeline)]
+    {
+        let _ = entry.trailers.set(key, value);
     }
 }
 

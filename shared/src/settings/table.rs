@@ -125,6 +125,14 @@ const GENERAL: &[Setting] = &[
         about: "Where the output of agents and tests is kept. It is hidden from git status and never committed.",
     },
     Setting {
+        key: "log-limit",
+        variable: Some("ARBORIST_LOG_LIMIT"),
+        kind: ValueKind::Positive,
+        expected: "a number of megabytes, from 1",
+        default: "100",
+        about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
+    },
+    Setting {
         key: "steps.*.runner",
         variable: None,
         kind: ValueKind::Text,

@@ -323,7 +323,7 @@ impl Pool {
 
     fn lock_task(&self, request: &PlaceRequest<'_>) -> Result<FileLock, WorktreeError> {
         let path = self.places.locks().join(clear::name_of_task_lock(&request.branch, request.task));
-        self.take_lock(&path, request.task)
+        Ok(self.take_lock(&path, request.task)?.temporary())
     }
 
     pub(super) fn lock_place(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {

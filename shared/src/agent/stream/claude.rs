@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, LimitKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, money, text, tool_call, word, written_file},
+    tools::{count, money, text, tool_answer, tool_call, word, written_file},
     turns::{ToolResult, Turns},
 };
 
@@ -142,6 +142,7 @@ impl Claude {
             if word(block, "type") == "tool_result" {
                 let refused = block["is_error"].as_bool() == Some(true);
                 let answer = if refused { ToolResult::Refused } else { ToolResult::Done };
+                out.extend(tool_answer(&block["content"], refused));
                 self.turns.answer(word(block, "tool_use_id"), answer, out);
             }
         }

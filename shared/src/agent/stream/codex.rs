@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, text, tool_call, word, written_file},
+    tools::{count, text, tool_answer, tool_call, word, written_file},
     turns::{ToolResult, Turns},
 };
 
@@ -79,6 +79,11 @@ impl Codex {
             self.started(item, out);
         }
         let is_refused = word(item, "status") == "failed";
+        let answer = match word(item, "type") {
+            "mcp_tool_call" => &item["result"]["content"],
+            _ => &item["aggregated_output"],
+        };
+        out.extend(tool_answer(answer, is_refused));
         if !is_refused {
             let changes = item["changes"].as_array().into_iter().flatten();
             let files = changes.filter_map(|change| text(change, "path"));

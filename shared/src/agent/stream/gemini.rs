@@ -6,7 +6,7 @@ use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
     skim::skim,
-    tools::{count, text, tool_call, word, written_file},
+    tools::{count, text, tool_answer, tool_call, word, written_file},
     turns::{ToolResult, Turns},
 };
 
@@ -32,6 +32,9 @@ impl Dialect for Gemini {
             "tool_result" => {
                 let answer =
                     if word(event, "status") == "success" { ToolResult::Done } else { ToolResult::Refused };
+                let is_failure = answer == ToolResult::Refused;
+                let said = if is_failure { &event["error"]["message"] } else { &event["output"] };
+                out.extend(tool_answer(said, is_failure));
                 self.turns.answer(word(event, "tool_id"), answer, out);
             }
             "result" => self.result(event, out),

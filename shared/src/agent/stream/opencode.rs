@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, money, text, tool_call, word, written_file},
+    tools::{count, money, text, tool_answer, tool_call, word, written_file},
     turns::Turns,
 };
 
@@ -85,6 +85,8 @@ impl Opencode {
 fn tool_use(part: &Value, out: &mut Vec<AgentEvent>) {
     let (name, state) = (word(part, "tool"), &part["state"]);
     out.push(tool_call(name, &state["input"]));
+    let is_failure = word(state, "status") == "error";
+    out.extend(tool_answer(&state[if is_failure { "error" } else { "output" }], is_failure));
     if word(state, "status") == "completed" {
         out.extend(written_file(name, &state["input"]).map(|path| AgentEvent::FileWritten { path }));
     }

@@ -8,6 +8,10 @@ use crate::message::plain_text;
 /// The longest summary of a call, in characters.
 const SUMMARY: usize = 120;
 
+/// The longest answer of a tool, in lines and in characters.
+const ANSWER_LINES: usize = 12;
+const ANSWER: usize = 1000;
+
 /// The fields that describe a call best, in this order.
 const SUMMARY_FIELDS: [&str; 10] = [
     "command",
@@ -42,6 +46,31 @@ const WRITING_TOOLS: [&str; 12] = [
 pub(super) fn tool_call(name: &str, input: &Value) -> AgentEvent {
     let telling = SUMMARY_FIELDS.iter().find_map(|field| input.get(field)?.as_str()).unwrap_or_default();
     AgentEvent::ToolCall { name: line(name), summary: line(telling) }
+}
+
+/// The event for the answer of a tool; `None` if it succeeded without text. `answer` is a text, or a list of parts with
+/// texts.
+pub(super) fn tool_answer(answer: &Value, is_failure: bool) -> Option<AgentEvent> {
+    let text = match answer {
+        Value::Array(parts) => parts.iter().map(|part| word(part, "text")).collect::<Vec<_>>().join("\n"),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    let text = excerpt(&text);
+    (is_failure || !text.is_empty()).then_some(AgentEvent::ToolAnswer { text, is_failure })
+}
+
+/// The beginning of a text, and how many lines were left out.
+fn excerpt(text: &str) -> String {
+    let text = text.trim();
+    let head: String = text.lines().take(ANSWER_LINES).collect::<Vec<_>>().join("\n");
+    let head: String = head.chars().take(ANSWER).collect();
+    let left = text.lines().count() - head.lines().count();
+    match left {
+        _ if head.len() == text.len() => head,
+        0 => format!("{head}..."),
+        1 => format!("{head}\n... 1 more line"),
+        left => format!("{head}\n... {left} more lines"),
+    }
 }
 
 /// The file that a call writes.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    agent::{EventFormat, RunnerKind, provider_of},
+    agent::{EventFormat, RunnerKind, SHELL, provider_of},
     pipeline::{StepRunner, turns::message::TurnMessage},
     session::{Turn, value_of},
 };
@@ -20,6 +20,8 @@ pub struct ActiveRunner {
     pub(in crate::pipeline) model: Option<String>,
     /// The format of its output.
     pub(in crate::pipeline) events: EventFormat,
+    /// Whether it is an agent, and not the task's own command.
+    pub(in crate::pipeline) is_agent: bool,
     /// The shortest pause between two looks at the worktree during turns without tool calls.
     pub(in crate::pipeline) pause: Duration,
     /// The message of the turn's original commit, if the turn is replayed.
@@ -34,6 +36,7 @@ impl Default for ActiveRunner {
             provider: None,
             model: None,
             events: EventFormat::Text,
+            is_agent: true,
             pause: PAUSE,
             message: None,
         }
@@ -49,7 +52,8 @@ impl ActiveRunner {
         };
         let (runner, program, model) =
             (step_runner.name.clone(), program.to_owned(), step_runner.model.clone());
-        Self { runner, program, model, events, ..Self::default() }
+        let is_agent = step_runner.runner != RunnerKind::Shell;
+        Self { runner, program, model, events, is_agent, ..Self::default() }
     }
 
     /// The runner of a replayed turn. Every recorded turn counts, however fast it is replayed.
@@ -60,6 +64,7 @@ impl ActiveRunner {
             provider: known(&turn.provider),
             model: known(&turn.model),
             events,
+            is_agent: turn.runner != SHELL,
             pause: Duration::ZERO,
             message: turn.message.as_deref().map(TurnMessage::repeated),
             ..Self::default()

@@ -1,6 +1,8 @@
 //! One supervised call of an agent program: its event stream, its limits, and the reason if it fails.
 
 use std::{
+    fs::File,
+    io::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,6 +23,7 @@ use crate::{
     process::{
         self, Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised,
     },
+    record::call_opening,
     safe_files,
     sandbox::describe_denials,
 };
@@ -53,8 +56,8 @@ pub struct Caller<'a> {
 
 /// Observes an agent while it works.
 pub trait CallObserver {
-    /// A call of this runner begins.
-    fn on_begin(&mut self, active_runner: ActiveRunner);
+    /// A call of this runner with this prompt begins.
+    fn on_begin(&mut self, active_runner: ActiveRunner, prompt: &str);
 
     /// The next turn belongs to this runner, within the same call.
     fn on_continue(&mut self, active_runner: ActiveRunner);
@@ -94,6 +97,8 @@ pub enum AtLimit {
 pub struct Call {
     /// The program, with its arguments and directory.
     pub program: Program,
+    /// The prompt, for the log.
+    pub prompt: String,
     /// Its standard input.
     pub stdin: Vec<u8>,
     /// The format of its output.
@@ -189,6 +194,7 @@ impl Call {
             .fold(Program::new(&call.program), |program, (name, value)| program.env(name, value));
         Ok(Self {
             program: program.args(call.args).dir(request.dir),
+            prompt: request.prompt.to_owned(),
             stdin: call.stdin.unwrap_or_default(),
             format: runner.events,
             log: log.to_owned(),
@@ -232,10 +238,11 @@ impl Caller<'_> {
     }
 
     fn call_once(&mut self, call: Call) -> Result<CallReply, PipelineError> {
-        let Call { program, stdin, format, log, has_provider, handed } = call;
+        let Call { program, prompt, stdin, format, log, has_provider, handed } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
-        let log = safe_files::open_log(&log).map_err(|source| file_error(&log, source))?;
+        let opening = call_opening(self.runner, format, &Redactor::redact(self.secrets, &prompt));
+        let log = open_log(&log, &opening)?;
         let mut dispatcher =
             EventDispatcher::new(self.on_event, reborrow(&mut self.observer), (&mut tally, self.secrets));
         let (dispatcher_ref, reader_ref) = (&mut dispatcher, &mut reader);
@@ -263,6 +270,9 @@ impl Caller<'_> {
         let prior_usage = self.prior_usage.filter(|_| format == EventFormat::Codex).unwrap_or_default();
         self.expense.add(tally.usage().map(|usage| usage.minus(prior_usage)), ended.took);
         refuse_survivors(&ended)?;
+        if let Some(error) = &ended.log_error {
+            (self.on_event)(EventKind::note(format!("  the log of {} is incomplete: {error}", self.runner)));
+        }
         let doubt = Doubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let has_ended_itself = matches!(ended.ending, Ending::Exited(_));
@@ -334,6 +344,13 @@ impl<'h> EventDispatcher<'h> {
         let event = self.observer.as_mut().map(|observer| observer.on_end(self.tally)).unwrap_or_default();
         event.into_iter().for_each(&mut *self.on_event);
     }
+}
+
+/// Opens a log, and appends a heading to it.
+pub(in crate::pipeline) fn open_log(path: &Path, heading: &str) -> Result<File, PipelineError> {
+    let mut log = safe_files::open_log(path).map_err(|source| file_error(path, source))?;
+    log.write_all(heading.as_bytes()).map_err(|source| file_error(path, source))?;
+    Ok(log)
 }
 
 pub(in crate::pipeline) fn file_error(path: &Path, source: std::io::Error) -> PipelineError {

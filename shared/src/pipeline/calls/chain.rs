@@ -135,7 +135,7 @@ impl TaskContext<'_> {
     ) -> Result<CallReply, PipelineError> {
         step_runner.require_program()?;
         if let Some(observer) = &mut observer {
-            observer.on_begin(ActiveRunner::calling(step_runner));
+            observer.on_begin(ActiveRunner::calling(step_runner), request.prompt);
         }
         let limits = self.limits(request.time_left, *expense);
         let session = match request.session {
@@ -256,8 +256,9 @@ fn prepare(
     demo: &Path,
 ) -> Result<Call, PipelineError> {
     let AgentCall { task, prompt, log, .. } = request;
-    let built_in = |program: Program, stdin: &str| Call {
+    let built_in = |program: Program, prompt: &str, stdin: &str| Call {
         program: program.dir(dir),
+        prompt: prompt.to_owned(),
         stdin: stdin.into(),
         format: EventFormat::Text,
         log: log.to_owned(),
@@ -268,9 +269,9 @@ fn prepare(
         RunnerKind::Shell => {
             let command = task.command.as_deref();
             let command = command.ok_or_else(|| PipelineError::NoCommand { task: task.id.to_string() })?;
-            built_in(Program::new("sh").args(["-c", command]), "")
+            built_in(Program::new("sh").args(["-c", command]), command, "")
         }
-        RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
+        RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt, prompt),
         RunnerKind::Program(runner) => {
             let model = step_runner.model.as_deref();
             let tools = tools.map(|server| ToolServer {

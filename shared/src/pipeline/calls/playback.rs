@@ -22,6 +22,7 @@ use crate::{
         TaskContext,
         calls::call::{EventDispatcher, file_error, reborrow},
     },
+    record::call_opening,
     safe_files,
     session::{
         RecordedCall, RecordedTurn, Recording, SessionError, SessionReader, Speaker, Trail, Transcript, Turn,
@@ -180,8 +181,11 @@ impl Player<'_> {
             if self.stream.as_ref().is_some_and(is_same) {
                 observer.on_continue(active_runner);
             } else {
-                observer.on_begin(active_runner);
+                observer.on_begin(active_runner, &said.prompt());
             }
+        }
+        if !self.stream.as_ref().is_some_and(is_same) {
+            let _ = log.write_all(call_opening(&said.runner, events, &said.prompt()).as_bytes());
         }
         let mut stream = match self.stream.take().filter(is_same) {
             Some(stream) => stream,

@@ -77,7 +77,8 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.context.run.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.context.next_runner_name(&chain);
-        let log = self.log_path("implement");
+        let log = self.create_log(StepKind::Implement, attempt)?;
+        let message_log = log.replace("_implement_", "_commit-message_");
         self.announce("implement", attempt, (&by, &log));
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
@@ -106,7 +107,7 @@ impl TaskRun<'_, '_, '_> {
             prompt,
             log,
         };
-        let messenger = Messenger::of(self.context, &place.git_dir, &self.log_path("commit-message"));
+        let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
         let of = TurnContext::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
@@ -179,6 +180,9 @@ impl TaskRun<'_, '_, '_> {
             let entry = entry.map(|judgement| {
                 let mut entry = self.entry(judgement.status, attempt);
                 entry.body = judgement.body.clone();
+                if let Some(plain) = &plain {
+                    plain.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
+                }
                 if let Some(why) = &judgement.interruption {
                     mark_interrupted(&mut entry, why);
                 }

@@ -45,7 +45,7 @@ impl WantedPlace<'_> {
 
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let log = self.log_path("review");
+        let log = self.create_log(StepKind::Review, attempt)?;
         let called = self.ask_reviewers(attempt, &log)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {

@@ -11,7 +11,7 @@ use crate::{
     name::{Attempt, Oid},
     pipeline::{
         ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
-        calls::call::{Redaction, file_error, refuse_survivors},
+        calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{guard::joined, guarded, other_repo::TestedFiles},
         context::with_environment,
         read_counts,
@@ -19,8 +19,7 @@ use crate::{
     },
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    record::{RunRecorder, Unfinished},
-    safe_files,
+    record::{RunRecorder, Unfinished, command_heading},
     sandbox::{SandboxedChild, describe_denials},
 };
 
@@ -82,7 +81,7 @@ impl TaskContext<'_> {
         Ok(result?.with_violation(trespass))
     }
 
-    /// Runs `commands` for a task. The log is kept only if they fail.
+    /// Runs `commands` for a task. The log gets a heading for each of them, and all of its output.
     pub fn test(
         &mut self,
         task: &Task,
@@ -96,11 +95,14 @@ impl TaskContext<'_> {
         let place = place?;
         let place = place.as_ref().map(|place| place.path.as_path());
         let mut sum = TestTotals::default();
-        for (n, command) in commands.iter().enumerate() {
-            let file = self.run.home.join(log).with_extension(format!("{n}.log"));
+        let file = self.run.home.join(log);
+        for command in commands {
             let ended = self.run_test(task, command, (&file, place))?;
             sum.add(command, &ended, &self.run.secrets);
-            keep(&self.run.home.join(log), &file, ended.ending.is_success())?;
+            open_log(
+                &file,
+                &format!("=== it {}, after {:.1} s ===\n", ended.ending, ended.took.as_secs_f64()),
+            )?;
             if matches!(ended.ending, Ending::Cancelled) {
                 return Err(PipelineError::stopped(&self.run.cancel));
             }
@@ -114,7 +116,7 @@ impl TaskContext<'_> {
         command: &TestCommand,
         (log, clean): (&Path, Option<&Path>),
     ) -> Result<SupervisedEnd, PipelineError> {
-        let time = command.timeout.map_or(self.run.options.test_time, std::time::Duration::from_secs);
+        let time = command.timeout.map(std::time::Duration::from_secs);
         let here = self.place_of(task);
         // Only the repository with the plan has clean checkouts.
         let clean = clean.filter(|_| here == self.dir);
@@ -133,8 +135,10 @@ impl TaskContext<'_> {
             Some(place) => program.env("ARBORIST_WORKTREE", place),
             None => program,
         };
-        let file = safe_files::open_log(log).map_err(|source| file_error(log, source))?;
-        let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
+        let words = Redactor::redact(&self.run.secrets, &command.command);
+        let file = open_log(log, &command_heading(command.kind.as_str(), &words))?;
+        let limits = self.run.options.test_limits();
+        let supervised = Supervised::new(program).limits(Limits { whole: time.or(limits.whole), ..limits });
         let supervised = supervised
             .until(&self.run.cancel)
             .log(file)
@@ -142,6 +146,9 @@ impl TaskContext<'_> {
             .filter(Redaction::new(&self.run.secrets));
         let ended = supervised.with_orphan_lock(&mut self.orphan_lock).run(|_| {});
         refuse_survivors(&ended)?;
+        if let Some(error) = &ended.log_error {
+            self.emit(&task.id, EventKind::note(format!("  the log of the tests is incomplete: {error}")));
+        }
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         if !ended.ending.is_success()
             && let Some(note) = describe_denials(&said, confinement.as_ref())
@@ -150,17 +157,6 @@ impl TaskContext<'_> {
         }
         Ok(ended)
     }
-}
-
-/// Appends the log of one command to the log of the step, or removes it.
-fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> {
-    let write = || -> std::io::Result<()> {
-        if !is_success {
-            std::io::copy(&mut safe_files::open(part)?, &mut safe_files::open_log(log)?)?;
-        }
-        safe_files::remove(part)
-    };
-    write().map_err(|source| file_error(log, source))
 }
 
 #[derive(Default)]

@@ -312,9 +312,10 @@ enum WaitForMessages {
 }
 
 impl CallObserver for TurnKeeper<'_, '_, '_> {
-    fn on_begin(&mut self, active_runner: ActiveRunner) {
+    fn on_begin(&mut self, active_runner: ActiveRunner, prompt: &str) {
         self.active_runner = active_runner;
         self.draft = self.next_draft();
+        self.draft.prompt(prompt);
     }
 
     fn on_continue(&mut self, active_runner: ActiveRunner) {

@@ -72,7 +72,7 @@ impl TurnNotes {
     ) -> Self {
         let clean = |text: &str| Redactor::redact(secrets, text);
         let tool = |tool: &ToolCall| ToolCall { name: clean(&tool.name), summary: clean(&tool.summary) };
-        let line = |line: &Utterance| Utterance { speaker: line.speaker, text: clean(&line.text) };
+        let line = |line: &Utterance| Utterance::new(line.speaker, &clean(&line.text));
         Self {
             words: clean(&draft.words),
             tools: draft.tools.iter().map(tool).collect(),
@@ -221,6 +221,14 @@ impl OpenTurn {
         }
     }
 
+    /// Adds the prompt of the call.
+    pub(in crate::pipeline) fn prompt(&mut self, text: &str) {
+        if self.keeps == TranscriptMode::Kept {
+            // It is cut only after it was redacted: half a secret would not be recognised.
+            self.lines.push(Utterance { speaker: Speaker::Prompt, text: text.to_owned() });
+        }
+    }
+
     /// Adds output of the program. A line is kept completely or not at all, because a part of one cannot be parsed.
     pub(in crate::pipeline) fn print(&mut self, bytes: &[u8]) {
         if self.keeps == TranscriptMode::Dropped {
@@ -241,7 +249,7 @@ impl OpenTurn {
     pub(in crate::pipeline) fn close(&mut self) {
         if !self.unfinished.is_empty() {
             let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
-            self.lines.push(Utterance { speaker: Speaker::Stream, text });
+            self.lines.push(Utterance::new(Speaker::Stream, &text));
             self.unfinished.clear();
         }
     }

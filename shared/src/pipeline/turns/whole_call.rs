@@ -5,6 +5,7 @@ use crate::{
     event::EventKind,
     git::{RefMove, Repository, TreeChange},
     history::Event,
+    message::Key,
     name::{Attempt, Oid, SessionId, TaskId},
     pipeline::{
         ActiveRunner, CallObserver, Expense, FinishedCall, PipelineError, StepRunner, TaskRun,
@@ -17,7 +18,7 @@ use crate::{
     record::{StagedCommit, TaskEvent},
     session::{
         DraftRecord, OtherCommit, RecordKind as Record, SessionError, SessionWriter, Transcript, Turn,
-        TurnDraft,
+        TurnDraft, sign_by_agent,
     },
 };
 
@@ -38,6 +39,8 @@ pub(in crate::pipeline) struct WholeCallTurn {
     turn: Turn,
     transcript: Option<Transcript>,
     words: String,
+    /// Whether an agent was called, and not the task's own command.
+    is_agent: bool,
 }
 
 impl WholeCallTurn {
@@ -48,7 +51,14 @@ impl WholeCallTurn {
     ) -> Self {
         let now = (of.checkpoints.clock)();
         let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &notes, (None, &[]), (0, now));
-        Self { turn, transcript, words: notes.words }
+        Self { turn, transcript, words: notes.words, is_agent: active_runner.is_agent }
+    }
+
+    /// Makes the agent the author of the commit with its changes, as for a turn that an agent reports.
+    pub(in crate::pipeline) fn sign(&self, entry: &mut TaskEvent<'_>, pipeline: &str) {
+        if self.is_agent {
+            sign_by_agent(entry, (Some(&self.turn.model), Some(&self.turn.provider)), pipeline);
+        }
     }
 }
 
@@ -62,7 +72,7 @@ impl TaskRun<'_, '_, '_> {
     ) {
         let Some(plain) = plain.map(|plain| self.stopped(plain, called)) else { return };
         let head = self.recorder.head();
-        let written = self.write_plain(&plain, changed, (head, &[]));
+        let written = self.write_plain(&plain, changed, |_| Ok((head, Vec::new())));
         self.tell_of_unwritten(written.err().as_ref());
     }
 
@@ -70,17 +80,31 @@ impl TaskRun<'_, '_, '_> {
     /// commit is made anyway.
     pub(in crate::pipeline) fn deliver_plain(
         &mut self,
-        (entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
+        (mut entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
         (plain, called): (WholeCallTurn, &FinishedCall),
         changed: CallChanges<'_>,
     ) -> Result<Event, PipelineError> {
         let plain = self.stopped(plain, called);
-        let step = self.recorder.prepare_step(entry, &delivery)?;
-        let written = self.write_plain(&plain, changed, (step.commit(), &step.moves(ended)));
+        plain.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
+        let moves = self.recorder.plan_step(&delivery)?;
+        let mut prepared = None;
+        let written = self.write_plain(&plain, changed, |number| {
+            let mut entry = entry.clone();
+            if plain.is_agent {
+                let _ = entry.trailers.set(Key::Turn, number.to_string());
+            }
+            let step = self.recorder.prepare(entry, delivery.tree)?;
+            let commit = step.commit;
+            prepared = Some(step);
+            Ok((commit, moves.to(commit, ended)))
+        });
         self.tell_of_unwritten(written.as_ref().err());
-        let delivered = match written {
-            Ok(()) => self.recorder.finish_step(step, &delivery),
-            Err(_) => self.recorder.deliver_step(step, &delivery, ended),
+        let delivered = match (written, prepared) {
+            (Ok(()), Some(prepared)) => self.recorder.finish_step((prepared, moves), &delivery),
+            _ => {
+                let prepared = self.recorder.prepare(entry, delivery.tree)?;
+                self.recorder.deliver_step((prepared, moves), &delivery, ended)
+            }
         };
         Ok(delivered?)
     }
@@ -97,29 +121,31 @@ impl TaskRun<'_, '_, '_> {
         }
     }
 
-    /// Records the turn about a commit, together with the movement of refs.
-    fn write_plain(
+    /// Records the turn about a commit, together with the movement of refs. `commit` returns both for the number of the
+    /// turn, and is called again with another number if another process was faster.
+    fn write_plain<'m>(
         &self,
         plain: &WholeCallTurn,
         changed: CallChanges<'_>,
-        (about, moves): (Oid, &[RefMove<'_>]),
+        mut commit: impl FnMut(u32) -> Result<(Oid, Vec<RefMove<'m>>), SessionError>,
     ) -> Result<(), SessionError> {
-        let WholeCallTurn { turn, transcript, words } = plain;
+        let WholeCallTurn { turn, transcript, words, .. } = plain;
         let (recorder, checkpoints) = (&self.recorder, &self.context.checkpoints);
         let CallChanges { here, others } = changed;
-        let commit = (!here.is_empty()).then_some(about);
-        let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
+        let own = (!here.is_empty()).then_some(here);
+        let first = own.or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
         let message = first.map(|changes| self.context.run.options.message_by.without_model(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
         let files = here.iter().map(TreeChange::shown).collect();
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
         let said = turn.said.clone().filter(|_| message.is_none());
-        let turn = Turn { commit, others, message, said, files, ..turn.clone() };
-        let tip = (recorder.branch() == recorder.run()).then_some(about);
+        let turn = Turn { others, message, said, files, ..turn.clone() };
         checkpoints.session_writer.append((checkpoints.clock)(), |number| {
+            let (about, moves) = commit(number)?;
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
-            let kind = Record::Turn(Turn { number, ..turn.clone() });
-            let (about, moves) = (Some(about), moves.to_vec());
+            let kind = Record::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
+            let tip = (recorder.branch() == recorder.run()).then_some(about);
+            let about = Some(about);
             Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
         })?;
         Ok(())
@@ -157,10 +183,11 @@ pub struct CallFacts<'a> {
 }
 
 impl CallRecord {
-    /// Begins to record a call of this runner.
+    /// Begins to record a call of this runner with this prompt.
     #[must_use]
-    pub fn of(step_runner: &StepRunner, words: TranscriptMode, now: i64) -> Self {
-        let (active_runner, draft) = (ActiveRunner::calling(step_runner), OpenTurn::new(now, words));
+    pub fn of(step_runner: &StepRunner, prompt: &str, words: TranscriptMode, now: i64) -> Self {
+        let (active_runner, mut draft) = (ActiveRunner::calling(step_runner), OpenTurn::new(now, words));
+        draft.prompt(prompt);
         let model = active_runner.model.clone();
         Self { active_runner, draft, model, session: None, words }
     }
@@ -200,8 +227,9 @@ impl CallRecord {
 }
 
 impl CallObserver for CallRecord {
-    fn on_begin(&mut self, active_runner: ActiveRunner) {
+    fn on_begin(&mut self, active_runner: ActiveRunner, prompt: &str) {
         self.active_runner = active_runner;
+        self.draft.prompt(prompt);
     }
 
     fn on_continue(&mut self, active_runner: ActiveRunner) {

@@ -219,7 +219,7 @@ impl GitQueue<'_> {
     ) -> SupervisedEnd {
         let whole = Some(Duration::from_secs(gate.timeout));
         Supervised::new(program)
-            .limits(Limits { whole, ..Limits::default() })
+            .limits(Limits { whole, log_size: self.options.log_size, ..Limits::default() })
             .until(&self.options.cancel)
             .log(log)
             .tail(READ)

@@ -205,7 +205,7 @@ impl GitQueue<'_> {
         let dir = scratch.path.clone();
         let confinement =
             self.options.worktrees.sandbox.confine(&step_runner.sandboxed(step, vec![dir.clone()]));
-        let mut record = CallRecord::of(step_runner, self.options.words, (self.options.clock)());
+        let mut record = CallRecord::of(step_runner, prompt, self.options.words, (self.options.clock)());
         let mut caller = Caller {
             runner: &step_runner.name,
             limits: resolver.limits,

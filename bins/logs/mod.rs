@@ -1,0 +1,273 @@
+//! `git arborist logs`: shows what agents said and what tests printed, as text.
+
+mod printer;
+
+pub(crate) use printer::print_utterance;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, Repository},
+    history::{CommitSource, Run, RunScope},
+    message::{Step, nearest},
+    name::{Attempt, TaskId},
+    plan::Plan,
+    record::{StepLog, StepStatus},
+    settings::Settings,
+};
+use clap::{Parser, ValueEnum};
+
+use self::printer::LogPrinter;
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   The last attempt of a task: prompts, what the agent said and did, its tests
+       git arborist logs T001
+
+   What the tests of the second attempt printed
+       git arborist logs T001 --step test --attempt 2
+
+   Watch the task that is being worked on
+       git arborist logs -f
+
+NOTES
+   Logs are files in the log folder (log-dir) of the checkout in which the run was
+   started. They are not part of the state, and 'git arborist cleanup' removes old
+   ones. The turns of a session are recorded in git as well:
+       git arborist session show SESSION --turn 1 --transcript";
+
+/// How often a log is read again while a step is running.
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-logs", bin_name = "git arborist logs", about = catalog::about("logs"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct LogsArgs {
+    /// The task [default: the one with the newest log]
+    #[arg(value_name = "TASK")]
+    task: Option<TaskId>,
+    /// Show only this step
+    #[arg(long, value_name = "STEP")]
+    step: Option<LoggedStep>,
+    /// Show this attempt, from 1 [default: the newest]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// Print new output until the run is done with the task
+    #[arg(short, long)]
+    follow: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LoggedStep {
+    Implement,
+    Test,
+    Review,
+}
+
+impl LoggedStep {
+    fn step(self) -> Step {
+        match self {
+            Self::Implement => Step::Implement,
+            Self::Test => Step::Test,
+            Self::Review => Step::Review,
+        }
+    }
+}
+
+/// The logs that are asked for.
+struct Selection {
+    step: Option<Step>,
+    attempt: Option<Attempt>,
+}
+
+impl Selection {
+    fn has(&self, log: &StepLog) -> bool {
+        self.step.is_none_or(|step| log.step == step)
+            && self.attempt.is_none_or(|attempt| log.attempt == Some(attempt))
+    }
+
+    /// The selected logs of the selected or newest attempt. An attempt may have begun several times: after an
+    /// interruption, or after a reset. The last time counts.
+    fn pick(&self, logs: &[StepLog]) -> Vec<StepLog> {
+        let Some(newest) = logs.iter().rfind(|log| self.has(log)) else { return Vec::new() };
+        let is_same = |log: &&StepLog| log.attempt == newest.attempt;
+        let is_begin =
+            |log: &StepLog| is_same(&log) && log.step == Step::Implement && log.started <= newest.started;
+        let begin = logs.iter().rposition(is_begin).or_else(|| logs.iter().position(|log| log == newest));
+        let attempt = logs[begin.unwrap_or(0)..].iter().filter(is_same);
+        attempt.filter(|log| self.has(log)).cloned().collect()
+    }
+}
+
+/// The log folders that may hold logs: of this checkout, and of the main one.
+struct LogFolders {
+    repository: Repository,
+    name: String,
+    paths: Vec<PathBuf>,
+}
+
+impl LogFolders {
+    fn open(repository: Repository, settings: &Settings) -> Result<Self, Failure> {
+        let name = settings.text("log-dir").unwrap_or("spec/logs").to_owned();
+        let main = repository.list_worktrees()?.into_iter().next().map(|main| main.path);
+        // The folder may be a link of the user to another disk.
+        let mut paths: Vec<PathBuf> = repository
+            .worktree
+            .iter()
+            .chain(&main)
+            .filter_map(|top| top.join(&name).canonicalize().ok())
+            .collect();
+        paths.dedup();
+        Ok(Self { repository, name, paths })
+    }
+
+    fn list(&self, task: Option<&TaskId>) -> io::Result<Vec<StepLog>> {
+        let mut logs = Vec::new();
+        for path in &self.paths {
+            logs.extend(StepLog::list(path, task)?);
+        }
+        logs.sort_by_key(|log| log.started);
+        Ok(logs)
+    }
+
+    /// The path of a log as the user knows it.
+    fn name_of(&self, log: &StepLog) -> String {
+        let file = log.path.file_name().unwrap_or_default();
+        Path::new(&self.name).join(file).display().to_string()
+    }
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    let folders = LogFolders::open(repository, &settings)?;
+    let selection = Selection {
+        step: args.step.map(LoggedStep::step),
+        attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)),
+    };
+    let task = match args.task {
+        Some(task) => task,
+        None => newest_task(&folders, &selection)?,
+    };
+    let logs = folders.list(Some(&task)).map_err(|error| unreadable(&folders, &error))?;
+    let picked = selection.pick(&logs);
+    if picked.is_empty() {
+        return Err(if logs.is_empty() {
+            without_logs(&folders, &task)?
+        } else {
+            not_selected(&task, &logs, &selection)
+        });
+    }
+    show(&folders, &picked, args.follow.then_some(&selection), ui)
+        .map_err(|error| unreadable(&folders, &error))?;
+    Ok(Exit::Done)
+}
+
+fn unreadable(folders: &LogFolders, error: &io::Error) -> Failure {
+    Failure::new(Exit::Fatal, format!("could not read the logs in '{}': {error}", folders.name))
+}
+
+/// The task with the newest log.
+fn newest_task(folders: &LogFolders, selection: &Selection) -> Result<TaskId, Failure> {
+    let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
+    let newest = logs.iter().rfind(|log| selection.has(log));
+    newest.map(|log| log.task.clone()).ok_or_else(|| {
+        Failure::new(Exit::No, format!("there is no such log in '{}'", folders.name))
+            .hint("the turns of sessions are recorded in git: git arborist session list")
+    })
+}
+
+/// Prints logs, and with `follow` also what is added to them and to the next ones while a run works on the task.
+fn show(folders: &LogFolders, logs: &[StepLog], follow: Option<&Selection>, ui: &mut Ui) -> io::Result<()> {
+    let mut open: Option<(StepLog, LogPrinter)> = None;
+    let mut queue = logs.to_vec();
+    loop {
+        // Asked first: what is written before the run ends is read below.
+        let is_active = follow.is_some()
+            && logs.first().is_some_and(|log| StepStatus::is_active(&folders.repository, &log.task));
+        if let Some((_, printer)) = &mut open {
+            printer.print_more(ui)?;
+        }
+        for log in queue.drain(..) {
+            if let Some((_, last)) = open.take() {
+                last.finish(ui);
+                ui.line("");
+            }
+            let mut printer = LogPrinter::begin(&log, &folders.name_of(&log), ui)?;
+            printer.print_more(ui)?;
+            open = Some((log, printer));
+        }
+        ui.flush();
+        let Some((log, _)) = open.as_ref().filter(|_| is_active && !ui.is_closed()) else { break };
+        thread::sleep(PAUSE);
+        let is_next = |next: &StepLog| {
+            next.started > log.started && follow.is_some_and(|selection| selection.has(next))
+        };
+        queue = folders.list(Some(&log.task))?.into_iter().filter(is_next).collect();
+    }
+    if let Some((_, last)) = open {
+        last.finish(ui);
+    }
+    Ok(())
+}
+
+/// The error for a task without logs: it has not begun, its logs are elsewhere, or the name is wrong.
+fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure> {
+    let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
+    let mut known = tasks_of_run(&folders.repository);
+    if known.contains(task) {
+        let words = format!("task '{task}' has no log in '{}'", folders.name);
+        return Ok(
+            Failure::new(Exit::No, words).hint(format!("see its state with: git arborist state {task}"))
+        );
+    }
+    known.extend(logs.into_iter().map(|log| log.task));
+    let failure = Failure::new(Exit::No, format!("there is no task '{task}' and no log of it"));
+    Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
+        None => failure.hint("see all tasks with: git arborist state"),
+    })
+}
+
+/// The tasks in the plan and the history of the run here, as far as they can be read: they are only for an error.
+fn tasks_of_run(repository: &Repository) -> Vec<TaskId> {
+    let scope = RunScope::resolve(repository, None).ok();
+    let Some(run) = scope.and_then(|scope| Run::scan(repository, scope, CommitSource::Cached).ok()) else {
+        return Vec::new();
+    };
+    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
+    let plan = frozen.and_then(|plan| {
+        let bytes = repository.find_blob(plan.blob).ok().flatten()?;
+        Plan::read(&plan.path, &bytes).ok()
+    });
+    let planned = plan.into_iter().flat_map(|plan| plan.tasks).map(|task| task.id);
+    run.tasks.iter().map(|task| task.id.clone()).chain(planned).collect()
+}
+
+/// The error if a task has logs, but not of this step or attempt.
+fn not_selected(task: &TaskId, logs: &[StepLog], selection: &Selection) -> Failure {
+    let step = selection.step.map(|step| format!("{} ", step.as_str())).unwrap_or_default();
+    let attempt = selection.attempt.map(|attempt| format!(" of attempt {}", attempt.ordinal()));
+    let words = format!("task '{task}' has no {step}log{}", attempt.unwrap_or_default());
+    let mut there: Vec<String> = Vec::new();
+    for log in logs {
+        let attempt = log.attempt.map(|attempt| format!(" {}", attempt.ordinal())).unwrap_or_default();
+        let name = format!("{}{attempt}", log.step.as_str());
+        if !there.contains(&name) {
+            there.push(name);
+        }
+    }
+    Failure::new(Exit::No, words).hint(format!("it has these: {}", there.join(", ")))
+}

@@ -1,0 +1,237 @@
+//! The logs of steps: their names, `{task}_{step}_{time}.log`, and the headings in them. Everything between two
+//! headings is what a program printed, redacted.
+
+use std::{
+    fmt,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+use crate::{
+    agent::EventFormat,
+    message::{Step, one_line},
+    name::{Attempt, TaskId},
+    safe_files,
+};
+
+/// The form of the time in names of files.
+const TIME: &str = "%Y%m%dT%H%M%S";
+
+/// The longest first line of a log, in bytes.
+const LONGEST_HEADING: u64 = 1024;
+
+/// The first line of a log: the step that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepHeading {
+    /// The task, or the phase.
+    pub task: TaskId,
+    /// The step.
+    pub step: Step,
+    /// The attempt.
+    pub attempt: Attempt,
+    /// When it began. Names of files are less precise.
+    pub started: Timestamp,
+}
+
+impl StepHeading {
+    /// A step that begins now.
+    #[must_use]
+    pub fn now(task: &TaskId, step: Step, attempt: Attempt) -> Self {
+        Self { task: task.clone(), step, attempt, started: Timestamp::now() }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = between_marks(line)?.split(", ");
+        let (task, step) = parts.next()?.split_once(' ')?;
+        let ordinal: u32 = parts.next()?.strip_prefix("attempt ")?.parse().ok()?;
+        Some(Self {
+            task: task.parse().ok()?,
+            step: step.parse().ok()?,
+            attempt: Attempt(ordinal.checked_sub(1)?),
+            started: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for StepHeading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, step, attempt, started } = self;
+        write!(f, "=== {task} {}, attempt {}, {started} ===", step.as_str(), attempt.ordinal())
+    }
+}
+
+/// Creates the log of a step below `home`, and returns its path relative to it. Each step has its own log: if there is
+/// one of the same second, the name gets a number.
+pub fn create_step_log(home: &Path, log_dir: &str, heading: &StepHeading, now: i64) -> io::Result<String> {
+    let time = Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).strftime(TIME);
+    let stem = format!("{}/{}_{}_{time}", log_dir.trim_end_matches('/'), heading.task, heading.step.as_str());
+    let mut number = 1;
+    loop {
+        let path = if number == 1 { format!("{stem}.log") } else { format!("{stem}-{number}.log") };
+        if let Some(mut log) = safe_files::create_log(&home.join(&path))? {
+            writeln!(log, "{heading}")?;
+            return Ok(path);
+        }
+        number += 1;
+    }
+}
+
+/// A heading within the log of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallHeading {
+    /// The prompt for a runner follows, with `> ` before each line.
+    Prompt {
+        /// The runner.
+        runner: String,
+    },
+    /// The output of a runner follows.
+    Output {
+        /// The runner.
+        runner: String,
+        /// The format of the output.
+        events: EventFormat,
+    },
+}
+
+impl CallHeading {
+    /// Reads a line of a log.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let text = between_marks(line)?;
+        if let Some(runner) = text.strip_prefix("prompt for ") {
+            return Some(Self::Prompt { runner: runner.to_owned() });
+        }
+        let (runner, events) = text.strip_prefix("output of ")?.rsplit_once(" (")?;
+        let events = events.strip_suffix(" events)")?.parse().ok()?;
+        Some(Self::Output { runner: runner.to_owned(), events })
+    }
+}
+
+impl fmt::Display for CallHeading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prompt { runner } => write!(f, "=== prompt for {runner} ==="),
+            Self::Output { runner, events } => write!(f, "=== output of {runner} ({events} events) ==="),
+        }
+    }
+}
+
+/// The beginning of a call in a log: the prompt, which must have passed the redactor, and the heading of the output.
+#[must_use]
+pub fn call_opening(runner: &str, events: EventFormat, prompt: &str) -> String {
+    let runner = runner.to_owned();
+    let mut text = format!("{}\n", CallHeading::Prompt { runner: runner.clone() });
+    for line in prompt.trim_end().lines() {
+        text.push_str(format!("> {line}").trim_end());
+        text.push('\n');
+    }
+    text + &format!("{}\n", CallHeading::Output { runner, events })
+}
+
+/// The heading of a test command.
+#[must_use]
+pub fn command_heading(kind: &str, command: &str) -> String {
+    format!("=== {kind} test: {} ===\n", one_line(command))
+}
+
+fn between_marks(line: &str) -> Option<&str> {
+    line.trim_end().strip_prefix("=== ")?.strip_suffix(" ===")
+}
+
+/// The log of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepLog {
+    /// The file.
+    pub path: PathBuf,
+    /// The task, or the phase.
+    pub task: TaskId,
+    /// The step.
+    pub step: Step,
+    /// The attempt; `None` if the log does not begin with a heading.
+    pub attempt: Option<Attempt>,
+    /// When it began.
+    pub started: Timestamp,
+}
+
+impl StepLog {
+    /// The logs in a folder, the oldest first. With `task`, only those of this task.
+    pub fn list(folder: &Path, task: Option<&TaskId>) -> io::Result<Vec<Self>> {
+        let mut found: Vec<Self> = safe_files::list_kinds(folder)?
+            .into_iter()
+            .filter_map(|entry| Self::of(entry.path, task))
+            .collect();
+        found.sort_by(|a, b| (a.started, &a.path).cmp(&(b.started, &b.path)));
+        Ok(found)
+    }
+
+    /// The log with this path; `None` if the name has another form, or another task.
+    fn of(path: PathBuf, wanted: Option<&TaskId>) -> Option<Self> {
+        let (task, step, named) = parse_name(path.file_name()?.to_str()?)?;
+        if wanted.is_some_and(|wanted| *wanted != task) {
+            return None;
+        }
+        let heading = first_line(&path).as_deref().and_then(StepHeading::parse);
+        let (attempt, started) =
+            heading.map_or((None, named), |heading| (Some(heading.attempt), heading.started));
+        Some(Self { path, task, step, attempt, started })
+    }
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    safe_files::open(path).ok()?.take(LONGEST_HEADING).read_to_end(&mut bytes).ok()?;
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    String::from_utf8(bytes[..end].to_vec()).ok()
+}
+
+/// The task, step and time in the name of a log. Both ids and steps may contain an underscore or a dash.
+fn parse_name(name: &str) -> Option<(TaskId, Step, Timestamp)> {
+    let (rest, time) = name.strip_suffix(".log")?.rsplit_once('_')?;
+    let (time, number) = time.split_once('-').unwrap_or((time, "1"));
+    number.parse::<u32>().ok()?;
+    let time = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    let (task, step) = rest.rsplit_once('_')?;
+    let step: Step = step.parse().ok()?;
+    let has_log = matches!(step, Step::Implement | Step::Test | Step::Review);
+    Some((task.parse().ok().filter(|_| has_log)?, step, time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_read_back() {
+        let heading = StepHeading::now(&"T001".parse().unwrap(), Step::Test, Attempt(2));
+        assert_eq!(StepHeading::parse(&heading.to_string()), Some(heading));
+        let runner = "my (own) robot".to_owned();
+        let headings = [
+            CallHeading::Prompt { runner: runner.clone() },
+            CallHeading::Output { runner, events: EventFormat::Claude },
+        ];
+        for heading in headings {
+            assert_eq!(CallHeading::parse(&heading.to_string()), Some(heading));
+        }
+        for other in ["", "=== FAILURES ===", "=== T001 test ===", "=== output of x (odd events) ==="] {
+            assert_eq!((StepHeading::parse(other), CallHeading::parse(other)), (None, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_of_logs_are_told_from_others() {
+        for (name, task) in [
+            ("T1_test_20250216T143022.log", Some("T1")),
+            ("a_b_review_20250216T143022-12.log", Some("a_b")),
+            ("T1_commit-message_20250216T143022.1.log", None),
+            ("T1_run_20250216T143022.log", None),
+            ("T1_test_20250216.log", None),
+            ("T1_test_20250216T143022.prompt", None),
+            ("gate-x_20250216T143022.log", None),
+        ] {
+            let found = parse_name(name).map(|(task, ..)| task.to_string());
+            assert_eq!(found.as_deref(), task, "{name}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Logs can be read: as text, by task, step and attempt, and while they are written.
+
+use std::{
+    fs,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::turn_scripts;
+use arborist_testkit::{TestRepo, WORKER};
+
+const SECRET: &str = "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// Speaks as Claude Code does; a tool answers with many lines, another fails.
+const TALKER: &str = r#"
+opens
+calls 1 "Let me read."
+printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"%s"}]}}\n' "$(seq -s '\n' 1 30)"
+calls 2 "I'll add a file"; echo one > one.txt
+printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"no such command"}]}]}}\n'
+echo 'a warning of the program' >&2
+ends "All is done."
+"#;
+
+/// Fails its first review, and its first test.
+fn rejected() -> TestRepo {
+    let worker = "case \"$prompt\" in\n  Review*) once said && echo 'REJECTED: again' || echo APPROVED ;;\n  *) echo \"$n\" >> T001.txt; echo \"work $n\" ;;\nesac";
+    let once = "once() { [ ! -e \"$ROOT/$1\" ] && : > \"$ROOT/$1\"; }";
+    let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "the work", "test_commands": [
+        {"type": "unit", "command": "echo PASSED OUTPUT"},
+        {"type": "integration", "command": "echo FAILED OUTPUT; [ $(wc -l < T001.txt) -gt 1 ]"}]}},
+        "root_ids": ["T001"]}"#;
+    let repo = TestRepo::planned("task-tree.json", plan, &format!("{once}\n{worker}"));
+    repo.arborist(["gardener"]).succeeds();
+    repo
+}
+
+fn names(repo: &TestRepo, step: &str) -> Vec<String> {
+    let files = fs::read_dir(repo.path("spec/logs")).unwrap().flatten();
+    let names = files.map(|file| file.file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(&format!("T001_{step}_"))).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_newest_attempt_is_shown_as_text() {
+    let repo = turn_scripts::repo("claude", TALKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["logs", "T001"]).succeeds().shows().never("{\"type\"");
+    repo.arborist(["logs", "T001", "--step", "review"]).succeeds().shows();
+}
+
+#[test]
+fn the_streams_of_all_programs_are_shown_as_text() {
+    for program in ["claude", "codex", "gemini", "opencode"] {
+        let repo = turn_scripts::recorded(program);
+        repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().shows().never("{\"");
+    }
+}
+
+#[test]
+fn an_attempt_and_a_step_can_be_chosen() {
+    let repo = rejected();
+    repo.arborist(["logs", "T001", "--attempt", "1"]).succeeds().shows();
+    repo.arborist(["logs", "T001"]).succeeds().out("attempt 3").never("attempt 1").never("attempt 2");
+    repo.arborist(["logs", "T001", "--attempt", "2", "--step", "review"]).succeeds().shows();
+}
+
+#[test]
+fn every_test_command_has_a_heading_and_all_of_its_output_in_the_log() {
+    let repo = rejected();
+    for attempt in ["1", "2"] {
+        let shown = repo.arborist(["logs", "T001", "--step", "test", "--attempt", attempt]).succeeds();
+        shown.shows().out("PASSED OUTPUT").out("FAILED OUTPUT");
+    }
+}
+
+#[test]
+fn attempts_in_the_same_second_have_separate_logs() {
+    let repo = rejected();
+    let logs = names(&repo, "implement");
+    assert_eq!(logs.len(), 3, "{logs:?}");
+    for (at, log) in ["", "-2", "-3"].iter().enumerate() {
+        let text = repo.read(&format!("spec/logs/T001_implement_20250216T143022{log}.log"));
+        assert!(text.starts_with(&format!("=== T001 implement, attempt {}, ", at + 1)), "{text}");
+        assert_eq!(text.matches("\nwork ").count(), 1, "{text}");
+    }
+    let trailer = "--format=%(trailers:key=Arborist-Test-Log,valueonly)";
+    let failed = repo.git(["log", "-1", trailer, "--grep=@T001@test-fail)"]).answer();
+    assert!(repo.read(failed.trim()).contains("FAILED OUTPUT"), "{failed}");
+}
+
+#[test]
+fn without_a_task_the_one_with_the_newest_log_is_shown() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["logs"]).exits(1).shows();
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["logs", "--step", "review"]).succeeds().shows();
+    let below = repo.path("below");
+    fs::create_dir(&below).unwrap();
+    repo.arborist_in(&below, ["logs", "--step", "review"]).succeeds().out("T002 review");
+}
+
+#[test]
+fn a_log_that_is_not_there_is_explained() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["garden", "T001"]).succeeds();
+    repo.arborist(["logs", "T002"]).exits(1).shows();
+    repo.arborist(["logs", "T01"]).exits(1).shows();
+    repo.arborist(["logs", "T001", "--attempt", "2"]).exits(1).shows();
+    fs::remove_file(repo.path("spec/logs").join(&names(&repo, "review")[0])).unwrap();
+    repo.arborist(["logs", "T001", "--step", "review"]).exits(1).shows();
+    repo.arborist(["logs", "T001", "--attempt", "0"]).exits(129);
+}
+
+#[test]
+fn after_a_reset_the_logs_of_the_new_attempt_are_shown() {
+    let repo = rejected();
+    repo.arborist(["reset", "T001"]).succeeds();
+    repo.agent(
+        "case \"$prompt\" in Review*) echo APPROVED ;; *) echo new >> T001.txt; echo new work ;; esac",
+    );
+    repo.arborist(["gardener"]).succeeds();
+    let shown = repo.arborist(["logs", "T001"]).succeeds();
+    shown.out("attempt 1").out("new work").never("REJECTED").never("attempt 2");
+}
+
+#[test]
+fn prompts_are_in_logs_and_transcripts_without_secrets() {
+    let repo = turn_scripts::repo("claude", TALKER);
+    repo.write("tasks.md", format!("- [ ] T001 the work with {SECRET}\n"));
+    repo.commit("a plan with a key\n");
+    repo.arborist(["gardener"]).succeeds();
+    assert!(repo.prompt(0).contains(SECRET));
+    repo.arborist(["logs", "T001"]).succeeds().out("> Implement task T001").never(SECRET);
+    for step in ["implement", "review"] {
+        let log = repo.read(&format!("spec/logs/{}", names(&repo, step)[0]));
+        assert!(log.contains("> ") && !log.contains(SECRET), "{log}");
+    }
+    let said = repo.git(["log", "--format=%B", "--glob=refs/arborist/transcripts"]).answer();
+    assert!(said.contains(r#""voice":"prompt""#) && !said.contains(SECRET), "{said}");
+    assert!(said.contains("Implement task T001") && said.contains("Review"), "{said}");
+}
+
+#[test]
+fn the_transcript_of_a_turn_is_shown_with_its_prompt() {
+    let repo = turn_scripts::repo("claude", TALKER);
+    repo.arborist(["gardener"]).succeeds();
+    let id = repo.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
+    let id = id.trim();
+    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).succeeds().shows();
+    let shown = repo.arborist(["session", "show", id, "--turn", "1", "--transcript", "--json"]).answer();
+    let document: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let said = document["transcript"].as_array().unwrap();
+    let voices: Vec<&str> = said.iter().map(|line| line["voice"].as_str().unwrap()).collect();
+    assert_eq!(voices, ["prompt", "agent", "call", "tool"]);
+    repo.arborist(["session", "show", id, "--transcript"]).exits(129);
+    repo.git(["update-ref", "-d", &format!("refs/arborist/transcripts/{id}")]).succeeds();
+    repo.arborist(["session", "show", id, "--turn", "1", "--transcript"]).exits(1).shows();
+}
+
+#[test]
+fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
+    let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) yes 'a line of output' | head -c 3000000; echo x > x ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
+    repo.git(["config", "arborist.log-limit", "1"]).succeeds();
+    repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 3000000"]).succeeds();
+    let run = repo.arborist(["gardener"]).succeeds();
+    let words = "the log has reached its largest size (log-limit), and the rest was left out";
+    run.err(&format!("the log of robot is incomplete: {words}"))
+        .err(&format!("the log of the tests is incomplete: {words}"));
+    for step in ["implement", "test"] {
+        let log = repo.read(&format!("spec/logs/{}", names(&repo, step)[0]));
+        assert!((1_000_000..1_001_000).contains(&log.len()), "{}", log.len());
+        assert!(log.contains(words));
+    }
+}
+
+#[test]
+fn locks_of_tasks_are_removed_with_their_release() {
+    let plan: String = (1..=6).map(|n| format!("- [ ] T00{n} [P] do {n}\n")).collect();
+    let repo = TestRepo::planned("tasks.md", &plan, WORKER);
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let locks = fs::read_dir(repo.path(".git/arborist/locks")).unwrap().flatten();
+    let names: Vec<String> = locks.map(|lock| lock.file_name().into_string().unwrap()).collect();
+    assert!(names.contains(&"run-main".to_owned()), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("task-")), "{names:?}");
+}
+
+/// A child process that is killed if the test fails.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(repo: &TestRepo, args: &[&str], output: &str) -> Background {
+    let file = fs::File::create(repo.root().join(output)).unwrap();
+    let mut command = repo.command("git", &repo.path("."));
+    command.arg("arborist").args(args).stdin(Stdio::null()).stdout(file).stderr(Stdio::null());
+    Background(command.spawn().unwrap())
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < end, "{what} did not come");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_running_task_is_followed_until_the_run_is_done_with_it() {
+    let worker = "case \"$prompt\" in
+      Review*) echo APPROVED ;;
+      *) echo first words; until [ -e \"$ROOT/go\" ]; do sleep 0.02; done; echo x > x; echo last words ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
+    let mut run = start(&repo, &["gardener"], "run");
+    let log = || fs::read_dir(repo.path("spec/logs")).is_ok_and(|logs| logs.flatten().count() > 0);
+    wait_for("a log", log);
+    let mut followed = start(&repo, &["logs", "-f"], "followed");
+    let text = || fs::read_to_string(repo.root().join("followed")).unwrap();
+    wait_for("what the agent says first", || text().contains("first words"));
+    assert!(followed.0.try_wait().unwrap().is_none() && !text().contains("last words"));
+    fs::write(repo.root().join("go"), "").unwrap();
+    assert!(followed.0.wait().unwrap().success());
+    assert!(run.0.wait().unwrap().success());
+    let text = text();
+    assert!(text.contains("last words") && text.contains("=== T001 review, attempt 1"), "{text}");
+    assert_eq!(text.matches("first words").count(), 1, "{text}");
+}
