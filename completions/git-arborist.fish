@@ -35,6 +35,7 @@ function __git_arborist_verbs
         tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
         cleanup\t'Remove what is done with: worktrees, branches, sessions, logs; nothing is lost' \
         state\t'Show which tasks are done, under way, ready or failed' \
+        logs\t'Read what agents said and what tests printed' \
         session\t'See what agents did turn by turn, resume it or replay it' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
@@ -409,6 +410,13 @@ complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with
 complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
 complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
 
+# logs
+complete -c git-arborist -n '__git_arborist_in logs' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in logs' -l step -x -a 'implement test review' -d 'Show only this step'
+complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt, from 1 [default: the newest]'
+complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the run is done with the task'
+complete -c git-arborist -n '__git_arborist_in logs' -s h -l help -d 'Show what it does and takes'
+
 # session
 complete -c git-arborist -n '__git_arborist_at session' -f -a list -d 'List sessions, the last one first'
 complete -c git-arborist -n '__git_arborist_at session' -f -a show -d 'Show one session, or one of its turns'
@@ -435,6 +443,7 @@ complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in session show' -f
 complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Only this turn, in detail'
 complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also what its commits change'
+complete -c git-arborist -n '__git_arborist_in session show' -l transcript -d 'Also its transcript: the prompt, what the agent said, tools and their answers'
 complete -c git-arborist -n '__git_arborist_in session show' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Show what it does and takes'
 

@@ -24,6 +24,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(Man1, "man", "git-arborist-hooks.1"),
     asset!(Man1, "man", "git-arborist-init.1"),
     asset!(Man1, "man", "git-arborist-install-assets.1"),
+    asset!(Man1, "man", "git-arborist-logs.1"),
     asset!(Man1, "man", "git-arborist-merge.1"),
     asset!(Man1, "man", "git-arborist-plan.1"),
     asset!(Man1, "man", "git-arborist-reset.1"),

@@ -64,7 +64,8 @@ fn the_streams_of_all_programs_are_shown_as_text() {
 fn an_attempt_and_a_step_can_be_chosen() {
     let repo = rejected();
     repo.arborist(["logs", "T001", "--attempt", "1"]).succeeds().shows();
-    repo.arborist(["logs", "T001"]).succeeds().out("attempt 3").never("attempt 1").never("attempt 2");
+    let newest = repo.arborist(["logs", "T001"]).succeeds().out("T001 implement, attempt 3");
+    newest.never("T001 implement, attempt 1").never("T001 review, attempt 2");
     repo.arborist(["logs", "T001", "--attempt", "2", "--step", "review"]).succeeds().shows();
 }
 
@@ -124,7 +125,7 @@ fn after_a_reset_the_logs_of_the_new_attempt_are_shown() {
     );
     repo.arborist(["gardener"]).succeeds();
     let shown = repo.arborist(["logs", "T001"]).succeeds();
-    shown.out("attempt 1").out("new work").never("REJECTED").never("attempt 2");
+    shown.out("T001 implement, attempt 1").out("new work").never("T001 test, attempt 2").never("work 0");
 }
 
 #[test]

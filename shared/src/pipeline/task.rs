@@ -16,7 +16,10 @@ use crate::{
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
-    pipeline::checkout::{guard::joined, guarded, other_repo::TestedFiles},
+    pipeline::{
+        calls::call::open_log,
+        checkout::{guard::joined, guarded, other_repo::TestedFiles},
+    },
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
 };
@@ -107,6 +110,7 @@ impl TaskRun<'_, '_, '_> {
         let result = if has_command {
             self.run_tests(attempt, &commands, &log)?
         } else {
+            open_log(&self.context.run.home.join(&log), "no test command\n")?;
             TestResult::without_test(&commands, &log)
         };
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
