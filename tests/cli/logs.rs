@@ -14,12 +14,14 @@ const SECRET: &str = "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// Speaks as Claude Code does; a tool answers with many lines, another fails.
 const TALKER: &str = r#"
+waits() { tries=0; while [ "$(noted)" -le "$1" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; }
 opens
+before=$(noted)
 calls 1 "Let me read."
 printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"%s"}]}}\n' "$(seq -s '\n' 1 30)"
+waits $before
 calls 2 "I'll add a file"; echo one > one.txt
 printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"no such command"}]}]}}\n'
-echo 'a warning of the program' >&2
 ends "All is done."
 "#;
 
@@ -32,7 +34,7 @@ fn rejected() -> TestRepo {
         {"type": "integration", "command": "echo FAILED OUTPUT; [ $(wc -l < T001.txt) -gt 1 ]"}]}},
         "root_ids": ["T001"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, &format!("{once}\n{worker}"));
-    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["gardener", "--yes"]).succeeds();
     repo
 }
 
@@ -219,7 +221,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 fn a_running_task_is_followed_until_the_run_is_done_with_it() {
     let worker = "case \"$prompt\" in
       Review*) echo APPROVED ;;
-      *) echo first words; until [ -e \"$ROOT/go\" ]; do sleep 0.02; done; echo x > x; echo last words ;; esac";
+      *) echo a warning >&2; echo first words; until [ -e \"$ROOT/go\" ]; do sleep 0.02; done; echo x > x; echo last words ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
     let mut run = start(&repo, &["gardener"], "run");
     let log = || fs::read_dir(repo.path("spec/logs")).is_ok_and(|logs| logs.flatten().count() > 0);
@@ -233,5 +235,5 @@ fn a_running_task_is_followed_until_the_run_is_done_with_it() {
     assert!(run.0.wait().unwrap().success());
     let text = text();
     assert!(text.contains("last words") && text.contains("=== T001 review, attempt 1"), "{text}");
-    assert_eq!(text.matches("first words").count(), 1, "{text}");
+    assert!(text.contains("a warning") && text.matches("first words").count() == 1, "{text}");
 }

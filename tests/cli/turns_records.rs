@@ -120,7 +120,7 @@ fn the_work_of_an_agent_without_turns_has_its_author_and_the_trailers_of_a_turn(
     }
     let test = repo.git(["log", "-1", "--format=%an", "main^{/T001@test-pass}"]).answer();
     assert_eq!(test, "Ada", "the driver's own commits are the user's");
-    repo.arborist(["trailers", "check"]).succeeds();
+    repo.arborist(["trailers", "check", "main"]).succeeds();
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_command_of_a_task_has_no_other_author() {
     repo.write("task-tree.json", plan);
     repo.commit("a plan\n");
     crate::turn_scripts::agent(&repo, "text", "");
-    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["gardener", "--yes"]).succeeds();
     let commit = repo.git(["log", "-1", "--format=%an%n%(trailers:only)", "main^{/T001@implement-pass}"]);
     let commit = commit.answer();
     assert!(commit.starts_with("Ada\n") && !commit.contains("Arborist-Model"), "{commit}");
