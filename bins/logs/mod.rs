@@ -184,8 +184,7 @@ fn newest_task(folders: &LogFolders, selection: &Selection) -> Result<TaskId, Fa
     let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
     let newest = logs.iter().rfind(|log| selection.has(log));
     newest.map(|log| log.task.clone()).ok_or_else(|| {
-        let such =
-            if selection.step.or(selection.attempt.map(|_| Step::Test)).is_some() { "such " } else { "" };
+        let such = if logs.is_empty() { "" } else { "such " };
         Failure::new(Exit::No, format!("there is no {such}log in '{}'", folders.name))
             .hint("the turns of sessions are recorded in git: git arborist session list")
     })

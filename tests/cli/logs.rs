@@ -30,7 +30,7 @@ fn rejected() -> TestRepo {
     let worker = "case \"$prompt\" in\n  Review*) once said && echo 'REJECTED: again' || echo APPROVED ;;\n  *) echo \"$n\" >> T001.txt; echo \"work $n\" ;;\nesac";
     let once = "once() { [ ! -e \"$ROOT/$1\" ] && : > \"$ROOT/$1\"; }";
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "the work", "test_commands": [
-        {"type": "unit", "command": "echo PASSED OUTPUT"},
+        {"type": "unit", "command": "printf 'PASSED OUTPUT'"},
         {"type": "integration", "command": "echo FAILED OUTPUT; [ $(wc -l < T001.txt) -gt 1 ]"}]}},
         "root_ids": ["T001"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, &format!("{once}\n{worker}"));

@@ -163,7 +163,7 @@ fn a_program_that_ignores_term_is_killed_after_the_grace() {
 
 #[test]
 fn silence_counts_from_the_last_byte_of_either_stream() {
-    let limits = Limits { silence: Some(ms(1500)), whole: Some(LONG), grace: ms(500) };
+    let limits = Limits { silence: Some(ms(1500)), whole: Some(LONG), grace: ms(500), ..Limits::default() };
     let chatty = "for i in 1 2 3 4 5 6 7 8; do sleep 0.3; echo . >&2; done; exit 5";
     let outcome = Supervised::new(shell(chatty)).limits(limits).run(|_| {});
     assert!(matches!(outcome.ending, Ending::Exited(5)), "{:?}", outcome.ending);

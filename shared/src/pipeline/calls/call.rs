@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::Write,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -346,11 +347,19 @@ impl<'h> EventDispatcher<'h> {
     }
 }
 
-/// Opens a log, and appends a heading to it.
+/// Opens a log, and appends a heading to it on a line of its own.
 pub(in crate::pipeline) fn open_log(path: &Path, heading: &str) -> Result<File, PipelineError> {
-    let mut log = safe_files::open_log(path).map_err(|source| file_error(path, source))?;
-    log.write_all(heading.as_bytes()).map_err(|source| file_error(path, source))?;
-    Ok(log)
+    let open = || -> std::io::Result<File> {
+        let mut log = safe_files::open_log(path)?;
+        let mut last = [b'\n'];
+        if let Some(at) = log.metadata()?.len().checked_sub(1) {
+            safe_files::open(path)?.read_at(&mut last, at)?;
+        }
+        let line_end = if last == [b'\n'] { "" } else { "\n" };
+        log.write_all(format!("{line_end}{heading}").as_bytes())?;
+        Ok(log)
+    };
+    open().map_err(|source| file_error(path, source))
 }
 
 pub(in crate::pipeline) fn file_error(path: &Path, source: std::io::Error) -> PipelineError {
