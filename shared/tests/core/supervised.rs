@@ -299,6 +299,7 @@ fn flooded() {
     let script = format!("head -c {bytes} /dev/zero & head -c 1000000 /dev/zero >&2; wait");
     let mut lines = LineCutter::limited(1 << 20);
     let outcome = Supervised::new(shell(&script))
+        .limits(Limits { log_size: u64::MAX, ..Limits::default() })
         .log(safe_files::open_log(&log).unwrap())
         .run(|chunk| lines.push(chunk.bytes, |_| {}));
     assert_eq!(outcome.stdout.total, bytes);
