@@ -113,11 +113,13 @@ pub(super) fn is_of_legend(text: &str) -> bool {
     STATES.contains(&text)
 }
 
-/// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works".
+/// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works". A whole sentence such
+/// as "Improve readiness." tells what a phase is for.
 pub(super) fn leads_to_checks(text: &str) -> bool {
     const LONGEST: usize = 60;
     let head = text.split([':', '：', '。']).next().unwrap_or(text);
-    head.len() <= LONGEST && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
+    head.len() <= LONGEST
+        && !head.trim_end().ends_with('.') && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
 }
 
 /// Whether a section is about what is left for another time.

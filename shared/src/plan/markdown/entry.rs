@@ -204,7 +204,13 @@ impl<'a> Builder<'_, 'a> {
     fn box_without_id(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
         let line = self.lines[at];
         let Checkbox::Marked(place) = checkbox else { return self.prose(at) };
-        let Some(mark) = place.chars().next().and_then(Mark::from_box) else { return self.prose(at) };
+        // "[P] means parallel" and "[1] Smith et al." have labels, not boxes.
+        let is_label = |mark: char| mark.is_uppercase() || mark.is_numeric();
+        let mark = match place.chars().next().map(|mark| (Mark::from_box(mark), is_label(mark))) {
+            Some((Some(mark), _)) => mark,
+            Some((None, false)) => Mark::Todo,
+            _ => return self.prose(at),
+        };
         let Some(owner) = self.owner else {
             return self.plain_box(at, (place, rest), column);
         };

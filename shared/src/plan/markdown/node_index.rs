@@ -243,7 +243,10 @@ impl NodeIndex {
                 }
             }
             Name::Range(first, last) => {
-                let is_there = |id: &str| self.find(id).is_some() || self.group(id).is_some();
+                // "T011-T14" means T014.
+                let is_there = |id: &str| {
+                    self.find(id).is_some() || self.group(id).is_some() || self.padded(id).is_some()
+                };
                 let missing = [first, last].into_iter().find(|id| !is_there(id));
                 return (self.range(first, last), missing.map(|id| UnknownId::EndOfRange(id)));
             }

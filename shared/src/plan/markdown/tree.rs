@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
+    asides::has_word,
     entry::{Form, TaskEntry},
     lines::LineKind,
     naming::{Names, name_of, slug_label},
@@ -132,7 +133,10 @@ impl TreeBuilder<'_, '_> {
         let sections = vec![None; self.outline.sections.len()];
         let mut nodes = Nodes { ids: self.entry_ids(), sections, ..Nodes::default() };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
-        let mut sections = named.peekable();
+        let named: Vec<(usize, &TaskId)> = named.collect();
+        let continued = named.windows(2).filter(|pair| pair[0].1 == pair[1].1).map(|pair| pair[1].0);
+        let continued: HashSet<usize> = continued.collect();
+        let mut sections = named.into_iter().filter(|(at, _)| !continued.contains(at)).peekable();
         let numbers = self.numbers();
         let apart = self.sections_told_apart(&section_ids);
         for (at, entry) in self.tasks() {
@@ -244,9 +248,21 @@ impl TreeBuilder<'_, '_> {
     fn name_sections(&self, is_node: &[bool], names: &mut Names) -> Vec<Option<TaskId>> {
         let mut count = 0;
         let mut ids = vec![None; is_node.len()];
+        let mut before: Option<usize> = None;
         for (at, section) in self.outline.sections.iter().enumerate().filter(|(at, _)| is_node[*at]) {
-            count += 1;
             let label = phase_label(&section.title).map(|label| slug_label(&label));
+            // "Phase A (continued)" right behind "Phase A" is no other phase.
+            let is_same = |before: &usize| {
+                let before = &self.outline.sections[*before];
+                before.level == section.level && phase_label(&before.title) == phase_label(&section.title)
+            };
+            if label.is_some() && has_word(&section.title, &["continued", "cont", "contd"])
+                && let Some(first) = before.replace(at).filter(is_same)
+            {
+                ids[at] = ids[first].clone();
+                continue;
+            }
+            (before, count) = (Some(at), count + 1);
             let wanted = match label {
                 Some(label) if label.is_empty() => format!("phase-{count}"),
                 Some(label) => format!("phase-{label}"),

@@ -204,12 +204,15 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether "parallel" at a position is said of all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        // "**Phase 2**: All 7 tasks can run in parallel (T005-T011)": the label only tells where they stand.
+        let colon = self.clause[..at].iter().rposition(|token| token.what == Piece::Colon);
+        let start = colon.map_or(0, |colon| colon + 1);
         self.voice == ClauseVoice::Section
-            && self.last.is_none()
+            && self.last.as_ref().is_none_or(|list| list.end <= start)
             && is(at, &["parallel"])
             && at > 0
             && is(at - 1, &["in"])
-            && is(0, &["all", "both"])
+            && is(start, &["all", "both"])
     }
 
     /// "Server (T010-T016) ∥ client (T017)": what stands on one side of the bars runs beside what stands on the other. Where
@@ -324,6 +327,12 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
+        // "T019 and T029 edit one file. Run them sequentially."
+        let meant = self.meant_by_pronoun(at).filter(|_| !self.voice.is_own() && !offers_choice(&self.clause[at..]));
+        if let Some(tasks) = meant.filter(|tasks| word.eq_ignore_ascii_case("sequentially") && tasks.iter().all(is_of_tasks)) {
+            self.said.chains.push(tasks);
+            return;
+        }
         if self.note_whole_phase(at, word) {
             return;
         }

@@ -274,6 +274,10 @@ impl<'a> ClauseReader<'_, 'a> {
             let force = self.force();
             self.said.claims.push(OrderClaim { who: list.members.clone(), on, force });
         }
+        // "### API wiring (depends on T005)": in a heading, the brackets behind the title belong to the sentence.
+        if self.voice == ClauseVoice::Phase && self.clause[list.end - 1].what == Piece::Close {
+            return (at + 1..list.end).find(|at| self.clause[*at].what == Piece::Open).unwrap_or(list.end);
+        }
         // "US1's build (T005) depends on …" is about T005, not about the story.
         let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
         if self.subject.is_none() && self.voice == ClauseVoice::Section && !is_owner {
@@ -387,7 +391,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
                 force => force,
             };
-            let says_only = self.says_only(keyword.end - 1, end) || self.is_alone(at) || is_parallel;
+            let says_only = self.says_only(at, keyword.end, end) || self.is_alone(at) || is_parallel;
             if keyword.sense == Sense::Waits && says_only {
                 self.said.only.push((who.clone(), object.clone()));
             }
@@ -421,8 +425,8 @@ impl<'a> ClauseReader<'_, 'a> {
         if keyword.sense != Sense::Unrelated {
             return None;
         }
-        if matches!(word(keyword.end), "both" | "them" | "these" | "those") {
-            return Some((self.antecedent.clone()?, keyword.end + 1));
+        if let Some(meant) = self.meant_by_pronoun(keyword.end + 1).filter(|_| !word(keyword.end).is_empty()) {
+            return Some((meant, keyword.end + 1));
         }
         let is_plain =
             |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();
@@ -443,10 +447,10 @@ impl<'a> ClauseReader<'_, 'a> {
         self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
     }
 
-    /// "depends on Foundational only", "depends only on Phase 2".
-    fn says_only(&self, keyword: usize, end: usize) -> bool {
+    /// "depends on Foundational only", "depends only on Phase 2", "only requires Phase 1".
+    fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
         let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
-        is(keyword) || is(keyword + 1) || is(end)
+        at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
     }
 
     /// "US5 can proceed independently after Foundation".
@@ -464,13 +468,21 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => list.end == at,
         };
         let last = self.last.as_ref().filter(|list| is_near(list));
-        let last = last.map(|list| list.members.clone());
+        let last = last.map(|list| list.members.clone()).or_else(|| self.meant_by_pronoun(at));
         let last = self.comes_first.clone().filter(|_| sense == Sense::Then).or(last);
         let subject = last.or_else(|| self.subject.clone()).unwrap_or_default();
         if subject.is_empty() && !self.is_remark {
             return topic.unwrap_or_default().to_vec();
         }
         subject
+    }
+
+    /// What "both" and "they" right before a position stand for: "T023 and T024 (two files, both depend on T022)".
+    fn meant_by_pronoun(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
+        const PRONOUNS: [&str; 5] = ["both", "they", "them", "these", "those"];
+        let Piece::Word(word) = self.clause[at.checked_sub(1)?].what else { return None };
+        let is_pronoun = PRONOUNS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        self.antecedent.clone().filter(|_| is_pronoun)
     }
 
     /// `T003はT001に依存`, `Phase 2完成后`: what was named last is waited for.

@@ -110,7 +110,8 @@ impl<'a> ClauseReader<'_, 'a> {
         // "Launch all setup tasks in parallel:" leads to a list of those that are meant, and "T002-T009: all setup tasks can run
         // in parallel" has named them.
         let is_colon = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
-        let has_list = self.last_but_one.as_ref().is_some_and(|list| is_colon(list.end));
+        let names_these = |list: &List<'a>| is_colon(list.end) && list.members.iter().all(is_of_tasks);
+        let has_list = self.last_but_one.as_ref().is_some_and(names_these);
         if has_list || is_colon(self.clause.len() - 1) {
             return false;
         }

@@ -43,7 +43,10 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.is_predicate(at, end) {
             self.read_predicate(inner);
         } else {
-            ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+            let antecedent = self.last.as_ref().map(|list| list.members.clone());
+            let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said);
+            reader.antecedent = antecedent;
+            reader.read(None);
         }
         end
     }
