@@ -186,6 +186,36 @@ const SAID_OF_TASKS: &[Row] = &[
         "## Dependencies\n```\nT001 → T002,T004 [P] → T005\n```\n",
         &[("T002", "T001"), ("T004", "T001 T003"), ("T005", "T002 T004")],
     ),
+    (
+        "a label before all tasks that are named in brackets",
+        "## Dependencies\n- **Phase 1**: All 4 tasks can run in parallel (T001-T004)\n",
+        &[("T002", ""), ("T004", ""), ("T005", "T001 T002 T003 T004")],
+    ),
+    (
+        "groups below a label that says that they are parallel",
+        "## Parallel work\n\n**Phase 1** Parallel Groups:\n- Group A: T001, T002 (x)\n- Group B: T003, T004 (y)\n",
+        &[("T002", ""), ("T004", "T002")],
+    ),
+    (
+        "what each of several terminals does",
+        "## Parallel work\n```bash\n# Adapters\nTerminal 1: T002 - x\nTerminal 2: T003-T004 - y\n```\n",
+        &[("T004", "T003")],
+    ),
+    (
+        "the end of a range with fewer digits",
+        "## Dependencies\n- T002-T4 are sequential\n",
+        &[("T003", "T001 T002"), ("T004", "T002 T003")],
+    ),
+    (
+        "tasks that are called by a pronoun",
+        "## Dependencies\n- T002 and T003 edit one file. Run them **sequentially**\n- T004 and T005 (two files, both depend on T001)\n",
+        &[("T003", "T001 T002"), ("T005", "T001 T004")],
+    ),
+    (
+        "tasks that depend on each other",
+        "## Dependencies\n- T002 and T003 depend on each other\n",
+        &[("T003", "T001 T002")],
+    ),
     ("Spanish", "## Dependencies\n- T001 y T004 (x) pueden ir en paralelo\n", &[("T001", ""), ("T004", "")]),
     (
         "Portuguese",
@@ -303,6 +333,36 @@ const WHOLE_PLANS: &[Row] = &[
             ("T005", ""),
             ("T006", "T005 phase-2"),
         ],
+    ),
+    (
+        "a task that may run beside the tests of its phase",
+        "## Phase 1: US1 - x\n### Tests\n- [ ] T001 [P] [US1] test a\n- [ ] T002 [US1] test b\n### Implementation\n- [ ] T003 [P] [US1] types\n- [ ] T004 [US1] service\n## Dependencies\n- US1 types (T003) can run parallel with tests\n",
+        &[("T003", ""), ("T004", "T002 T003")],
+    ),
+    (
+        "needs in the heading of a part of a phase",
+        "## Phase 1: a\n### Domain\n- [ ] T001 a\n### Store\n- [ ] T002 b\n### API wiring (depends on T001)\n- [ ] T003 c\n",
+        &[("store", "domain"), ("api-wiring-depends-on-t001", "T001")],
+    ),
+    (
+        "a phase that is continued",
+        "## Phase A: a\n- [ ] T001 a\n## Phase A (continued): b\n- [ ] T002 b\n## Phase B: c\n- [ ] T003 c\n## Phase C: d\n- [ ] T004 d\n## Dependencies\n- **Phase C**: Can start in parallel with Phase B — only requires Phase A's types\n",
+        &[("T002", "T001"), ("phase-b", "phase-a"), ("phase-c", "phase-a")],
+    ),
+    (
+        "tasks that say that they are sequential with others",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c. **Sequential with T002/T004** (same file)\n## Phase 4: User Story 3\n- [ ] T004 [US3] d\n",
+        &[("T003", "T002"), ("T004", "T003"), ("phase-3", "phase-1")],
+    ),
+    (
+        "a story that the text of a task only tells about",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c (corrected after US1 hit this)\n- [ ] T004 [US2] d (after US1 is done)\n",
+        &[("T003", ""), ("T004", "T003 phase-2")],
+    ),
+    (
+        "dependencies in other sections",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c\n## Phase 4: User Story 3\n- [ ] T004 [US3] d\n## Strategy\n\nSince US1 is P1, and US3 depends on US1 components:\n\n1. US1 first\n\n## Notes\n- The page is changed by T002 → T003 — always work sequentially on this file\n",
+        &[("phase-4", "phase-1 phase-2"), ("T003", "T002")],
     ),
     (
         "a task that can run at any time behind another",
@@ -865,6 +925,11 @@ const REMARKS: &[Row] = &[
             ("phase-5", "phase-2"),
             ("phase-6", "phase-3 phase-4 phase-5"),
         ],
+    ),
+    (
+        "a story that builds upon another",
+        "- **US2**: Builds on US1 components\n- **US3**: builds on US2 but is independently testable\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-2")],
     ),
     (
         "a story that needs a phase and runs beside another story",

@@ -119,7 +119,8 @@ pub(super) fn leads_to_checks(text: &str) -> bool {
     const LONGEST: usize = 60;
     let head = text.split([':', '：', '。']).next().unwrap_or(text);
     head.len() <= LONGEST
-        && !head.trim_end().ends_with('.') && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
+        && !head.trim_end().ends_with('.')
+        && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
 }
 
 /// Whether a section is about what is left for another time.

@@ -35,6 +35,8 @@ pub(super) enum Sense {
     PostfixBlocks,
     /// The two have nothing to do with each other.
     Unrelated,
+    /// One waits for the other, in the order of the file.
+    Sequential,
 }
 
 /// How far behind a keyword its object may stand.
@@ -87,7 +89,7 @@ fn words(
     is_label: bool,
 ) -> Option<(Sense, ObjectReach, usize, bool)> {
     use ObjectReach::{Far, Near};
-    use Sense::{Blocks, Postfix, PostfixBlocks, Then, Unrelated, Waits};
+    use Sense::{Blocks, Postfix, PostfixBlocks, Sequential, Then, Unrelated, Waits};
     // A task's own text says "after" and "needs" about much else; a dependency section does not.
     let is_section = voice == ClauseVoice::Section;
     let reach = if is_section { Far } else { Near };
@@ -95,6 +97,8 @@ fn words(
         "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),
         "depends" | "depend" if follows(&["only"]) => (Waits, Far, 2, true),
         "depends-on" | "blocked-by" => (Waits, Far, 1, true),
+        "builds" | "build" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
+        "sequential" | "sequentially" if follows(&["with"]) => (Sequential, Near, 2, false),
         "depende" | "dependen" | "dépend" | "dépendent" | "Dépend"
             if follows(&["de", "del", "do", "da", "des", "du"]) =>
         {

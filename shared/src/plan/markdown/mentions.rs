@@ -28,6 +28,8 @@ pub(super) enum Name<'a> {
     AllBefore,
     /// Everything behind the task or phase that the sentence is about.
     AllAfter,
+    /// The tests of the phase that the sentence is about.
+    Tests,
     /// A phase by its title, by position.
     Node(usize),
     /// A phase by what its title counts, as "Module 2" of "Phase 3: Module 2 - Physics".
@@ -372,7 +374,19 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     if lower == "all" && is_alone {
         return Some((Name::AllBefore, at + 1));
     }
-    let is_all = matches!(lower.as_str(), "all" | "every" | "each" | "toutes" | "todas" | "wszystkie");
+    let is_all = matches!(
+        lower.as_str(),
+        "all"
+            | "every"
+            | "each"
+            | "toutes"
+            | "todas"
+            | "las"
+            | "les"
+            | "wszystkie"
+            | "historias"
+            | "histórias"
+    );
     let is_previous = matches!(lower.as_str(), "previous" | "prior" | "earlier" | "preceding");
     // "P1 stories" and "P1 user stories" are some of them, and which ones cannot be read.
     let is_priority = |token: Option<&Token<'_>>| {
@@ -393,7 +407,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             return None;
         }
         match word.to_lowercase().as_str() {
-            "stories" => {
+            "stories" | "historias" | "histórias" | "histoires" => {
                 let is_numbered = matches!(
                     clause.get(end + 1).map(|token| token.what),
                     Some(Piece::Story(_) | Piece::Open)

@@ -27,6 +27,8 @@ pub(super) struct NodeIndex {
     /// Tasks in the order of their ids; made when the first range asks for it.
     by_order: OnceCell<Vec<(SortKey, usize)>>,
     is_task: Vec<bool>,
+    /// Tasks in a section about tests.
+    is_test: Vec<bool>,
     ids: Vec<TaskId>,
     /// Phases by label; `None` where two have the same.
     by_label: HashMap<String, Option<usize>>,
@@ -69,7 +71,8 @@ impl NodeIndex {
     pub(super) fn new(drafts: &[DraftNode], roles: &[Role]) -> Self {
         let is_task = roles.iter().map(|role| role.kind == NodeKind::Task).collect();
         let ids = drafts.iter().map(|draft| draft.task.id.clone()).collect();
-        let mut known = Self { is_task, ids, ..Self::default() };
+        let is_test = roles.iter().map(|role| role.section.is_tests).collect();
+        let mut known = Self { is_task, is_test, ids, ..Self::default() };
         for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
             if role.kind == NodeKind::Task {
@@ -235,6 +238,7 @@ impl NodeIndex {
             }
             Name::AllBefore => self.all_before(subject),
             Name::AllAfter => self.all_after(subject),
+            Name::Tests => self.tests_beside(subject),
             Name::Task(id) => {
                 let found = self.find(id).map(|at| vec![at]);
                 match found.or_else(|| self.group(id)) {
@@ -323,6 +327,15 @@ impl NodeIndex {
         }
         let start = own.checked_sub(1).map_or(0, |own| self.phases[own].0 + 1).max(since);
         phases.chain((start..subject).filter(|at| self.is_task[*at])).collect()
+    }
+
+    /// The tasks in the sections about tests of the phase of a task.
+    fn tests_beside(&self, subject: Option<usize>) -> Vec<usize> {
+        let Some(subject) = subject else { return Vec::new() };
+        let next = self.phases.partition_point(|(at, _)| *at <= subject);
+        let start = next.checked_sub(1).map_or(0, |own| self.phases[own].0);
+        let end = self.phases.get(next).map_or(self.ids.len(), |(at, _)| *at);
+        (start..end).filter(|at| self.is_test[*at]).collect()
     }
 
     /// The later tasks of its phase, and the later phases.

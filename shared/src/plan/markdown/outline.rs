@@ -34,6 +34,8 @@ pub(super) struct Outline<'a> {
     pub(super) dependencies: Vec<Block<'a>>,
     /// Lines of sections that tell what can run at once.
     pub(super) parallel_lines: Vec<PlanLine<'a>>,
+    /// Lines of other sections that say that something depends on something, or is done sequentially.
+    pub(super) order_remarks: Vec<PlanLine<'a>>,
     /// Headings, and lines below them that say what their section waits for.
     pub(super) phase_lines: Vec<(usize, PlanLine<'a>)>,
     /// Cells that name what a task or phase waits for.
@@ -448,6 +450,9 @@ impl<'a> Builder<'_, 'a> {
             LineKind::Text if self.lead == Lead::None => Lead::Text,
             _ => self.lead,
         };
+        if !self.is_in_dependencies() && !self.is_in_parallel() && mentions_order(&line) {
+            self.outline.order_remarks.push(line);
+        }
         if let Some(section) = self.section {
             if says_needs(line.content()) && !self.is_in_dependencies() {
                 self.outline.phase_lines.push((section, line));
@@ -457,6 +462,12 @@ impl<'a> Builder<'_, 'a> {
             text.push('\n');
         }
     }
+}
+
+/// Whether a line of prose may say what waits for what.
+fn mentions_order(line: &PlanLine<'_>) -> bool {
+    matches!(line.kind, LineKind::Text | LineKind::Item(_))
+        && ["depends on", "depend on", "sequential"].iter().any(|words| line.text.contains(words))
 }
 
 /// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.

@@ -318,9 +318,12 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
     let bracketed = title.split_once(['(', '（']).map_or("", |(_, inner)| inner.trim_start()).to_lowercase();
     let lower = bare.to_lowercase();
     for (part, aliases) in [
-        ("foundation", ["foundational", "foundation", "foundations"]),
-        ("setup", ["setup", "setup", "setup"]),
-        ("polish", ["polish", "polish", "polish"]),
+        (
+            "foundation",
+            &["foundational", "foundation", "foundations", "fundação", "fundación", "fondation"][..],
+        ),
+        ("setup", &["setup"]),
+        ("polish", &["polish"]),
     ] {
         if (lower.contains(part) || bracketed.starts_with(part)) && !is_story {
             names.extend(aliases.iter().map(|alias| vec![(*alias).to_owned()]));

@@ -256,7 +256,8 @@ impl TreeBuilder<'_, '_> {
                 let before = &self.outline.sections[*before];
                 before.level == section.level && phase_label(&before.title) == phase_label(&section.title)
             };
-            if label.is_some() && has_word(&section.title, &["continued", "cont", "contd"])
+            if label.is_some()
+                && has_word(&section.title, &["continued", "cont", "contd"])
                 && let Some(first) = before.replace(at).filter(is_same)
             {
                 ids[at] = ids[first].clone();

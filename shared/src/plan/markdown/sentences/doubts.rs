@@ -7,7 +7,7 @@ use super::{
         mentions::{List, PlacedName},
         tokens::Piece,
     },
-    ClauseReader,
+    ClauseReader, is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -65,6 +65,15 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         is(&["depends"]) && !self.is_about_a_thing(at)
             || is(&["depends", "depend", "blocked"]) && self.is_apart(at)
+    }
+
+    /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
+    /// component tasks": these stand before them.
+    pub(super) fn is_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
+        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let is_all = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("all"));
+        let is_said = self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(who));
+        !who.is_empty() && (is_said || is_all && who.iter().all(is_of_tasks))
     }
 
     /// "Depends on: (none — can start at once)".

@@ -328,8 +328,11 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
         // "T019 and T029 edit one file. Run them sequentially."
-        let meant = self.meant_by_pronoun(at).filter(|_| !self.voice.is_own() && !offers_choice(&self.clause[at..]));
-        if let Some(tasks) = meant.filter(|tasks| word.eq_ignore_ascii_case("sequentially") && tasks.iter().all(is_of_tasks)) {
+        let meant =
+            self.meant_by_pronoun(at).filter(|_| !self.voice.is_own() && !offers_choice(&self.clause[at..]));
+        if let Some(tasks) =
+            meant.filter(|tasks| word.eq_ignore_ascii_case("sequentially") && tasks.iter().all(is_of_tasks))
+        {
             self.said.chains.push(tasks);
             return;
         }

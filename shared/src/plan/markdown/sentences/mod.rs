@@ -357,6 +357,15 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             return end;
         }
+        if keyword.sense == Sense::Sequential {
+            let Some((object, end)) = object else { return keyword.end };
+            let who = self.subject_of(at, keyword.sense, topic);
+            self.in_file_order(who, object);
+            return end;
+        }
+        if self.is_mutual(at, keyword, topic) || self.is_mere_use(at) {
+            return keyword.end;
+        }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
         let is_of_part = !has_name && is_of_some_part(self.clause, at);
         if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
@@ -367,6 +376,12 @@ impl<'a> ClauseReader<'_, 'a> {
             return object.map_or(keyword.end, |(_, end)| end);
         }
         let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_of_tasks));
+        // "(corrected after US1 hit this)" in the text of a task tells a story.
+        let is_told =
+            !of_tasks && !keyword.is_certain && object.as_ref().is_some_and(|(_, end)| self.is_counted(*end));
+        if self.voice == ClauseVoice::Task && is_told {
+            return keyword.end;
+        }
         if self.voice == ClauseVoice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
@@ -377,7 +392,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let who = in_parallel.map_or_else(|| self.subject_of(at, keyword.sense, topic), |(tasks, _)| tasks);
         let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
-            if self.states_unread_order(at, keyword) {
+            if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
                 self.said.unread.push(self.clause[at].at);
             }
             return keyword.end;
@@ -414,6 +429,33 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
+    /// Notes that some wait for others or these for them: remarks count only so far as they follow the order of the file.
+    fn in_file_order(&mut self, some: Vec<PlacedName<'a>>, others: Vec<PlacedName<'a>>) {
+        if self.voice.is_own() || !some.is_empty() {
+            let (who, on, force) = (some.clone(), others.clone(), Force::Loose);
+            self.said.claims.push(OrderClaim { who, on, force });
+            self.said.claims.push(OrderClaim { who: others, on: some, force });
+        }
+    }
+
+    /// "T002 and T003 depend on each other": they run one behind the other.
+    fn is_mutual(&mut self, at: usize, keyword: Keyword, topic: Option<&[PlacedName<'a>]>) -> bool {
+        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
+        if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
+            let tasks = self.subject_of(at, keyword.sense, topic);
+            self.said.chains.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
+        }
+        is_mutual
+    }
+
+    /// "US2 builds on US1 but is independently testable" is no dependency.
+    fn is_mere_use(&self, at: usize) -> bool {
+        let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        is(&self.clause[at], &["builds", "build"])
+            && self.clause.iter().any(|token| is(token, &["independent", "independently", "standalone"]))
+    }
+
     /// What something runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
     /// sentence before is about, "concurrently with the backend (T013, T018)" what stands in the brackets.
     fn told_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
@@ -425,8 +467,12 @@ impl<'a> ClauseReader<'_, 'a> {
         if keyword.sense != Sense::Unrelated {
             return None;
         }
-        if let Some(meant) = self.meant_by_pronoun(keyword.end + 1).filter(|_| !word(keyword.end).is_empty()) {
+        if let Some(meant) = self.meant_by_pronoun(keyword.end + 1).filter(|_| !word(keyword.end).is_empty())
+        {
             return Some((meant, keyword.end + 1));
+        }
+        if word(keyword.end).eq_ignore_ascii_case("tests") && word(keyword.end + 1).is_empty() {
+            return Some((vec![(Name::Tests, self.clause[keyword.end].at)], keyword.end + 1));
         }
         let is_plain =
             |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();

@@ -49,9 +49,17 @@ impl<'a> ClauseReader<'_, 'a> {
         (!self.is_counted(list.end)).then_some(list)
     }
 
-    /// Whether the word behind a number is what it counts, as in "3 new endpoints".
-    fn is_counted(&self, at: usize) -> bool {
-        const PREDICATES: [&str; 14] = [
+    /// Whether a name goes on with a word that tells no state of it: a number then counts, as in "3 new endpoints".
+    pub(super) fn is_counted(&self, at: usize) -> bool {
+        const PREDICATES: [&str; 22] = [
+            "and",
+            "or",
+            "completion",
+            "implementation",
+            "tests",
+            "merges",
+            "ships",
+            "works",
             "is",
             "are",
             "has",

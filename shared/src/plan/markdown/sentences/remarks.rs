@@ -66,8 +66,9 @@ impl<'a> ClauseReader<'_, 'a> {
 
     fn read_predicate(&mut self, inner: &[Token<'a>]) {
         let (subject, first) = (self.subject.clone(), self.said.claims.len());
+        let antecedent = self.last.as_ref().map(|list| list.members.clone());
         let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
-        reader.subject = subject;
+        (reader.subject, reader.antecedent) = (subject, antecedent);
         reader.read(None);
         // "(needs all above)" speaks of the list that the item stands in.
         let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);

@@ -76,6 +76,15 @@ fn groups_of(
 /// What one line of a batch names: one task, or several that belong together, as "T008+T009".
 type Group<'a> = Vec<PlacedName<'a>>;
 
+/// What a line of a batch begins with.
+struct Lead<'a> {
+    group: Group<'a>,
+    /// Whether its tasks run beside each other: commas part them, or they are a group.
+    is_list: bool,
+    /// Whether it tells what one of several workers does: "Terminal 1: T058".
+    is_of_worker: bool,
+}
+
 impl<'a> Reader<'_, '_, 'a> {
     /// Notes the batches in some lines that follow each other.
     pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
@@ -83,19 +92,27 @@ impl<'a> Reader<'_, '_, 'a> {
         'a: 'l,
     {
         let mut batch: Option<Vec<Group<'a>>> = None;
+        let mut of_workers: Vec<Group<'a>> = Vec::new();
         for line in lines {
             if opens_batch(line.text) {
                 self.close_batch(batch.replace(Vec::new()));
                 continue;
             }
-            match (&mut batch, self.leading_group(line)) {
+            let lead = self.leading_group(line);
+            if let Some(Lead { group, is_of_worker: true, .. }) = lead {
+                of_workers.push(group);
+                continue;
+            }
+            self.beside_each_other(&std::mem::take(&mut of_workers));
+            match (&mut batch, lead) {
                 // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
-                (Some(_), Some((group, true))) => self.abreast(&group),
-                (Some(batch), Some((group, false))) => batch.push(group),
+                (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
+                (Some(batch), Some(Lead { group, .. })) => batch.push(group),
                 (Some(batch), None) if batch.is_empty() && leads_on(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
+        self.beside_each_other(&of_workers);
         self.close_batch(batch);
     }
 
@@ -146,8 +163,14 @@ impl<'a> Reader<'_, '_, 'a> {
         if batch.iter().all(is_plain) {
             return self.abreast(&batch.concat());
         }
-        for (at, group) in batch.iter().enumerate() {
-            for other in &batch[at + 1..] {
+        self.beside_each_other(&batch);
+    }
+
+    /// Groups of which none waits for a member of another. More than a few mean a whole phase.
+    fn beside_each_other(&mut self, groups: &[Group<'a>]) {
+        const MOST: usize = 40;
+        for (at, group) in groups.iter().enumerate().filter(|_| groups.len() <= MOST) {
+            for other in &groups[at + 1..] {
                 self.unrelated(group, other, None);
                 self.unrelated(other, group, None);
             }
@@ -167,8 +190,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
-    /// Whether commas part them is told too.
-    fn leading_group(&self, line: &PlanLine<'a>) -> Option<(Group<'a>, bool)> {
+    fn leading_group(&self, line: &PlanLine<'a>) -> Option<Lead<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.lines(std::iter::once(line), &mut tokens);
         let is_lead = |token: &Token<'_>| match token.what {
@@ -176,6 +198,15 @@ impl<'a> Reader<'_, '_, 'a> {
             piece => matches!(piece, Piece::Stop | Piece::Colon | Piece::Dash | Piece::Other),
         };
         let start = tokens.iter().position(|token| !is_lead(token))?;
+        // "Group B: T027, T031", "Terminal 1: T058".
+        let label = match tokens[start..] {
+            [Token { what: Piece::Word(label), .. }, _, Token { what: Piece::Colon, .. }, ..] => label,
+            _ => "",
+        };
+        let is_label = |labels: &[&str]| labels.iter().any(|known| label.eq_ignore_ascii_case(known));
+        let is_of_worker = is_label(&["terminal", "agent", "worker", "session", "thread"]);
+        let is_named = is_label(&["group", "batch", "set"]);
+        let start = if is_of_worker || is_named { start + 3 } else { start };
         let list = self.mentions(false).list_at(&tokens, start)?;
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         if !list.members.iter().all(is_task) {
@@ -187,8 +218,10 @@ impl<'a> Reader<'_, '_, 'a> {
                 || matches!(tokens[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential"))
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
-        let is_list = list.is_comma_list && list.members.len() > 1;
-        Some(if says_more { (Vec::new(), false) } else { (list.members, is_list) })
+        // "Group A: T001-T003" runs beside nothing but its own members.
+        let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
+        let group = if says_more { Vec::new() } else { list.members };
+        Some(Lead { group, is_list: is_list && !says_more, is_of_worker })
     }
 }
 

@@ -48,6 +48,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.wave_tables();
         self.sections();
         self.parallel_lines();
+        self.order_remarks();
         self.titles_in_parallel();
     }
 
@@ -176,6 +177,27 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         self.batches(self.page.outline.parallel_lines.iter());
         self.drawn_groups(self.page.outline.parallel_lines.iter());
+    }
+
+    /// What other sections say about order is a remark: "US3 depends on US1 components", "T016 → T021, always sequentially".
+    fn order_remarks(&mut self) {
+        let mentions = self.mentions(true);
+        for line in &self.page.outline.order_remarks {
+            let mut tokens = Vec::new();
+            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            let is_sequential = line.text.contains("sequential");
+            let arrows = said
+                .arrows
+                .into_iter()
+                .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_task));
+            let arrows = arrows.map(|ArrowClaim { left, right }| (right, left));
+            let claims = said.claims.into_iter().filter(|claim| claim.force == Force::Firm);
+            for (who, on) in claims.map(|claim| (claim.who, claim.on)).chain(arrows) {
+                self.claim(&OrderClaim { who, on, force: Force::Loose }, None, Weight::Remark);
+            }
+        }
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
