@@ -317,6 +317,16 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("build ship page")],
     ),
     (
+        "a sentence below the heading of a phase leads to no checks",
+        "## Phase 1: Build - [Done]\nBuild it.\n\n- [x] **Server**\n\n## Phase 2: Testing\nEnsure reliability and developer readiness.\n\n- [x] **Suite**\n- [ ] **Docs**\n",
+        &[Tasks("server suite docs"), Needs("phase-2", "phase-1")],
+    ),
+    (
+        "a box with an unknown mark and without an id",
+        "- [x] First\n- [v] Second\n- [ ] Third\n\n- [P] means parallel\n",
+        &[Tasks("first second third"), Warns("'v' is no known mark")],
+    ),
+    (
         "checks beside tasks with ids are none",
         "## Backend\n- [ ] T001 a\n\n## Validation\n- [ ] All tests pass\n",
         &[Tasks("T001"), Says("1 box under 'Validation' taken as checks")],

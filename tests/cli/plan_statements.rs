@@ -212,6 +212,11 @@ const SAID_OF_TASKS: &[Row] = &[
         &[("T003", "T001 T002"), ("T005", "T001 T004")],
     ),
     (
+        "a label before tasks that are called by a pronoun",
+        "## Dependencies\n- Phase 1: T001 and T002 are independent (two files); T003 depends on both.\n",
+        &[("T003", "T001 T002")],
+    ),
+    (
         "tasks that depend on each other",
         "## Dependencies\n- T002 and T003 depend on each other\n",
         &[("T003", "T001 T002")],

@@ -5,7 +5,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense},
         mentions::{List, PlacedName},
-        tokens::Piece,
+        tokens::{Piece, Token},
     },
     ClauseReader, is_of_tasks,
 };
@@ -50,6 +50,19 @@ impl<'a> ClauseReader<'_, 'a> {
             && self.last_but_one.is_some()
             && matches!(word(at).as_str(), "after" | "once")
             && !WHOLE.contains(&word(at - 1).as_str())
+    }
+
+    /// "US2 builds on US1 but is independently testable" is no dependency.
+    pub(super) fn is_mere_use(&self, at: usize) -> bool {
+        let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        is(&self.clause[at], &["builds", "build"])
+            && self.clause.iter().any(|token| is(token, &["independent", "independently", "standalone"]))
+    }
+
+    /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.
+    pub(super) fn explains(&self, at: usize) -> bool {
+        let is_because = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("because"));
+        self.clause[..at].iter().any(is_because)
     }
 
     /// Whether a keyword without an object that can be read surely states an order, which is then reported.

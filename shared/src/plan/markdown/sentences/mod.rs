@@ -7,6 +7,7 @@ mod freedom;
 mod manner;
 mod objects;
 mod parallel;
+mod pronouns;
 mod remarks;
 
 pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
@@ -83,15 +84,19 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     let mut said = SaidOrder::default();
     let mut topic: Option<Vec<PlacedName<'a>>> = None;
     let mut before: Option<Vec<PlacedName<'a>>> = None;
+    let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
-        reader.antecedent.clone_from(&before);
+        reader.antecedent.clone_from(&meant);
         reader.topic(&mut topic);
         let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
         reader.read(about);
+        // In "Phase 1: T001 and T002 are small; T003 depends on both" the label is not what is meant.
+        let own = reader.subject.clone().filter(|subject| topic.as_ref() != Some(subject));
+        meant = own.or_else(|| Some(reader.last.take()?.members)).or(meant);
         before = reader.subject.take().or(before.filter(|_| goes_on(clause)));
     }
     said
@@ -369,7 +374,9 @@ impl<'a> ClauseReader<'_, 'a> {
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
         let is_of_part = !has_name && is_of_some_part(self.clause, at);
         if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
-            self.said.unread.push(self.clause[at].at);
+            if !self.explains(at) {
+                self.said.unread.push(self.clause[at].at);
+            }
             return object.map_or(keyword.end, |(_, end)| end);
         }
         if self.voice == ClauseVoice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
@@ -438,50 +445,6 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T002 and T003 depend on each other": they run one behind the other.
-    fn is_mutual(&mut self, at: usize, keyword: Keyword, topic: Option<&[PlacedName<'a>]>) -> bool {
-        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
-        let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
-        if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
-            let tasks = self.subject_of(at, keyword.sense, topic);
-            self.said.chains.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
-        }
-        is_mutual
-    }
-
-    /// "US2 builds on US1 but is independently testable" is no dependency.
-    fn is_mere_use(&self, at: usize) -> bool {
-        let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
-        is(&self.clause[at], &["builds", "build"])
-            && self.clause.iter().any(|token| is(token, &["independent", "independently", "standalone"]))
-    }
-
-    /// What something runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
-    /// sentence before is about, "concurrently with the backend (T013, T018)" what stands in the brackets.
-    fn told_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
-        const MOST_WORDS: usize = 5;
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word,
-            _ => "",
-        };
-        if keyword.sense != Sense::Unrelated {
-            return None;
-        }
-        if let Some(meant) = self.meant_by_pronoun(keyword.end + 1).filter(|_| !word(keyword.end).is_empty())
-        {
-            return Some((meant, keyword.end + 1));
-        }
-        if word(keyword.end).eq_ignore_ascii_case("tests") && word(keyword.end + 1).is_empty() {
-            return Some((vec![(Name::Tests, self.clause[keyword.end].at)], keyword.end + 1));
-        }
-        let is_plain =
-            |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();
-        let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
-        let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
-        let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
-        Some((tasks, behind_parenthesis(self.clause, open)))
-    }
-
     /// "US1 and US2 must be completed first as they are the foundation, then US3": what "then" follows upon.
     fn note_first(&mut self, at: usize) {
         const SHORTLY: usize = 4;
@@ -521,14 +484,6 @@ impl<'a> ClauseReader<'_, 'a> {
             return topic.unwrap_or_default().to_vec();
         }
         subject
-    }
-
-    /// What "both" and "they" right before a position stand for: "T023 and T024 (two files, both depend on T022)".
-    fn meant_by_pronoun(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
-        const PRONOUNS: [&str; 5] = ["both", "they", "them", "these", "those"];
-        let Piece::Word(word) = self.clause[at.checked_sub(1)?].what else { return None };
-        let is_pronoun = PRONOUNS.iter().any(|known| word.eq_ignore_ascii_case(known));
-        self.antecedent.clone().filter(|_| is_pronoun)
     }
 
     /// `T003はT001に依存`, `Phase 2完成后`: what was named last is waited for.

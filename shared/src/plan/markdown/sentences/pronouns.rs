@@ -1,0 +1,64 @@
+//! What is named by other words: "both", "them", "each other", "tests".
+
+use super::{
+    super::{
+        keywords::{ClauseVoice, Keyword, Sense, keyword_at},
+        mentions::{Name, PlacedName, behind_parenthesis},
+        tokens::Piece,
+    },
+    ClauseReader, is_of_tasks,
+};
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// What something waits for or runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
+    /// sentence before is about, "concurrently with the backend (T013, T018)" what stands in the brackets.
+    pub(super) fn told_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
+        const MOST_WORDS: usize = 5;
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word,
+            _ => "",
+        };
+        // "T003 depends on both", but not "… on both the page and the form".
+        let is_whole = word(keyword.end + 1).is_empty() && keyword.sense == Sense::Waits;
+        let meant = self.meant_by_pronoun(keyword.end + 1);
+        if let Some(meant) = meant.filter(|_| is_whole || keyword.sense == Sense::Unrelated) {
+            return Some((meant, keyword.end + 1));
+        }
+        if keyword.sense != Sense::Unrelated {
+            return None;
+        }
+        if word(keyword.end).eq_ignore_ascii_case("tests") && word(keyword.end + 1).is_empty() {
+            return Some((vec![(Name::Tests, self.clause[keyword.end].at)], keyword.end + 1));
+        }
+        let is_plain =
+            |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();
+        let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
+        let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
+        let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
+        Some((tasks, behind_parenthesis(self.clause, open)))
+    }
+
+    /// What "both" and "they" right before a position stand for: "T023 and T024 (two files, both depend on T022)".
+    pub(super) fn meant_by_pronoun(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
+        const PRONOUNS: [&str; 5] = ["both", "they", "them", "these", "those"];
+        let Piece::Word(word) = self.clause.get(at.checked_sub(1)?)?.what else { return None };
+        let is_pronoun = PRONOUNS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        self.antecedent.clone().filter(|_| is_pronoun)
+    }
+
+    /// "T002 and T003 depend on each other": they run one behind the other.
+    pub(super) fn is_mutual(
+        &mut self,
+        at: usize,
+        keyword: Keyword,
+        topic: Option<&[PlacedName<'a>]>,
+    ) -> bool {
+        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
+        if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
+            let tasks = self.subject_of(at, keyword.sense, topic);
+            self.said.chains.extend(Some(tasks).filter(|tasks| tasks.iter().all(is_of_tasks)));
+        }
+        is_mutual
+    }
+}
