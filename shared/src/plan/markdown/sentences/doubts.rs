@@ -54,15 +54,20 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "US2 builds on US1 but is independently testable" is no dependency.
     pub(super) fn is_mere_use(&self, at: usize) -> bool {
+        const SHORTLY: usize = 16;
         let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         is(&self.clause[at], &["builds", "build"])
-            && self.clause.iter().any(|token| is(token, &["independent", "independently", "standalone"]))
+            && self.clause[at..]
+                .iter()
+                .take(SHORTLY)
+                .any(|token| is(token, &["independent", "independently", "standalone"]))
     }
 
     /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.
     pub(super) fn explains(&self, at: usize) -> bool {
+        const SHORTLY: usize = 16;
         let is_because = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("because"));
-        self.clause[..at].iter().any(is_because)
+        self.clause[at.saturating_sub(SHORTLY)..at].iter().any(is_because)
     }
 
     /// Whether a keyword without an object that can be read surely states an order, which is then reported.

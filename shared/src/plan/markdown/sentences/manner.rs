@@ -203,10 +203,12 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// Whether "parallel" at a position is said of all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
+        const SHORTLY: usize = 16;
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         // "**Phase 2**: All 7 tasks can run in parallel (T005-T011)": the label only tells where they stand.
-        let colon = self.clause[..at].iter().rposition(|token| token.what == Piece::Colon);
-        let start = colon.map_or(0, |colon| colon + 1);
+        let is_colon = |token: &Token<'_>| token.what == Piece::Colon;
+        let near = at.saturating_sub(SHORTLY);
+        let start = self.clause[near..at].iter().rposition(is_colon).map_or(0, |colon| near + colon + 1);
         self.voice == ClauseVoice::Section
             && self.last.as_ref().is_none_or(|list| list.end <= start)
             && is(at, &["parallel"])
@@ -328,8 +330,9 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
         // "T019 and T029 edit one file. Run them sequentially."
-        let meant =
-            self.meant_by_pronoun(at).filter(|_| !self.voice.is_own() && !offers_choice(&self.clause[at..]));
+        let meant = self.meant_by_pronoun(at).filter(|_| {
+            !self.voice.is_own() && !offers_choice(&self.clause[at..self.clause.len().min(at + SHORTLY)])
+        });
         if let Some(tasks) =
             meant.filter(|tasks| word.eq_ignore_ascii_case("sequentially") && tasks.iter().all(is_of_tasks))
         {
