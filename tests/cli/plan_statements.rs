@@ -194,12 +194,12 @@ const SAID_OF_TASKS: &[Row] = &[
     (
         "groups below a label that says that they are parallel",
         "## Parallel work\n\n**Phase 1** Parallel Groups:\n- Group A: T001, T002 (x)\n- Group B: T003, T004 (y)\n",
-        &[("T002", ""), ("T004", "T002")],
+        &[("T002", ""), ("T004", "T001 T002")],
     ),
     (
         "what each of several terminals does",
         "## Parallel work\n```bash\n# Adapters\nTerminal 1: T002 - x\nTerminal 2: T003-T004 - y\n```\n",
-        &[("T004", "T003")],
+        &[("T004", "T001 T003")],
     ),
     (
         "the end of a range with fewer digits",
@@ -598,7 +598,7 @@ const WHOLE_PLANS: &[Row] = &[
     (
         "parts of a phase all of whose tasks run in parallel",
         "## Phase 1: a\n### Entities\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n### Records\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n### Service (depends on T001-T004)\n- [ ] T005 e\n\n## Parallel Example\n\n```\nLaunch simultaneously:\n  T001  a\n  T002  b\n  T003  c\n  T004  d\n```\n",
-        &[("entities", ""), ("records", ""), ("service-depends-on-t001-t004", "entities records")],
+        &[("entities", ""), ("records", ""), ("service-depends-on-t001-t004", "T001 T002 T003 T004")],
     ),
     (
         "names in frames on both sides of an arrow",
