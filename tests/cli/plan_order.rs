@@ -30,10 +30,11 @@ fn a_serial_task_waits_for_the_parallel_ones_before_it() {
 }
 
 #[test]
-fn tests_come_before_the_implementation_and_sections_run_in_order() {
+fn tests_that_are_to_be_written_first_come_before_the_implementation_and_sections_run_in_order() {
     let repo = plan(
         "## Phase 3: User Story 1\n### Implementation for User Story 1\n- [ ] T002 [P] a\n- [ ] T003 [P] b\n\
-         ### Tests for User Story 1\n- [ ] T001 [P] test\n### Documentation\n- [ ] T004 [P] write\n",
+         ### Tests for User Story 1\n- [ ] T001 [P] test\n### Documentation\n- [ ] T004 [P] write\n\
+         ## Notes\n- Write tests FIRST\n",
     );
     assert_eq!(needs(&repo, "T001"), "");
     assert_eq!((needs(&repo, "T002"), needs(&repo, "T003")), ("T001".into(), "T001".into()));

@@ -567,7 +567,12 @@ const WHOLE_PLANS: &[Row] = &[
     ),
     (
         "tests that stand behind the implementation",
-        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n",
+        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n\n## Notes\n- TDD is optional\n",
+        &[("T001", ""), ("T002", "T001")],
+    ),
+    (
+        "tests that stand behind the implementation and are to be written first",
+        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n\n## Notes\n- Tests must fail before implementation\n",
         &[("T001", "T002"), ("T002", "")],
     ),
     (

@@ -26,12 +26,13 @@ const WIDEST: usize = 64;
 /// Implied edges to single tasks of a phase, where the phase as a whole cannot be waited for.
 const MOST_PARTS: usize = 50_000;
 
-/// Adds the implied edges to drafts whose `needs` hold the stated ones.
+/// Adds the implied edges to drafts whose `needs` hold the stated ones. Where the plan asks for tests first, they come before the
+/// implementation also where they are written behind it.
 pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
     family: &NodeParents,
-    stated: &mut Stated,
+    (stated, tests_first): (&mut Stated, bool),
 ) {
     let mut order = Order {
         drafts,
@@ -43,11 +44,11 @@ pub(super) fn add_implied(
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
-        keeps_tests: false,
+        keeps_tests: !tests_first,
         steps_back: Cell::new(0),
         parts: 0,
     };
-    order.keeps_tests = order.has_tests_behind();
+    order.keeps_tests |= order.has_tests_behind();
     for (who, _) in &order.stated.unrelated {
         order.has_unrelated[*who] = true;
     }

@@ -99,7 +99,8 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
     let mut known = NodeIndex::new(&found.drafts, &roles);
     let family = NodeParents::new(&found.drafts, |id| known.position(id));
     let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
-    default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
+    let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
+    default_order::add_implied(&mut found.drafts, &roles, &family, (&mut stated, tests_first));
     default_order::release(&mut found.drafts, &family, &stated.any_time);
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
@@ -187,6 +188,55 @@ fn section_asks(page: &Page<'_, '_>, entry: &TaskEntry) -> Option<usize> {
     let is_about_tests = section.title.to_lowercase().contains("test");
     let asks = says_fail_first(&section.title) || says_fail_first(&section.text);
     (writes_tests && is_about_tests && asks).then_some(section.at)
+}
+
+/// Whether a plan says that its tests are written before the code: "Write tests FIRST", "TDD", "Tests → models → services".
+fn asks_tests_first(page: &Page<'_, '_>) -> bool {
+    const WORDS: [&str; 34] = [
+        "must fail",
+        "should fail before",
+        "fail before",
+        "fails before",
+        "fail first",
+        "fails first",
+        "they fail",
+        "it fails",
+        "tests first",
+        "test first",
+        "test-first",
+        "test files first",
+        "first, tests",
+        "tests before",
+        "tests precede",
+        "tests →",
+        "tests ->",
+        "written before",
+        "write tests before",
+        "red-green",
+        "red → green",
+        "tdd",
+        "test-driven",
+        "primero",
+        "primeiro",
+        "d'abord",
+        "zuerst",
+        "测试优先",
+        "测试先行",
+        "先写测试",
+        "先寫測試",
+        "必须失败",
+        "テストファースト",
+        "테스트 먼저",
+    ];
+    const DENIALS: [&str; 8] =
+        ["not ", "no ", "n't ", "without", "optional", "if requested", "alongside", "after implementation"];
+    page.lines.iter().filter(|line| line.kind != LineKind::Code).any(|line| {
+        let lower = line.text.to_lowercase();
+        let is_about_tests = ["test", "tdd", "prueba", "测试", "測試", "テスト", "테스트"];
+        is_about_tests.iter().any(|word| lower.contains(word))
+            && WORDS.iter().any(|word| lower.contains(word))
+            && !DENIALS.iter().any(|word| lower.contains(word))
+    })
 }
 
 /// "must FAIL before", "ensure they fail", "write failing tests".
