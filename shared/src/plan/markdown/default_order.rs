@@ -198,19 +198,14 @@ impl Order<'_> {
         sequence[first..tests + len].rotate_right(len);
     }
 
-    fn put_last_phases_last(&self, sequence: &mut Vec<usize>) {
-        let Some(last_story) = sequence.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) else {
-            return;
-        };
-        let is_early = |at: usize| self.roles[at].kind == NodeKind::Last;
-        let early: Vec<usize> = sequence[..last_story].iter().copied().filter(|at| is_early(*at)).collect();
-        if early.is_empty() {
-            return;
+    /// Puts last phases behind the stories. A further foundation begins anew: "Polish" before it does not wait for the stories
+    /// behind it.
+    fn put_last_phases_last(&self, sequence: &mut [usize]) {
+        for part in sequence.chunk_by_mut(|_, next| !self.roles[*next].is_first) {
+            if let Some(last_story) = part.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) {
+                part[..=last_story].sort_by_key(|at| self.roles[*at].kind == NodeKind::Last);
+            }
         }
-        let story = sequence[last_story];
-        sequence.retain(|at| !early.contains(at));
-        let behind = sequence.iter().position(|at| *at == story).map_or(sequence.len(), |at| at + 1);
-        sequence.splice(behind..behind, early);
     }
 
     /// Sorts by what siblings themselves state about each other, otherwise as given.

@@ -246,7 +246,15 @@ impl Mentions<'_> {
             return Some(((name, place), behind_parenthesis(clause, end)));
         }
         let (node, end) = self.known.title_at(clause, at)?;
-        Some(((Name::Node(node), place), behind_parenthesis(clause, end)))
+        // Of several phases "Foundational", the brackets of "Foundational (Phase 2)" tell which is meant.
+        let label = match clause.get(end..end + 3) {
+            Some([open, _, Token { what: Piece::Phase(label), .. }]) if open.what == Piece::Open => {
+                Some(*label)
+            }
+            _ => None,
+        };
+        let name = label.filter(|label| self.known.has_phase(label)).map_or(Name::Node(node), Name::Phase);
+        Some(((name, place), behind_parenthesis(clause, end)))
     }
 
     /// The group of tasks whose name stands at a position. Only what a keyword speaks of is looked up: as the subject of a
@@ -412,7 +420,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                     clause.get(end + 1).map(|token| token.what),
                     Some(Piece::Story(_) | Piece::Open)
                 );
-                return (!is_numbered).then_some((Name::AllStories, end + 1));
+                return (!is_numbered && !are_told(clause, end + 1)).then_some((Name::AllStories, end + 1));
             }
             "story" if is_all => {
                 let ends = !matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Story(_)));
@@ -436,6 +444,18 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         }
     }
     None
+}
+
+/// Whether brackets behind a word or two tell which stories are meant, as in "User Stories rev.2 (Phase 9-12)".
+fn are_told(clause: &[Token<'_>], at: usize) -> bool {
+    const MOST_WORDS: usize = 3;
+    let what = |at: usize| clause.get(at).map(|token| token.what);
+    let is_plain = |at: &usize| match what(*at) {
+        Some(Piece::Word(_)) => keyword_at(clause, *at, ClauseVoice::Section).is_none(),
+        piece => matches!(piece, Some(Piece::Number(_) | Piece::Id(_) | Piece::Other)),
+    };
+    let open = at + (at..at + MOST_WORDS).take_while(is_plain).count();
+    what(open) == Some(Piece::Open) && matches!(what(open + 2), Some(Piece::Phase(_)))
 }
 
 fn range_end<'a>(clause: &[Token<'a>], at: usize) -> Option<(Piece<'a>, usize)> {
