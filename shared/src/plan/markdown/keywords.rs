@@ -76,8 +76,15 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         word
     };
     let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
+    if lower == "until" && !is_until(clause, at) {
+        return None;
+    }
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
     let (sense, reach, len, is_certain) = words(lower, voice, &follows, is_label)?;
+    // "T001 and T002 can run in parallel with each other" says how they run.
+    if sense == Sense::Unrelated && is_word(clause.get(at + len), "each") {
+        return None;
+    }
     Some(Keyword { sense, reach, end: at + len, is_certain })
 }
 
@@ -135,6 +142,7 @@ fn words(
         // "edited once per story" counts.
         "once" if follows(&["per", "each", "every"]) => return None,
         "after" | "once" => (Waits, reach, 1, false),
+        "until" if is_section => (Waits, Near, 1, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
@@ -195,9 +203,21 @@ fn words(
     })
 }
 
+/// The "until" of "do not start US3 until T006 is done", which stands right behind a name.
+fn is_until(clause: &[Token<'_>], at: usize) -> bool {
+    const SHORTLY: usize = 5;
+    let near = &clause[at.saturating_sub(SHORTLY)..at];
+    let is_name = |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
+    let is_not = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["not", "don", "never"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+    near.last().is_some_and(is_name) && near.iter().any(is_not)
+}
+
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
+    if is_word(clause.get(at), "until") {
+        return false;
+    }
     // In "Tests: no | Depends on: T001" the bar parts two statements.
     let is_apart = |token: &&Token<'_>| matches!(token.what, Piece::Other | Piece::Colon);
     let mut before = clause[at.saturating_sub(SHORTLY)..at].iter().rev().take_while(|token| !is_apart(token));
@@ -257,6 +277,10 @@ pub(super) fn is_wish(clause: &[Token<'_>], at: usize, words: usize) -> bool {
             "best" | "ideally" | "preferably" | "preferred" | "optionally" | "easier" | "simpler" | "nicer" | "最好"
         ) || ["推荐", "推薦", "建议", "建議"].iter().any(|wish| word.contains(wish)))
     })
+}
+
+fn is_word(token: Option<&Token<'_>>, wanted: &str) -> bool {
+    matches!(token.map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted))
 }
 
 /// Whether a word says that things run at the same time, in the languages that people use.

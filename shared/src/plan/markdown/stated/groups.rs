@@ -129,6 +129,8 @@ impl<'a> Reader<'_, '_, 'a> {
             if names.is_none() {
                 self.close_drawn_group(&std::mem::take(&mut group), std::mem::take(&mut is_parallel));
             }
+            // `T008 ─┤ (parallel after T004)` tells its own order.
+            let names = names.filter(|_| !has_word(&line.text.to_lowercase(), &["after", "sequential"]));
             group.extend(names.into_iter().flatten());
             is_parallel |= is_joined && says_parallel(line.text);
         }
