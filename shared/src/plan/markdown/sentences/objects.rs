@@ -87,8 +87,10 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
         };
-        // "… and Edge Function 4.1": the id stands right behind the words.
-        let is_id = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Id(_)));
+        // "… and Edge Function 4.1", "… + AccountMenu (T015)": the id stands right behind the words.
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let is_id = |at: usize| matches!(what(at), Some(Piece::Id(_)));
+        let is_bracketed = |at: usize| what(at) == Some(Piece::Open) && is_id(at + 1);
         // "benefits from US3" and "separate from US2" wait for nothing.
         let is_apart = |word: &str| {
             ["benefit", "benefits", "separate", "different", "independent", "distinct"]
@@ -97,8 +99,14 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let end = (at + 1..=at + MOST_WORDS)
             .take_while(|at| word(at - 1).is_some_and(|word| !is_apart(word)))
-            .find(|at| is_id(*at) || word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from")))?;
-        self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))
+            .find(|at| {
+                is_id(*at)
+                    || is_bracketed(*at)
+                    || word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from"))
+            })?;
+        let list = self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))?;
+        let is_closed = is_bracketed(end) && what(list.end) == Some(Piece::Close);
+        Some(List { end: list.end + usize::from(is_closed), ..list })
     }
 
     /// Behind the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
