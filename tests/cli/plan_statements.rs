@@ -248,6 +248,66 @@ const SAID_OF_TASKS: &[Row] = &[
 
 const WHOLE_PLANS: &[Row] = &[
     (
+        "a second foundation, behind the polish of the first stories",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n## Phase 3: Polish\n- [ ] T003 c\n## Phase 4: Foundational 2\n- [ ] T004 d\n## Phase 5: User Story 2 - y\n- [ ] T005 e\n\n## Dependencies\n\n- **Foundational (Phase 1)**: blocks US1\n- **User Stories rev.2 (Phase 5-5)**: All depend on Foundational 2 (Phase 4)\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-2"), ("phase-4", "phase-3"), ("phase-5", "phase-4")],
+    ),
+    (
+        "remarks about order in a drawn list",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Parallel Opportunities\n\n```\nT001: a.ts ─┐\nT002: b.ts ─┤ (parallel — two files)\nT003: c.ts ─┤ (parallel after T001)\nT004: d.ts ─┘ (sequential after T001+T003)\n```\n",
+        &[("T002", ""), ("T003", "T001"), ("T004", "T001 T003")],
+    ),
+    (
+        "what is not to start until others are done",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n- [ ] T003 c\n## Phase 3: User Story 2 - y\n- [ ] T004 d\n\n## Dependencies\n\n- **US2**: Starts after Phase 1; do not start US2 until T002 is complete\n",
+        &[("phase-3", "T002 phase-1")],
+    ),
+    (
+        "tasks that run in parallel with each other, beside one that joins some of them",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 c\n- [ ] T004 [P] d\n\n## Dependencies\n\n- Tasks T001–T002 and T004 can all run in parallel with each other.\n",
+        &[("T003", "T001 T002"), ("T004", "")],
+    ),
+    (
+        "an id in brackets behind what is needed",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n- [ ] T003 c\n## Phase 3: User Story 2 - y\n- [ ] T004 d\n\n## Dependencies\n\n- **US2 (Phase 3)**: needs Phase 1 + AccountMenu (T002). Internal: none\n",
+        &[("phase-3", "T002 phase-1")],
+    ),
+    (
+        "what another story depends on, behind which",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n## Phase 3: User Story 2 - y\n- [ ] T003 c\n## Phase 4: User Story 3 - z\n- [ ] T004 d\n\n## Dependencies\n\n1. **User Story 1** establishes the model, which **User Story 2** depends on.\n2. **User Story 2** establishes the tokens, which **User Story 3** extends.\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-3")],
+    ),
+    (
+        "tasks in the heading of a parallel group",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Parallel Execution Examples\n\n### Parallel Group 1: Integration Points (T002-T003)\n\n```bash\n# After T001 is complete:\nT002: b\nT003: c\n```\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "a standalone phase that mentions a story",
+        "## Phase 1: Foundation\n- [ ] T001 a\n## Phase 2: Protection (User Story 1)\n- [ ] T002 [US1] b\n## Phase 3: Docs\n- [ ] T003 c\n\n## Dependencies\n\n- **Protection (Phase 2)**: No dependencies — standalone script\n",
+        &[("phase-2", ""), ("phase-3", "phase-1 phase-2")],
+    ),
+    (
+        "tasks that are all independent",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Dependencies\n\n- T001-T002 (Phase 1) — all independent\n",
+        &[("T002", ""), ("T003", "T001 T002")],
+    ),
+    (
+        "independent tasks below a drawing, one of which is all of its phase",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n## Phase 2: Polish\n- [ ] T003 c\n\n## Dependencies\n\n```\nT001 (a)\nT002, T003 — independent verification tasks\n```\n",
+        &[("T002", ""), ("phase-2", "")],
+    ),
+    (
+        "all tasks of a phase beside those of another",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 b\n## Phase 2: Foundational\n- [ ] T003 c\n## Phase 3: More\n- [ ] T004 d\n\n## Dependencies\n\n- T001, T002 (Setup) can run in parallel with T003 (Foundational)\n",
+        &[("phase-2", ""), ("phase-3", "phase-1 phase-2")],
+    ),
+    (
+        "marked tasks of a range that run in parallel",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 b\n- [ ] T003 [P] c\n- [ ] T004 d\n\n## 의존성\n\n- [P]로 표시된 모델 태스크는 병렬 실행 가능 (T001-T004)\n",
+        &[("T002", "T001"), ("T003", ""), ("T004", "T002 T003")],
+    ),
+    (
         "what is independent of both that were named before it",
         "## Phase 1: a\n- [ ] T008 a\n- [ ] T009 b\n- [ ] T010 [P] c\n- [ ] T011 [P] d\n- [ ] T012 e\n- [ ] T013 f\n\n## Parallel Opportunities\n\n- T010/T011 (the hosts) in parallel once T008/T009 land; T012 (the delivery host) is independent of both and can run alongside them.\n",
         &[("T010", "T008 T009"), ("T012", "T009"), ("T013", "T010 T011 T012")],

@@ -242,6 +242,10 @@ impl<'a> Builder<'_, 'a> {
         if !lists_dependencies {
             self.outline.phase_lines.push((own, line));
         }
+        // "### Parallel group 2: the models (T004-T005)".
+        if is_about_parallel(title) {
+            self.outline.parallel_lines.push(line);
+        }
         self.open.clear();
         self.owner = None;
         self.lead = Lead::None;

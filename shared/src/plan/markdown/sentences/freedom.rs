@@ -128,8 +128,10 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
-    /// "Phase 10: independent, can run anytime", "T009 — fully independent".
+    /// "Phase 10: independent, can run anytime", "T009 — fully independent", "T022 — standalone", "T015 — independent check".
     pub(super) fn says_independent(&self) -> bool {
+        const WORDS: [&str; 3] = ["independent", "independently", "standalone"];
+        const KINDS: [&str; 8] = ["task", "tasks", "check", "checks", "script", "work", "phase", "step"];
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
         let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         let is_predicate = |at: usize| {
@@ -148,8 +150,13 @@ impl<'a> ClauseReader<'_, 'a> {
                 None | Some(Piece::Dash | Piece::Pause | Piece::Open | Piece::Close | Piece::Comma)
             ) || is(at, &["can", "and", "start"])
         };
+        // "T002, T015 — independent verification tasks".
+        let is_kind = |at: usize| {
+            let end = at + usize::from(!is(at, &KINDS));
+            is(end, &KINDS) && is_end(end + 1)
+        };
         (0..self.clause.len())
-            .any(|at| is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1))
+            .any(|at| is(at, &WORDS) && is_predicate(at) && (is_end(at + 1) || is_kind(at + 1)))
             || self.any_time().is_some()
     }
 }

@@ -201,6 +201,12 @@ impl<'a> ClauseReader<'_, 'a> {
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
+    /// Whether "all" or "mutually" stands right before a position.
+    fn says_all_of(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map(|before| self.clause[before].what);
+        matches!(before, Some(Piece::Word(word)) if ["all", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+    }
+
     /// Whether "parallel" at a position is said of all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;
@@ -406,6 +412,10 @@ impl<'a> ClauseReader<'_, 'a> {
                 if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
             {
                 self.said.chains.push(list.members.clone());
+            }
+            // "T001-T004 — all independent".
+            "independent" if is_told && at + 1 == self.clause.len() && self.says_all_of(at) => {
+                self.said.abreast.push(list.members.clone());
             }
             word if is_parallel_word(word) && is_permission(between) => {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));

@@ -63,6 +63,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) chains: Vec<Vec<PlacedName<'a>>>,
     /// Lists of which each member is said to run beside the others.
     pub(super) abreast: Vec<Vec<PlacedName<'a>>>,
+    /// Lists of which the tasks with the mark `[P]` are said to run beside each other.
+    pub(super) marked: Vec<Vec<PlacedName<'a>>>,
     /// Phases whose tasks are said to run beside each other, and those of their tasks that come before the others.
     pub(super) within: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait for nothing.
@@ -180,6 +182,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_bare_needs(topic);
         self.note_bars();
         self.note_parallel_label();
+        self.note_marked();
         let mut at = 0;
         while at < self.clause.len() {
             at = self.step(at, topic);
@@ -293,6 +296,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return self.arrows(list);
         }
         self.named.clear();
+        self.note_relative(at, &list);
         self.note_parallel_remark(&list);
         self.note_predicate(at, &list);
         self.last_but_one = self.last.replace(list);

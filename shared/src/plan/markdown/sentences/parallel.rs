@@ -4,7 +4,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName},
+        mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
     ClauseReader, is_permission,
@@ -51,11 +51,42 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_line = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if names_line_of_work(word));
         let is_label = (0..colon).any(|at| says_parallel(at) && !is_denied(head, at))
             && !head.iter().any(|token| is_line(token) || matches!(token.what, Piece::Id(_)));
-        let list = self.mentions.list_at(self.clause, colon + 1).filter(|_| is_label);
+        if !is_label {
+            return;
+        }
+        // "Parallel group 2: the models (T004-T005)".
+        let open = self.clause.iter().position(|token| token.what == Piece::Open).unwrap_or_default();
+        let is_word = |token: &Token<'_>| matches!(token.what, Piece::Word(_) | Piece::Plus);
+        let is_title = open > colon + 1
+            && self.clause[colon + 1..open].iter().all(is_word)
+            && behind_parenthesis(self.clause, open) == self.clause.len();
+        if let Some(tasks) = self.bracketed_tasks(open).filter(|_| is_title) {
+            self.said.abreast.push(tasks);
+            return;
+        }
+        let list = self.mentions.list_at(self.clause, colon + 1);
         let is_meant = |list: &List<'a>| list.members.iter().all(is_of_tasks) && self.ends_plainly(list.end);
         if let Some(list) = list.filter(is_meant) {
             self.let_run_beside(&list);
         }
+    }
+
+    /// "The models marked [P] can run in parallel (T016-T027)", in any language: what is said of the tasks with the mark.
+    pub(super) fn note_marked(&mut self) {
+        const MARK: [Piece<'_>; 3] = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
+        let clause = self.clause;
+        let mut marks = clause.windows(MARK.len());
+        let is_mark = |part: &[Token<'a>]| part.iter().map(|token| token.what).eq(MARK);
+        let is_parallel =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
+        let open = clause.iter().rposition(|token| token.what == Piece::Open);
+        let Some(open) = open.filter(|_| self.voice == ClauseVoice::Section && marks.any(is_mark)) else {
+            return;
+        };
+        let has_ids = clause[..open].iter().any(|token| matches!(token.what, Piece::Id(_)));
+        let says_parallel = clause[..open].iter().any(is_parallel);
+        let tasks = self.bracketed_tasks(open).filter(|_| says_parallel && !has_ids);
+        self.said.marked.extend(tasks);
     }
 
     /// Whether nothing but an explanation follows, which names no task and says nothing about order.

@@ -3,10 +3,10 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense, keyword_at},
-        mentions::{Name, PlacedName, behind_parenthesis},
+        mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::Piece,
     },
-    ClauseReader, is_of_tasks,
+    ClauseReader, Force, OrderClaim, is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -44,6 +44,26 @@ impl<'a> ClauseReader<'_, 'a> {
         let Piece::Word(word) = self.clause.get(at.checked_sub(1)?)?.what else { return None };
         let is_pronoun = PRONOUNS.iter().any(|known| word.eq_ignore_ascii_case(known));
         self.antecedent.clone().filter(|_| is_pronoun)
+    }
+
+    /// "US1 establishes the model, which US2 depends on": what a clause behind "which" needs is what the sentence is about.
+    pub(super) fn note_relative(&mut self, at: usize, list: &List<'a>) {
+        const VERBS: [&str; 12] = [
+            "depend", "depends", "extend", "extends", "need", "needs", "require", "requires", "reuse",
+            "reuses", "build", "builds",
+        ];
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let is_relative =
+            at.checked_sub(1).is_some_and(|before| matches!(word(before).as_str(), "which" | "that"));
+        let end = list.end + 1 + usize::from(matches!(word(list.end + 1).as_str(), "on" | "upon"));
+        let is_whole = VERBS.contains(&word(list.end).as_str()) && end == self.clause.len();
+        let on = self.subject.clone().filter(|on| is_relative && is_whole && *on != list.members);
+        if let Some(on) = on.filter(|_| self.voice == ClauseVoice::Section) {
+            self.said.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
+        }
     }
 
     /// "T002 and T003 depend on each other": they run one behind the other.

@@ -1,5 +1,7 @@
 //! From statements to edges: names become nodes, and what waits for what, or need not wait, is noted.
 
+use std::collections::{BTreeSet, HashSet};
+
 use super::{
     super::{
         mentions::{Name, PlacedName},
@@ -31,7 +33,13 @@ impl Reader<'_, '_, '_> {
         let subject = own
             .or_else(|| nodes(who, None).first().copied())
             .or_else(|| nodes(others, None).first().copied());
-        let (who, others) = (nodes(who, subject), nodes(others, subject));
+        let (mut who, mut others) = (nodes(who, subject), nodes(others, subject));
+        // "T001, T002 (Setup) can run in parallel with T003": where these are all tasks of their phases, it is said of the phases.
+        let (of_who, of_others) = (self.whole_phases(&who), self.whole_phases(&others));
+        if !of_who.is_empty() && !of_others.is_empty() {
+            who.extend(of_who);
+            others.extend(of_others);
+        }
         if who.len() * others.len() <= MOST_PAIRS {
             let pairs = who.iter().flat_map(|who| others.iter().map(move |on| (*who, *on)));
             let pairs: Vec<(usize, usize)> = pairs.filter(|(who, on)| who != on).collect();
@@ -79,12 +87,16 @@ impl Reader<'_, '_, '_> {
 
     /// The parts of phases all of whose tasks are among some.
     fn whole_parts(&self, tasks: &[usize]) -> Vec<usize> {
-        let mut parts: Vec<usize> = tasks.iter().filter_map(|at| self.family.parents[*at]).collect();
-        parts.sort_unstable();
-        parts.dedup();
-        let is_part = |at: &usize| self.family.parents[*at].is_some() && !self.known.is_task(*at);
-        let is_whole = |at: &usize| self.family.children[*at].iter().all(|child| tasks.contains(child));
-        parts.into_iter().filter(|at| is_part(at) && is_whole(at)).collect()
+        let is_part = |at: &usize| self.family.parents[*at].is_some();
+        self.whole_phases(tasks).into_iter().filter(is_part).collect()
+    }
+
+    /// The phases all of whose tasks are among some.
+    fn whole_phases(&self, tasks: &[usize]) -> Vec<usize> {
+        let among: HashSet<usize> = tasks.iter().copied().collect();
+        let phases: BTreeSet<usize> = tasks.iter().filter_map(|at| self.family.parents[*at]).collect();
+        let is_whole = |at: &usize| self.family.children[*at].iter().all(|child| among.contains(child));
+        phases.into_iter().filter(|at| !self.known.is_task(*at) && is_whole(at)).collect()
     }
 
     /// All tasks of a phase run beside each other, behind those of them that are named.
@@ -112,6 +124,13 @@ impl Reader<'_, '_, '_> {
             let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
             self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }
+    }
+
+    /// Of some tasks, those with the mark `[P]` run beside each other.
+    pub(super) fn marked(&mut self, names: &[PlacedName<'_>]) {
+        let is_marked = |at: &usize| self.found.drafts[*at].task.parallel;
+        let tasks: Vec<usize> = self.known.nodes(names).into_iter().filter(is_marked).collect();
+        self.beside(&tasks);
     }
 
     /// A drawn tree always leads from the earlier to the later.

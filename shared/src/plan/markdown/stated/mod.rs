@@ -235,10 +235,8 @@ fn take(
     for (at, only) in statements.only.iter().filter(|(at, _)| !is_phase(**at)) {
         stated.replaced[*at] |= stated.needs[*at].iter().any(|on| only.contains(on));
     }
-    for at in statements.free {
-        stated.replaced[at] |= matches!(roles[at].kind, NodeKind::Phase | NodeKind::Task);
-        says[at] = Says::Own;
-    }
+    replace_free(&statements.free, (roles, family), &mut stated);
+    statements.free.iter().for_each(|at| says[*at] = Says::Own);
     replace_by_waves(&statements.waved, family, &mut stated);
     if is_throughout {
         replace_throughout(&statements.declared, family, &mut stated);
@@ -301,6 +299,19 @@ fn contradiction(
     let id = |at: usize| &found.drafts[at].task.id;
     let what = format!("'{}' cannot wait for '{}': other dependencies say the opposite", id(who), id(on));
     Some(file.problem(place.at, what, "correct one of them"))
+}
+
+/// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the foundation,
+/// unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
+fn replace_free(free: &[usize], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
+    let is_free: HashSet<usize> = free.iter().copied().collect();
+    let phases: HashSet<usize> = free.iter().filter_map(|at| family.parents[*at]).collect();
+    let is_whole = |at: &usize| family.children[*at].iter().all(|child| is_free.contains(child));
+    let is_said = |at: &usize| roles[*at].kind != NodeKind::Last;
+    let meant = free.iter().copied().filter(is_said).chain(phases.into_iter().filter(is_whole));
+    for at in meant.filter(|at| roles[*at].kind != NodeKind::Story || roles[*at].is_annotated) {
+        stated.replaced[at] = true;
+    }
 }
 
 /// What stands in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.

@@ -163,6 +163,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             said.abreast.iter().for_each(|list| self.abreast(list));
+            said.marked.iter().for_each(|list| self.marked(list));
             said.within.iter().for_each(|(phase, first)| self.within(phase, first));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
@@ -249,6 +250,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.chains.append(&mut more.chains);
             said.only.append(&mut more.only);
             said.abreast.append(&mut more.abreast);
+            said.marked.append(&mut more.marked);
             said.within.append(&mut more.within);
         }
         if is_drawing {
@@ -289,6 +291,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         said.abreast.iter().for_each(|list| self.abreast(list));
+        said.marked.iter().for_each(|list| self.marked(list));
         said.within.iter().for_each(|(phase, first)| self.within(phase, first));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
