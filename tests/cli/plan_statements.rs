@@ -248,6 +248,16 @@ const SAID_OF_TASKS: &[Row] = &[
 
 const WHOLE_PLANS: &[Row] = &[
     (
+        "what the tasks below a line of a fence wait for",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n\n## Parallel Example\n\n```bash\n# After T001 is complete:\nT002: b\nT003: c\n```\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "a part of a story that depends on another",
+        "## Phase 1: Foundation\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n## Phase 3: User Story 2 - y\n- [ ] T003 c\n- [ ] T004 (deferred until US1 exists) d\n\n## Dependencies\n\n- **US2 (Phase 3)**: Depends on Foundation; route integration depends on the US1 route.\n",
+        &[("phase-3", "phase-1"), ("T004", "T003 phase-2")],
+    ),
+    (
         "a second foundation, behind the polish of the first stories",
         "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1 - x\n- [ ] T002 b\n## Phase 3: Polish\n- [ ] T003 c\n## Phase 4: Foundational 2\n- [ ] T004 d\n## Phase 5: User Story 2 - y\n- [ ] T005 e\n\n## Dependencies\n\n- **Foundational (Phase 1)**: blocks US1\n- **User Stories rev.2 (Phase 5-5)**: All depend on Foundational 2 (Phase 4)\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-2"), ("phase-4", "phase-3"), ("phase-5", "phase-4")],

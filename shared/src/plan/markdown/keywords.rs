@@ -142,6 +142,7 @@ fn words(
         // "edited once per story" counts.
         "once" if follows(&["per", "each", "every"]) => return None,
         "after" | "once" => (Waits, reach, 1, false),
+        "deferred" | "postponed" if follows(&["until"]) => (Waits, Near, 2, true),
         "until" if is_section => (Waits, Near, 1, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.

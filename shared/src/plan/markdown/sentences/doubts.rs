@@ -52,6 +52,24 @@ impl<'a> ClauseReader<'_, 'a> {
             && !WHOLE.contains(&word(at - 1).as_str())
     }
 
+    /// "US3: depends on Phase 2; route integration depends on US1": what the item waits for has been said, and a part of it waits for
+    /// more.
+    pub(super) fn is_of_another(&self, at: usize, topic: Option<&[PlacedName<'a>]>) -> bool {
+        const PARTS: usize = 2;
+        const SAME: [&str; 10] =
+            ["it", "this", "that", "which", "also", "and", "but", "story", "phase", "implementation"];
+        let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let is_said = |topic: &[PlacedName<'a>]| {
+            self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(topic))
+        };
+        let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if !SAME.iter().any(|same| word.eq_ignore_ascii_case(same)));
+        let is_depends = matches!(self.clause[at].what, Piece::Word(word) if ["depends", "depend"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+        is_depends
+            && at >= PARTS
+            && self.clause[at - PARTS..at].iter().all(is_other)
+            && topic.is_some_and(is_said)
+    }
+
     /// "US2 builds on US1 but is independently testable" is no dependency.
     pub(super) fn is_mere_use(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;

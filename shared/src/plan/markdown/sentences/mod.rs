@@ -376,7 +376,8 @@ impl<'a> ClauseReader<'_, 'a> {
             return keyword.end;
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
-        let is_of_part = !has_name && is_of_some_part(self.clause, at);
+        let is_another = object.is_some() && self.is_of_another(at, topic);
+        let is_of_part = !has_name && (is_another || is_of_some_part(self.clause, at));
         if keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section && is_of_part {
             if !self.explains(at) {
                 self.said.unread.push(self.clause[at].at);

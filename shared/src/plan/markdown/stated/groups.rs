@@ -6,13 +6,14 @@ use super::{
     super::{
         Page,
         asides::has_word,
-        keywords::{ClauseVoice, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
-        sentences::names_line_of_work,
+        sentences::{Force, OrderClaim, names_line_of_work},
         tokens::{Piece, Token, Tokenizer},
     },
+    Weight,
     reader::Reader,
 };
 
@@ -93,12 +94,21 @@ impl<'a> Reader<'_, '_, 'a> {
     {
         let mut batch: Option<Vec<Group<'a>>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
+        let mut first: Option<Group<'a>> = None;
         for line in lines {
+            let names = self.names_first(line);
+            let is_first = names.is_some();
+            first = names.or(first);
             if opens_batch(line.text) {
                 self.close_batch(batch.replace(Vec::new()));
                 continue;
             }
             let lead = self.leading_group(line);
+            first = first.filter(|_| is_first || lead.is_some());
+            if let (Some(on), Some(Lead { group: who, .. })) = (&first, &lead) {
+                let claim = OrderClaim { who: who.clone(), on: on.clone(), force: Force::Loose };
+                self.claim(&claim, None, Weight::Remark);
+            }
             if let Some(Lead { group, is_of_worker: true, .. }) = lead {
                 of_workers.push(group);
                 continue;
@@ -114,6 +124,20 @@ impl<'a> Reader<'_, '_, 'a> {
         }
         self.beside_each_other(&of_workers);
         self.close_batch(batch);
+    }
+
+    /// The tasks of a line "# After T001-T003 complete:", which those below it wait for.
+    fn names_first(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        let text = line.text.trim_start_matches(['#', ' ']);
+        if !text.trim_end().ends_with([':', '：']) {
+            return None;
+        }
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
+        let keyword = tokens.first().and_then(|_| keyword_at(&tokens, 0, ClauseVoice::Section))?;
+        let list = self.mentions(false).list_at(&tokens, keyword.end)?;
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        (keyword.sense == Sense::Waits && list.members.iter().all(is_task)).then_some(list.members)
     }
 
     /// `T004 ──┐` and `T005 ──┴── can run at once`: lines that a drawn bracket holds together, and what it says of them.
