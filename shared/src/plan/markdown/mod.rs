@@ -192,26 +192,23 @@ fn section_asks(page: &Page<'_, '_>, entry: &TaskEntry) -> Option<usize> {
 
 /// Whether a plan says that its tests are written before the code: "Write tests FIRST", "TDD", "Tests → models → services".
 fn asks_tests_first(page: &Page<'_, '_>) -> bool {
-    const WORDS: [&str; 34] = [
+    const WORDS: [&str; 32] = [
         "must fail",
-        "should fail before",
         "fail before",
         "fails before",
         "fail first",
         "fails first",
         "they fail",
-        "it fails",
         "tests first",
         "test first",
         "test-first",
-        "test files first",
-        "first, tests",
+        "write first",
+        "written first",
+        "written before",
         "tests before",
         "tests precede",
         "tests →",
         "tests ->",
-        "written before",
-        "write tests before",
         "red-green",
         "red → green",
         "tdd",
@@ -225,15 +222,16 @@ fn asks_tests_first(page: &Page<'_, '_>) -> bool {
         "先写测试",
         "先寫測試",
         "必须失败",
+        "先失败",
         "テストファースト",
         "테스트 먼저",
     ];
+    const TESTS: [&str; 7] = ["test", "tdd", "prueba", "测试", "測試", "テスト", "테스트"];
     const DENIALS: [&str; 8] =
         ["not ", "no ", "n't ", "without", "optional", "if requested", "alongside", "after implementation"];
     page.lines.iter().filter(|line| line.kind != LineKind::Code).any(|line| {
         let lower = line.text.to_lowercase();
-        let is_about_tests = ["test", "tdd", "prueba", "测试", "測試", "テスト", "테스트"];
-        is_about_tests.iter().any(|word| lower.contains(word))
+        TESTS.iter().any(|word| lower.contains(word))
             && WORDS.iter().any(|word| lower.contains(word))
             && !DENIALS.iter().any(|word| lower.contains(word))
     })
