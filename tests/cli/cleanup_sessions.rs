@@ -140,7 +140,7 @@ fn where_its_log_is_gone_the_start_of_its_run_proves_it() {
     let (repo, session) = finished();
     fs::remove_dir_all(repo.path(".git/logs/refs/heads/arborist/tasks")).unwrap();
     let branch = format!("arborist/tasks/{session}");
-    assert_eq!(repo.verdict(NOW, "session", &branch).0, "save");
+    assert_eq!(repo.verdict(FORCED, "session", &branch).0, "save");
 }
 
 #[test]

@@ -19,6 +19,8 @@ fn arguments(verb: &str) -> &'static [&'static str] {
         "tools" => &["tools"],
         "cleanup" => &["cleanup"],
         "state" => &["state"],
+        "logs" => &["logs"],
+        "sandbox" => &["sandbox", "check"],
         "session" => &["session", "list"],
         "trailers" => &["trailers", "check"],
         "init" => &["init"],

@@ -319,7 +319,7 @@ fn the_words_of_an_agent_that_failed_are_in_its_commit_and_told_to_the_next_one(
 fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
-    repo.arborist(["gardener"]).exits(128).shows();
+    repo.arborist(["gardener"]).exits(1).shows();
     repo.arborist(["gardener", "--runner", "cluade"]).exits(129).shows();
     repo.git(["checkout", "-q", "--detach"]).succeeds();
     repo.arborist(["gardener"]).exits(128).shows();

@@ -70,9 +70,9 @@ fn a_flag_wins_over_the_plan_and_the_plan_over_the_configuration() {
 fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
     let planned = repo(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
     let head = planned.git(["rev-parse", "HEAD"]).answer();
-    planned.arborist(["gardener"]).exits(128).shows();
+    planned.arborist(["gardener"]).exits(1).shows();
     let unknown = repo(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
-    unknown.arborist(["gardener"]).exits(128).shows();
+    unknown.arborist(["gardener"]).exits(1).shows();
     for flag in ["--runner", "--implement-runner", "--review-runner", "--fallback"] {
         unknown.arborist(["gardener", flag, "nope"]).exits(129).shows();
     }
@@ -98,7 +98,7 @@ fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
     assert_eq!(who(&flagged), ["second:x", "second:x"]);
     flagged.arborist(["garden", "--fallback", ":x"]).exits(129).shows();
     let wrong = repo("", WORKER, "fallback = [\"first:\"]\nrunner = \"first\"\n");
-    wrong.arborist(["garden"]).exits(128).shows();
+    wrong.arborist(["garden"]).exits(1).shows();
 }
 
 #[test]
@@ -222,7 +222,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
 fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, arborist_testkit::WORKER);
-    repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(128).shows();
+    repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(1).shows();
     repo.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
     assert_eq!(repo.read("lawn"), "mown\n");
 }
@@ -231,6 +231,6 @@ fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
 fn a_plan_without_commands_is_not_begun_for_the_shell() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
     let before = repo.git(["rev-parse", "HEAD"]).answer();
-    repo.arborist(["gardener", "--implement-runner", "shell"]).exits(128).shows();
+    repo.arborist(["gardener", "--implement-runner", "shell"]).exits(1).shows();
     assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), before);
 }

@@ -52,10 +52,10 @@ fn gates_of_a_tracked_configuration_need_consent() {
     let repo = repo(TWO);
     repo.write(
         ".arborist/config.toml",
-        "[merge]\ngates = [{ name = \"g\", command = \"touch ../ran; true\" }]\n",
+        "[merge]\ngates = [{ name = \"g\", command = \"touch ../../ran; true\" }]\n",
     );
     repo.commit("a configuration\n");
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("touch ../ran").err("--yes");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("touch ../../ran").err("--yes");
     assert_eq!(repo.calls(), 0);
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
 }

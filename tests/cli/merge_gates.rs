@@ -156,7 +156,7 @@ fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
     repo.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     repo.merge(&["run"]).succeeds().shows();
     repo.git(["config", "arborist.merge.red-target", "perhaps"]).succeeds();
-    repo.merge(&["run"]).exits(128).shows();
+    repo.merge(&["run"]).exits(1).shows();
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_size_of_a_batch_is_what_the_user_says() {
     repo.git(["config", "arborist.merge.batch", "auto"]).succeeds();
     repo.merge(&["T3"]).succeeds().shows();
     repo.git(["config", "arborist.merge.batch", "many"]).succeeds();
-    repo.merge(&["run"]).exits(128).shows();
+    repo.merge(&["run"]).exits(1).shows();
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_task_can_be_done_anew_instead() {
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
     repo.merge(&["list"]).succeeds().silent();
     repo.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
-    repo.merge(&["run"]).exits(128).err("must be resolve or reimplement");
+    repo.merge(&["run"]).exits(1).err("must be resolve or reimplement");
 }
 
 #[test]

@@ -76,14 +76,14 @@ fn check_names_place_fault_and_fix_and_exits_with_1() {
         .out("tasks.md:7:1: warning: 'T002' and 'T003' may run at once");
     repo.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:7:1: error: ");
     repo.arborist(["plan", "--strict"])
-        .exits(128)
+        .exits(1)
         .err("error: tasks.md:7:1: 'T002' and 'T003' may run at once");
 
     repo.write("bad.md", "- [ ] T001 a\n- [ ] T001 b\n- [y] T002 c (depends on T001)\n");
     repo.arborist(["plan", "--check", "bad.md"])
         .exits(1)
         .out("bad.md:3:26: error: a dependency names 'T001', which is the id of two tasks, in lines 1 and 2");
-    repo.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:3:26: ").err("hint: give one");
+    repo.arborist(["plan", "bad.md"]).exits(1).silent().err("error: bad.md:3:26: ").err("hint: give one");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_circle_is_shown_as_a_path() {
     let repo = TestRepo::init();
     repo.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
     repo.arborist(["plan", "a.md"])
-        .exits(128)
+        .exits(1)
         .err("a.md:1:26: tasks wait for each other: T001 (a.md:1) → T002 (a.md:2) → T001 (a.md:1)");
 }
 
@@ -135,7 +135,7 @@ fn a_tree_that_cannot_be_read_is_not_overwritten() {
     let repo = repo();
     repo.write("tree.json", "{broken");
     repo.arborist(["plan", "tasks.md", "-o", "tree.json"])
-        .exits(128)
+        .exits(1)
         .err("tree.json:1:")
         .err("hint: it would be overwritten");
     assert_eq!(repo.read("tree.json"), "{broken");
@@ -210,7 +210,7 @@ fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
         assert_eq!(std::fs::read(repo.path("tasks.md")).unwrap(), bytes);
     }
     repo.write("tasks.md", b"- [ ] T001 a\0\xff");
-    repo.arborist(["plan"]).exits(128).err("this is not UTF-8 text");
+    repo.arborist(["plan"]).exits(1).err("this is not UTF-8 text");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn ids_are_given_to_boxes_that_have_none() {
 #[test]
 fn the_plan_is_found_where_it_is_usually_kept() {
     let repo = TestRepo::init();
-    repo.arborist(["plan"]).exits(128).err("error: no plan was found").err("specs/main/tasks.md");
+    repo.arborist(["plan"]).exits(1).err("error: no plan was found").err("specs/main/tasks.md");
     for (place, id) in [("tasks.md", "T1"), ("spec/tasks.md", "T2"), ("specs/main/tasks.md", "T3")] {
         repo.write(place, format!("- [ ] {id} x\n"));
         repo.arborist(["plan"]).succeeds().out(&format!("[ ] {id} x"));
@@ -249,7 +249,7 @@ fn a_folder_is_one_plan_of_its_task_lists() {
     repo.arborist(["plan", "specs"]).succeeds().out("[ ] T001 a\n[ ] T002 [P] b").never("T009");
     repo.write("specs/002-b/tasks.md", "- [ ] T001 b\n");
     repo.arborist(["plan", "specs"])
-        .exits(128)
+        .exits(1)
         .err("specs/002-b/tasks.md:1:3: the id 'T001' is taken already, at specs/001-a/tasks.md:1");
 }
 
@@ -261,7 +261,7 @@ fn it_works_without_a_repository_when_files_are_named() {
     std::fs::write(place.join("my tasks é.md"), "- [ ] T001 x\n").expect("a file");
     repo.arborist_in(&place, ["plan", "my tasks é.md"]).succeeds().out("[ ] T001 x");
     repo.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
-    repo.arborist_in(&place, ["plan", "missing.md"]).exits(128).err("could not read 'missing.md'");
+    repo.arborist_in(&place, ["plan", "missing.md"]).exits(1).err("could not read 'missing.md'");
 }
 
 #[test]

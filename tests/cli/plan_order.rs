@@ -115,7 +115,7 @@ fn explain_names_file_and_line_of_each_reason() {
     assert_eq!((reason["line"].as_u64(), reason["stated"].as_bool()), (Some(15), Some(true)));
     assert_eq!(reason["why"], "- US3 depends on US1");
     repo.arborist(["plan", "--explain", "T002"]).succeeds().out("tasks.md:3");
-    repo.arborist(["plan", "--explain", "T999"]).exits(128).err("T999");
+    repo.arborist(["plan", "--explain", "T999"]).exits(1).err("T999");
 }
 
 #[test]

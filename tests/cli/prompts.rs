@@ -156,10 +156,10 @@ fn a_template_that_changed_since_the_run_began_stops_it() {
 fn a_mistyped_template_or_placeholder_is_refused() {
     let repo = repo();
     repo.write(".arborist/prompts/implemnt.md", "x\n");
-    repo.arborist(["garden"]).exits(128).shows();
+    repo.arborist(["garden"]).exits(1).shows();
     std::fs::remove_file(repo.path(".arborist/prompts/implemnt.md")).unwrap();
     repo.write(".arborist/prompts/implement.md", "Do {tsk}.\n");
-    repo.arborist(["garden"]).exits(128).shows();
+    repo.arborist(["garden"]).exits(1).shows();
     assert_eq!(repo.calls(), 0);
 }
 

@@ -41,35 +41,35 @@ fn a_higher_place_wins_over_a_lower_one() {
 fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
     let repo = repo();
     repo.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
-    repo.arborist(["state"]).exits(128).shows().silent();
+    repo.arborist(["state"]).exits(1).shows().silent();
     repo.write(".arborist/config.toml", "[deep]\n[deep.er]\nkey = \"x\"\n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
     repo.write(".arborist/config.toml", "");
     repo.git(["config", "arborist.treee", "x"]).succeeds();
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
 }
 
 #[test]
 fn the_command_line_and_the_environment_are_named_as_such() {
     use std::os::unix::ffi::OsStrExt;
     let repo = repo();
-    repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(128).shows();
+    repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(1).shows();
     let mut command = repo.command("git", &repo.path(""));
     command.env("ARBORIST_TREE", std::ffi::OsStr::from_bytes(b"\xff")).args(["arborist", "state"]);
-    Run::of(&mut command, b"").exits(128).shows();
+    Run::of(&mut command, b"").exits(1).shows();
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
     let repo = repo();
     repo.write(".arborist/config.toml", "\ntree = 7\n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
     repo.write(".arborist/config.toml", "tree = \"a\"\ntree = \"b\"\n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
     repo.write(".arborist/config.toml", "tree = \n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
     repo.write(".arborist/config.toml", "tree = \"gone.json\"\n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
     }
     for wrong in ["jobs = \"many\"", "jobs = true", "max-retries = 0", "max-retries = -1"] {
         repo.write(".arborist/config.toml", wrong);
-        repo.arborist(["state"]).exits(128).shows();
+        repo.arborist(["state"]).exits(1).shows();
     }
     repo.write(".arborist/config.toml", "jobs = 0\n");
     repo.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).shows();
@@ -102,7 +102,7 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
     for (name, value) in [("ARBORIST_JOBS", "x"), ("ARBORIST_MAX_RETRIES", "0")] {
         let mut command = repo.command("git", &repo.path(""));
         command.env(name, value).args(["arborist", "gardener", "--dry-run", "--runner", "demo"]);
-        Run::of(&mut command, b"").exits(128).err(&format!("{name}: '"));
+        Run::of(&mut command, b"").exits(1).err(&format!("{name}: '"));
     }
 }
 
@@ -110,8 +110,8 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
 fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
     let repo = repo();
     repo.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
-    let said = repo.arborist(["state"]).exits(128).shows();
+    let said = repo.arborist(["state"]).exits(1).shows();
     said.shows();
     repo.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
-    repo.arborist(["state"]).exits(128).shows();
+    repo.arborist(["state"]).exits(1).shows();
 }

@@ -234,7 +234,7 @@ fn a_bad_tree_file_is_told_by_file_and_line_and_nothing_else_is_printed() {
         (r#"{"nodes": {"T1": {"id": "T1", "name": "a", "depends_on": ["T9"]}}, "root_ids": ["T1"]}"#, "T9"),
     ] {
         repo.write("task-tree.json", bad);
-        repo.arborist(["state"]).exits(128).silent().err("task-tree.json:").err(what);
+        repo.arborist(["state"]).exits(1).silent().err("task-tree.json:").err(what);
     }
 }
 

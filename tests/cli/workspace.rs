@@ -117,12 +117,12 @@ fn unknown_keys_and_values_are_errors_that_say_where() {
     ];
     for (text, error, hint) in table {
         configure(&repo, &format!("[workspace.repos.b]\n{text}\n"));
-        repo.arborist(["workspace", "status"]).exits(128).err(error).err(hint);
+        repo.arborist(["workspace", "status"]).exits(1).err(error).err(hint);
     }
     configure(&repo, "[workspace.repos.'a b']\npath = '../b'\n");
-    repo.arborist(["workspace", "status"]).exits(128).shows();
+    repo.arborist(["workspace", "status"]).exits(1).shows();
     configure(&repo, "[workspace.repos.b]\npath = '../b'\n[workspace.repos.c]\npath = '../x/../b'\n");
-    repo.arborist(["workspace", "status"]).exits(128).shows();
+    repo.arborist(["workspace", "status"]).exits(1).shows();
 }
 
 #[test]

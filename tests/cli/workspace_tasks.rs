@@ -132,7 +132,7 @@ fn a_tool_that_there_is_not_is_an_error_before_anything_runs() {
     workspace.section("backend", "tools = { run-tests = \"true\", lint = \"true\" }\n");
     for more in [&["--yes"][..], &["--dry-run"]] {
         let run = [&["gardener", "--test-command", "backend:fuzz"], more].concat();
-        let said = workspace.arborist(run).exits(128);
+        let said = workspace.arborist(run).exits(1);
         said.err("the test command 'backend:fuzz' names a tool that the repository 'backend' has not")
             .err("hint: it has 'backend:lint', 'backend:run-tests'");
     }
@@ -152,7 +152,7 @@ fn a_repository_that_there_is_not_is_an_error_before_anything_runs() {
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backnd] x\n");
     workspace.agent(WORKER);
     let run =
-        workspace.arborist(["gardener"]).exits(128).err("tasks.md:4: T001 names the repository 'backnd'");
+        workspace.arborist(["gardener"]).exits(1).err("tasks.md:4: T001 names the repository 'backnd'");
     assert!(run.stderr().contains("did you mean 'backend'?"));
     assert_eq!(workspace.calls(), 0);
 }

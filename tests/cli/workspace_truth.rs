@@ -77,9 +77,9 @@ fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
         repo.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
     };
     write("pth");
-    repo.arborist(["workspace", "status"]).exits(128).shows();
+    repo.arborist(["workspace", "status"]).exits(1).shows();
     write("elsewhere");
-    let told = repo.arborist(["workspace", "status"]).exits(128).shows();
+    let told = repo.arborist(["workspace", "status"]).exits(1).shows();
     assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
 }
 
@@ -137,8 +137,8 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
         ("repository: backend", "T001 has the tag", "did you mean '[repo:backend]'?"),
     ] {
         repo.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
-        repo.arborist(["gardener", "--runner", "demo"]).exits(128).err(error).err(hint);
-        repo.arborist(["gardener", "--runner", "demo", "--dry-run"]).exits(128).err(error).err(hint);
+        repo.arborist(["gardener", "--runner", "demo"]).exits(1).err(error).err(hint);
+        repo.arborist(["gardener", "--runner", "demo", "--dry-run"]).exits(1).err(error).err(hint);
         let checked = repo.arborist(["plan", "--check"]).exits(1);
         checked.out("tasks.md:1:1: error: ").out(error).out(hint);
     }

@@ -28,11 +28,11 @@ fn read(path: &Path) -> String {
 #[test]
 fn commands_are_run_once_in_a_new_worktree() {
     let repo = repo(
-        "[worktree]\nsetup = [\"echo $ARBORIST_TASK in $PWD >> ../setup\", \"env | grep ARBORIST_ > .env\"]\n",
+        "[worktree]\nsetup = [\"echo $ARBORIST_TASK in $PWD >> ../../setup\", \"env | grep ARBORIST_ > .env\"]\n",
     );
     let path = add(&repo, "T1");
     add(&repo, "T1");
-    assert_eq!(repo.read("../repo.arborist/setup"), format!("T1 in {}\n", path.display()));
+    assert_eq!(repo.read("../setup"), format!("T1 in {}\n", path.display()));
     let variables = read(&path.join(".env"));
     for line in [
         "ARBORIST_TASK=T1",
@@ -61,19 +61,19 @@ fn a_set_up_that_fails_or_hangs_leaves_nothing_behind() {
 #[test]
 fn commands_of_the_repository_need_consent() {
     let repo = repo("");
-    repo.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../ran\"]\n");
+    repo.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../../ran\"]\n");
     repo.commit("configuration\n");
     repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
     assert!(!repo.root().join("repo.arborist").exists(), "nothing was made");
     repo.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
-    assert!(repo.root().join("repo.arborist/ran").exists());
+    assert!(repo.root().join("ran").exists());
     repo.arborist(["worktree", "add", "T2"]).succeeds();
 }
 
 #[test]
 fn nothing_of_a_command_is_hidden_from_whoever_approves_it() {
     let repo = repo("");
-    let commands = r#"["true", "touch ../ran #\r  setup: true\u001b[K", "true\n  setup: more || true"]"#;
+    let commands = r#"["true", "touch ../../ran #\r  setup: true\u001b[K", "true\n  setup: more || true"]"#;
     repo.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
     repo.commit("configuration\n");
     let said = repo.arborist(["worktree", "add", "T1"]).exits(2);
