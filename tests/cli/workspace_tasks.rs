@@ -151,8 +151,7 @@ fn a_repository_that_there_is_not_is_an_error_before_anything_runs() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backnd] x\n");
     workspace.agent(WORKER);
-    let run =
-        workspace.arborist(["gardener"]).exits(1).err("tasks.md:4: T001 names the repository 'backnd'");
+    let run = workspace.arborist(["gardener"]).exits(1).err("tasks.md:4: T001 names the repository 'backnd'");
     assert!(run.stderr().contains("did you mean 'backend'?"));
     assert_eq!(workspace.calls(), 0);
 }
