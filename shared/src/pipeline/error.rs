@@ -150,12 +150,12 @@ impl Explain for PipelineError {
             Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } | Self::Interrupted { .. } => {
                 Exit::Person
             }
-            Self::RedLane { .. } | Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => {
-                Exit::No
-            }
-            Self::File { .. } | Self::NoTestPlace(_) | Self::NoCommand { .. } | Self::ReviewPlace(_) => {
-                Exit::Fatal
-            }
+            Self::RedLane { .. }
+            | Self::Unavailable { .. }
+            | Self::Budget(_)
+            | Self::NoCommand { .. }
+            | Self::NotRecorded { .. } => Exit::No,
+            Self::File { .. } | Self::NoTestPlace(_) | Self::ReviewPlace(_) => Exit::Fatal,
         }
     }
 

@@ -67,7 +67,10 @@ impl Explain for WorkspaceError {
             Self::Remote(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Session(error) => error.exit(),
-            Self::NowhereToPush { .. } | Self::Unknown { .. } => Exit::No,
+            Self::NowhereToPush { .. }
+            | Self::Unknown { .. }
+            | Self::Wrong { .. }
+            | Self::SamePath { .. } => Exit::No,
             _ => Exit::Fatal,
         }
     }
