@@ -181,7 +181,7 @@ struct Arguments(Vec<OsString>);
 
 impl Arguments {
     fn add<S: AsRef<OsStr>, const N: usize>(&mut self, args: [S; N]) {
-        self.0.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+        self.0.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
     }
 
     fn mount(&mut self, path: &Path, kind: MountKind) {

@@ -212,7 +212,7 @@ impl Pool {
         let name = survey::name_of(path);
         let inside = self.bases().into_iter().find(|base| path.starts_with(base));
         let folder = inside.unwrap_or_else(|| path.parent().unwrap_or(path).to_owned());
-        let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", TRASH)));
+        let unique = (0u32..).map(|number| folder.join(format!("{TRASH}{name}-{number}")));
         let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
         let trash = trash.unwrap_or_else(|| folder.join(TRASH));
         safe_files::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;

@@ -57,6 +57,37 @@ pub(super) struct Keyword {
     pub(super) is_certain: bool,
 }
 
+/// Words that say what follows them if a colon stands behind them: "Dependencies: T001".
+const LABELS: [&str; 27] = [
+    "dependencies",
+    "dependency",
+    "depends",
+    "deps",
+    "preconditions",
+    "precondition",
+    "prerequisites",
+    "prerequisite",
+    "dépendances",
+    "dependencias",
+    "dependências",
+    "Dependências",
+    "dipendenze",
+    "Abhängigkeiten",
+    "zależności",
+    "Zależności",
+    "зависимости",
+    "Зависимости",
+    "依赖关系",
+    "依賴關係",
+    "依赖项",
+    "依存関係",
+    "前置",
+    "前置任务",
+    "前置任務",
+    "의존성",
+    "선행",
+];
+
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
 const LONGEST: usize = 22;
 
@@ -154,37 +185,7 @@ fn words(
             (PostfixBlocks, Near, 1, false)
         }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
-        "dependencies"
-        | "dependency"
-        | "depends"
-        | "deps"
-        | "preconditions"
-        | "precondition"
-        | "prerequisites"
-        | "prerequisite"
-        | "dépendances"
-        | "dependencias"
-        | "dependências"
-        | "Dependências"
-        | "dipendenze"
-        | "Abhängigkeiten"
-        | "zależności"
-        | "Zależności"
-        | "зависимости"
-        | "Зависимости"
-        | "依赖关系"
-        | "依賴關係"
-        | "依赖项"
-        | "依存関係"
-        | "前置"
-        | "前置任务"
-        | "前置任務"
-        | "의존성"
-        | "선행"
-            if is_label =>
-        {
-            (Waits, Near, 2, false)
-        }
+        label if is_label && LABELS.contains(&label) => (Waits, Near, 2, false),
         "required" | "needed" if follows(&["by"]) => (Blocks, Near, 2, false),
         "prerequisite" | "prerequisites" if follows(&["for", "of"]) => (Blocks, Far, 2, false),
         "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),

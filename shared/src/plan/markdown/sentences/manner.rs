@@ -10,6 +10,9 @@ use super::{
     parallel::is_of_tasks,
 };
 
+/// How far from a word the tasks may be that it is about.
+const NEARBY: usize = 14;
+
 /// Whether a line heads a list that only recommends a way to go: "Sequential Implementation (for a solo developer):",
 /// "Parallel Team Strategy:".
 pub(in super::super) fn heads_advice(clause: &[Token<'_>]) -> bool {
@@ -325,29 +328,30 @@ impl<'a> ClauseReader<'_, 'a> {
         (is_joined && members.clone().all(is_of_tasks)).then(|| members.cloned().collect())
     }
 
+    /// "T019 and T029 edit one file. Run them sequentially."
+    fn note_pronoun(&mut self, at: usize, word: &str) -> bool {
+        if self.voice.is_own() || !word.eq_ignore_ascii_case("sequentially") {
+            return false;
+        }
+        let behind = &self.clause[at..self.clause.len().min(at + NEARBY)];
+        let meant = self.meant_by_pronoun(at).filter(|tasks| tasks.iter().all(is_of_tasks));
+        let Some(tasks) = meant.filter(|_| !offers_choice(behind)) else { return false };
+        self.said.chains.push(tasks);
+        true
+    }
+
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
     pub(super) fn note_manner(&mut self, at: usize) {
-        const SHORTLY: usize = 14;
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
         if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
             self.said.abreast.push(tasks);
             return;
         }
-        let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
-        // "T019 and T029 edit one file. Run them sequentially."
-        let meant = self.meant_by_pronoun(at).filter(|_| {
-            !self.voice.is_own() && !offers_choice(&self.clause[at..self.clause.len().min(at + SHORTLY)])
-        });
-        if let Some(tasks) =
-            meant.filter(|tasks| word.eq_ignore_ascii_case("sequentially") && tasks.iter().all(is_of_tasks))
-        {
-            self.said.chains.push(tasks);
+        if self.note_pronoun(at, word) || self.note_whole_phase(at, word) {
             return;
         }
-        if self.note_whole_phase(at, word) {
-            return;
-        }
+        let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= NEARBY;
         // In "T001/T002: directory setup can run in parallel" and "T016 and T017 — US2 test and page in parallel" the phase or story
         // only tells what the tasks are.
         let is_title = |list: &List<'a>| matches!(list.members[..], [(Name::Node(_) | Name::Story(_), _)]);
