@@ -261,7 +261,7 @@ fn a_session_branch_never_has_a_name_that_git_takes_for_an_option() {
     repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
     for prefix in ["-bot/", "bot..x/", "bot x/", "bot/.x/"] {
         repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
-        let said = repo.arborist(["gardener"]).exits(128);
+        let said = repo.arborist(["gardener"]).exits(1);
         said.shows();
         assert_eq!(repo.git(["branch", "--format=%(refname:short)"]).answer(), "main", "{prefix}");
     }
