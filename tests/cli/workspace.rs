@@ -141,7 +141,7 @@ fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
         "fd::17".into(),
     ] {
         write(&evil);
-        repo.arborist(["workspace", "sync", "--yes"]).exits(128).shows();
+        repo.arborist(["workspace", "sync", "--yes"]).exits(1).shows();
         assert!(!canary.exists() && !repo.root().join("backend").exists(), "{evil}");
     }
     write(&bare.display().to_string());

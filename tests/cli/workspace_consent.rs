@@ -26,7 +26,7 @@ fn session_branches_do_not_begin_with_nothing() {
     for prefix in ["", "/", "a..", "refs//"] {
         repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
         repo.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
-        repo.arborist(["workspace", "status"]).exits(128).shows();
+        repo.arborist(["workspace", "status"]).exits(1).shows();
     }
 }
 
