@@ -13,7 +13,6 @@ use crate::test_workspace::{TestWorkspace, remotes::WORKER};
 fn workspace_of_two_repos(policy: &str) -> TestWorkspace {
     let workspace = TestWorkspace::of_remotes();
     workspace.mend();
-    workspace.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
     workspace.use_remotes(|repo| format!("ssh://{repo}/x"), policy);
     let script = r#"#!/bin/sh
 for word in "$@"; do host=$service; service=$word; done
@@ -68,7 +67,6 @@ fn a_run_begins_with_asking_all_remotes_at_once() {
 fn a_push_that_hangs_keeps_no_other_repository_from_its_checkpoints() {
     let workspace = TestWorkspace::of_remotes();
     workspace.mend();
-    workspace.git(["config", "--global", "arborist.timeouts.network", "60"]).succeeds();
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
     let root = workspace.root().display().to_string();
     let wait = |file: &str| format!("until test -e '{root}/{file}'; do sleep 0.02; done");
@@ -89,7 +87,7 @@ fn a_push_that_hangs_keeps_no_other_repository_from_its_checkpoints() {
 #[test]
 fn a_signal_ends_the_asking() {
     let workspace = workspace_of_two_repos("never");
-    workspace.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
+    workspace.set_network_timeout(600);
     let script = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", workspace.root().join("hangs").display());
     workspace.plant("ssh", &script);
     for verb in [&["gardener"][..], &["workspace", "sync"]] {

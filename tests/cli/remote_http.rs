@@ -40,6 +40,9 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
     workspace.mend();
     workspace.use_remotes(|repo| server.url(repo), "on_completion");
     behave(workspace.root(), manner);
+    if manner == "hang" {
+        workspace.set_network_timeout(2);
+    }
     let run = workspace.arborist(["gardener", "--until", "T001"]).succeeds().out("1 completed");
     let run = run
         .err("offline: the remote of 'app' could not be reached")
@@ -51,6 +54,7 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
     assert_eq!((workspace.pushed("repo"), workspace.pushed("backend")), (Vec::new(), Vec::new()));
     workspace.arborist(["workspace", "push"]).exits(1).err("'app' was not pushed").err(why);
     behave(workspace.root(), "");
+    workspace.set_network_timeout(60);
     workspace.arborist(["workspace", "push"]).succeeds();
     assert!(workspace.has("repo", "T003.txt") && workspace.has("backend", "T002.txt"));
     workspace.arborist(["state"]).succeeds().never("unpushed");

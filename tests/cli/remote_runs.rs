@@ -71,6 +71,7 @@ fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
     let address = listener.local_addr().unwrap();
     let workspace = TestWorkspace::of_remotes();
     workspace.mend();
+    workspace.set_network_timeout(2);
     workspace.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
     let base = workspace.git(["rev-parse", "--short=10", "HEAD"]).answer();
     let run = workspace.arborist(["gardener", "--until", "T001"]).succeeds().never("asked to stop");
@@ -152,7 +153,7 @@ fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
 fn a_signal_ends_also_the_last_push() {
     let workspace = TestWorkspace::of_remotes();
     workspace.mend();
-    workspace.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
+    workspace.set_network_timeout(600);
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_completion");
     let hook = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", workspace.root().join("hangs").display());
     fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();

@@ -21,9 +21,15 @@ impl TestWorkspace {
         let workspace = Self::of(&["backend"], PLAN);
         workspace.agent(WORKER);
         workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-        workspace.git(["config", "--global", "arborist.timeouts.network", "2"]).succeeds();
+        workspace.set_network_timeout(60);
         workspace.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
         workspace
+    }
+
+    /// How many seconds a remote may say nothing. Only a remote that hangs on purpose should get few: the others may be slow
+    /// on a busy machine.
+    pub(crate) fn set_network_timeout(&self, seconds: u32) {
+        self.git(["config", "--global", "arborist.timeouts.network", &seconds.to_string()]).succeeds();
     }
 
     pub(crate) fn use_remotes(&self, url: impl Fn(&str) -> String, policy: &str) {
