@@ -80,6 +80,7 @@ impl<'a> TaskLine<'a> {
         let mut open = Vec::new();
         let rest = head.find_id(text, id_at, &mut open)?;
         let rest = head.take_tags(rest, &mut open);
+        let rest = head.take_last_mark(rest);
         head.title = undressed(rest, &open);
         Some(head)
     }
@@ -88,6 +89,7 @@ impl<'a> TaskLine<'a> {
     pub(super) fn plain(text: &'a str) -> Self {
         let mut head = Self::default();
         let rest = head.take_tags(text, &mut Vec::new());
+        let rest = head.take_last_mark(rest);
         head.is_struck = rest.starts_with("~~");
         head.title = rest.trim().to_owned();
         head
@@ -149,6 +151,15 @@ impl<'a> TaskLine<'a> {
                 return rest;
             }
         }
+    }
+
+    /// Takes the mark `[P]` or `(P)` at the end of a line.
+    fn take_last_mark(&mut self, text: &'a str) -> &'a str {
+        let line = text.trim_end();
+        let marked = line.strip_suffix("[P]").or_else(|| line.strip_suffix("(P)"));
+        let Some(rest) = marked.filter(|rest| rest.ends_with(char::is_whitespace)) else { return text };
+        self.is_parallel = true;
+        rest.trim_end()
     }
 
     fn add_tag(&mut self, tag: &str) {

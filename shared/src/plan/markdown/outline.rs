@@ -351,6 +351,9 @@ impl<'a> Builder<'_, 'a> {
         if let Some(title) = bold_part(content).filter(|_| self.section.is_some() && line.indent == 0) {
             return self.heading(at, BOLD_LEVEL, title);
         }
+        if let Some(title) = bold_label(content).filter(|title| self.is_list_of_order(at, title)) {
+            return self.heading(at, BOLD_LEVEL, title);
+        }
         if self.reading.reads_numbers
             && line.indent == 0
             && !self.is_in_dependencies()
@@ -369,6 +372,20 @@ impl<'a> Builder<'_, 'a> {
         }
         self.leave();
         self.prose(at);
+    }
+
+    /// "**Dependencies:**" in a section that is no task opens a list of its own, if no box stands below it.
+    fn is_list_of_order(&self, at: usize, title: &str) -> bool {
+        /// How many lines are looked at.
+        const FAR: usize = 60;
+        let is_plain = self.section.is_some_and(|own| self.outline.sections[own].task.is_none());
+        let is_meant = is_dependencies(title) || is_about_parallel(title);
+        if !is_plain || !is_meant || self.lines[at].indent > 0 || self.is_in_dependencies() {
+            return false;
+        }
+        let below = self.lines[at + 1..].iter().take(FAR);
+        let mut below = below.take_while(|line| !matches!(line.kind, LineKind::Heading(_)));
+        !below.any(|line| checkbox(line.content()).is_some())
     }
 
     /// Code and quotations belong to the task that they are indented under.
@@ -476,14 +493,14 @@ fn mentions_order(line: &PlanLine<'_>) -> bool {
 
 /// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.
 fn bold_part(content: &str) -> Option<&str> {
-    let title = content
-        .trim_end()
-        .trim_end_matches(':')
-        .strip_prefix("**")?
-        .strip_suffix("**")?
-        .trim_end_matches(':');
-    let is_part = begins_with(title, &["tests", "implementation", "测试", "实现"]);
-    (is_part && !title.contains("**")).then_some(title)
+    bold_label(content).filter(|title| begins_with(title, &["tests", "implementation", "测试", "实现"]))
+}
+
+/// The title in a line that is a label in bold and nothing else.
+fn bold_label(content: &str) -> Option<&str> {
+    const COLONS: [char; 2] = [':', '：'];
+    let title = content.trim_end().trim_end_matches(COLONS).strip_prefix("**")?.strip_suffix("**")?;
+    Some(title.trim_end_matches(COLONS)).filter(|title| !title.contains("**"))
 }
 
 impl<'a> Builder<'_, 'a> {

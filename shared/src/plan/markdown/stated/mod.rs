@@ -172,6 +172,7 @@ fn take(
     found: &mut PlanDraft,
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
+    narrow_stories(&mut statements.edges, (roles, family));
     let is_throughout = is_declared_throughout(&statements.declared, roles, family);
     if is_throughout {
         // A drawing beside tasks that all name their dependencies is a summary.
@@ -271,6 +272,22 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
             }));
         }
     }
+}
+
+/// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story is waited
+/// for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
+fn narrow_stories(edges: &mut Vec<Edge>, (roles, family): (&[Role], &NodeParents)) {
+    let is_exact = |edge: &&Edge| {
+        roles[edge.who].kind == NodeKind::Story
+            && roles[edge.on].kind == NodeKind::Task
+            && edge.weight != Weight::Remark
+            && edge.scope != Scope::All
+    };
+    let mut narrowed: HashSet<(usize, usize)> = HashSet::new();
+    for edge in edges.iter().filter(is_exact) {
+        narrowed.extend(family.chain(edge.on).skip(1).map(|story| (edge.who, story)));
+    }
+    edges.retain(|edge| roles[edge.on].kind != NodeKind::Story || !narrowed.contains(&(edge.who, edge.on)));
 }
 
 /// Whether one node waits for another by these needs, directly or not.
