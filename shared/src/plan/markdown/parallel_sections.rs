@@ -50,16 +50,33 @@ impl TreeBuilder<'_, '_> {
     }
 }
 
-/// The words before "in parallel", where a line says that of things that it names; `None` for a line about marks or ids.
+/// The words of things that a line lets run beside each other, as "services and hooks in parallel", "assets in parallel with
+/// content" or "assets alongside content"; `None` for a line about marks or ids.
 pub(super) fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
-    let (before, _) = line.text.split_once("in parallel")?;
-    let is_about_marks =
-        before.contains("[P]") || before.contains("marked") || before.contains(|c: char| c.is_ascii_digit());
-    let is_list = before.contains(',') || before.contains(" and ");
+    const MANNERS: [&str; 6] =
+        ["in parallel", "concurrently", "simultaneously", "at the same time", "side by side", "alongside"];
+    let text = match line.kind {
+        // In code, only a comment is a sentence.
+        LineKind::Code => line.text.trim_start().strip_prefix('#')?,
+        _ => line.text,
+    };
+    let (manner, at) = MANNERS.iter().find_map(|manner| Some((*manner, text.find(manner)?)))?;
+    let (before, behind) = (&text[..at], text[at + manner.len()..].trim_start());
+    let others = match manner {
+        "alongside" => Some(behind),
+        _ => behind.strip_prefix("with ").or_else(|| behind.strip_prefix("as ")),
+    };
+    let others = others.map(|others| others.split(['.', ';', ':', '(', ')', ',', '—']).next().unwrap_or_default());
+    let is_about_marks = |text: &str| {
+        text.contains("[P]") || text.contains("marked") || text.contains(|c: char| c.is_ascii_digit())
+    };
+    let is_list = before.contains(',') || before.contains(" and ") || others.is_some();
+    let others = others.unwrap_or_default();
     let mut words = telling_words(before);
+    words.extend(telling_words(others));
     words.sort();
     words.dedup();
-    (is_list && !is_about_marks && line.kind != LineKind::Code && words.len() > 1).then_some(words)
+    (is_list && !is_about_marks(before) && !is_about_marks(others) && words.len() > 1).then_some(words)
 }
 
 /// The words of a text that tell one section from another, in lower case and in the singular.

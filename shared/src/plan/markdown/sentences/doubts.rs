@@ -70,15 +70,16 @@ impl<'a> ClauseReader<'_, 'a> {
             && topic.is_some_and(is_said)
     }
 
-    /// "US2 builds on US1 but is independently testable" is no dependency.
+    /// "US2 builds on US1 but is independently testable" is no dependency, nor is "can start after Phase 2 but builds on US1".
     pub(super) fn is_mere_use(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;
         let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let says = |tokens: &[Token<'a>], wanted: &[&str]| tokens.iter().any(|token| is(token, wanted));
+        let behind = &self.clause[at..self.clause.len().min(at + SHORTLY)];
+        let before = &self.clause[at.saturating_sub(SHORTLY)..at];
         is(&self.clause[at], &["builds", "build"])
-            && self.clause[at..]
-                .iter()
-                .take(SHORTLY)
-                .any(|token| is(token, &["independent", "independently", "standalone"]))
+            && (says(behind, &["independent", "independently", "standalone"])
+                || says(before, &["can"]) && says(before, &["start", "begin"]) && says(before, &["but"]))
     }
 
     /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.

@@ -3,11 +3,11 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, keyword_at},
-        mentions::PlacedName,
-        tokens::Piece,
+        keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
+        mentions::{List, PlacedName},
+        tokens::{Piece, Token},
     },
-    ClauseReader,
+    ClauseReader, is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -27,6 +27,8 @@ impl<'a> ClauseReader<'_, 'a> {
                     && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
             })
         };
+        let is_parallel =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
             || says(&["start", "starts", "begin"], &["immediately"])
             || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
@@ -36,6 +38,10 @@ impl<'a> ClauseReader<'_, 'a> {
             keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
                 && !is_denied(self.clause, at)
         });
+        if self.speaks_of_rest() && (is_free || self.clause.iter().any(is_parallel)) {
+            self.said.is_rest_free = true;
+            return;
+        }
         if !is_free || has_keyword {
             return;
         }
@@ -47,6 +53,37 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.any_time.extend(names.iter().cloned());
         }
         self.said.free.extend(names);
+    }
+
+    /// "Tasks not listed here have no dependencies", "Unlisted tasks can run in parallel".
+    fn speaks_of_rest(&self) -> bool {
+        const NEAR: usize = 3;
+        const LISTED: [&str; 8] =
+            ["listed", "shown", "mentioned", "named", "noted", "explicit", "stated", "declared"];
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause[at].what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let speaks_of_tasks = (0..self.clause.len()).any(|at| is(at, &["task", "tasks"]));
+        let is_rest = |at: usize| {
+            let near = at + 1..self.clause.len().min(at + 1 + NEAR);
+            is(at, &["unlisted"]) || is(at, &["not", "without"]) && near.into_iter().any(|at| is(at, &LISTED))
+        };
+        self.voice == ClauseVoice::Section && speaks_of_tasks && (0..self.clause.len()).any(is_rest)
+    }
+
+    /// "T017–T026 follow their noted deps": they wait for nothing else.
+    pub(super) fn note_as_stated(&mut self, list: &List<'a>) {
+        const FAR: usize = 8;
+        let behind = &self.clause[list.end..self.clause.len().min(list.end + FAR)];
+        let position = |wanted: &[&str]| {
+            let is_among = |word: &str| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
+            behind.iter().position(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
+        };
+        let verb = position(&["follow", "follows", "respect", "per", "according"]);
+        let owner = position(&["their", "its", "noted", "listed", "stated", "declared", "explicit"]);
+        let needs = position(&["deps", "dependencies", "dependency", "prerequisites"]);
+        let is_meant = verb.is_some() && verb < owner && owner < needs;
+        if is_meant && self.voice == ClauseVoice::Section && list.members.iter().all(is_of_tasks) {
+            self.said.as_stated.extend(list.members.iter().cloned());
+        }
     }
 
     /// "Write the docs (can be done anytime)": what a task says of itself stands apart from its title, so "users can cancel at

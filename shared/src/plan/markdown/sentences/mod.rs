@@ -77,6 +77,10 @@ pub(super) struct SaidOrder<'a> {
     pub(super) is_any_time: bool,
     /// What is said to wait for some others only.
     pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
+    /// Names of what is said to wait only for what is stated of it.
+    pub(super) as_stated: Vec<PlacedName<'a>>,
+    /// Whether all tasks of which nothing is stated are said to wait for nothing.
+    pub(super) is_rest_free: bool,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
 }
@@ -298,6 +302,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.named.clear();
         self.note_relative(at, &list);
         self.note_parallel_remark(&list);
+        self.note_as_stated(&list);
         self.note_predicate(at, &list);
         self.last_but_one = self.last.replace(list);
         end

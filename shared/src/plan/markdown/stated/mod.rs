@@ -118,6 +118,8 @@ struct Statements {
     free: Vec<usize>,
     /// Tasks that are said to run at any time: what their phases wait for does not matter to them.
     any_time: HashSet<usize>,
+    /// Tasks that are said to wait only for what is stated of them.
+    as_stated: HashSet<usize>,
     /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
     numbered: HashSet<usize>,
     /// Nodes that are said to have nothing to do with others.
@@ -236,6 +238,7 @@ fn take(
     for (at, only) in statements.only.iter().filter(|(at, _)| !is_phase(**at)) {
         stated.replaced[*at] |= stated.needs[*at].iter().any(|on| only.contains(on));
     }
+    statements.as_stated.iter().filter(|at| !is_phase(**at)).for_each(|at| stated.replaced[*at] = true);
     replace_free(&statements.free, (roles, family), &mut stated);
     statements.free.iter().for_each(|at| says[*at] = Says::Own);
     replace_by_waves(&statements.waved, family, &mut stated);

@@ -162,9 +162,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            said.abreast.iter().for_each(|list| self.abreast(list));
-            said.marked.iter().for_each(|list| self.marked(list));
-            said.within.iter().for_each(|(phase, first)| self.within(phase, first));
+            self.runs(&said);
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
@@ -244,6 +242,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.arrows.append(&mut more.arrows);
             said.free.append(&mut more.free);
             said.any_time.append(&mut more.any_time);
+            said.as_stated.append(&mut more.as_stated);
+            said.is_rest_free |= more.is_rest_free;
             said.unrelated.append(&mut more.unrelated);
             said.denied.append(&mut more.denied);
             said.unread.append(&mut more.unread);
@@ -290,14 +290,23 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.only.entry(who).or_default().extend(&on);
             }
         }
-        said.abreast.iter().for_each(|list| self.abreast(list));
-        said.marked.iter().for_each(|list| self.marked(list));
-        said.within.iter().for_each(|(phase, first)| self.within(phase, first));
+        self.runs(&said);
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
         let any_time = self.known.nodes(&said.any_time).into_iter().filter(|at| self.known.is_task(*at));
         self.statements.any_time.extend(any_time);
         said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+    }
+
+    /// Notes what runs beside what, and what waits only for what is stated.
+    fn runs(&mut self, said: &SaidOrder<'a>) {
+        said.abreast.iter().for_each(|list| self.abreast(list));
+        said.marked.iter().for_each(|list| self.marked(list));
+        said.within.iter().for_each(|(phase, first)| self.within(phase, first));
+        self.statements.as_stated.extend(self.known.nodes(&said.as_stated));
+        if said.is_rest_free {
+            self.statements.as_stated.extend(0..self.roles.len());
+        }
     }
 
     /// The task or phase that a section "Dependencies" right below its heading speaks of.
