@@ -107,11 +107,19 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         word
     };
     let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
-    if lower == "until" && !is_until(clause, at) {
+    let is_unclear = match lower {
+        "until" => !is_until(clause, at),
+        "when" => !is_when(clause, at),
+        "follow" | "following" => !is_name(clause.get(at + 1)),
+        _ => false,
+    };
+    if is_unclear {
         return None;
     }
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
     let (sense, reach, len, is_certain) = words(lower, voice, &follows, is_label)?;
+    // "US2 must not start before US1 is done".
+    let sense = if lower == "before" && is_forbidden(clause, at) { Sense::Waits } else { sense };
     // "T001 and T002 can run in parallel with each other" says how they run.
     if sense == Sense::Unrelated && is_word(clause.get(at + len), "each") {
         return None;
@@ -137,8 +145,10 @@ fn words(
         "depends-on" | "blocked-by" => (Waits, Far, 1, true),
         "builds" | "build" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "sequential" | "sequentially" if follows(&["with"]) => (Sequential, Near, 2, false),
+        "relies" | "rely" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
+        "gated" if follows(&["by", "on", "behind"]) => (Waits, Near, 2, false),
         "depende" | "dependen" | "dépend" | "dépendent" | "Dépend"
-            if follows(&["de", "del", "do", "da", "des", "du"]) =>
+            if follows(&["de", "del", "do", "da", "des", "du", "d"]) =>
         {
             (Waits, Far, 2, true)
         }
@@ -149,11 +159,37 @@ fn words(
         "залежить" | "залежать" | "Залежить" | "Залежать" if follows(&["від"]) => {
             (Waits, Far, 2, true)
         }
+        // "Primero US1, después US2", but "US2 después de US1".
+        "después" | "depois" if is_section && !follows(&["de", "del", "da", "do", "das", "dos"]) => {
+            (Then, Near, 1, false)
+        }
         "после" | "После" | "після" | "Після" | "después" | "depois" | "após" | "Após" | "nach" | "dopo"
-        | "après" | "Après" | "po"
+        | "après" | "Après" | "po" | "tras"
             if is_section =>
         {
             (Waits, reach, 1, false)
+        }
+        "una" | "uma" | "une" if is_section && follows(&["vez", "fois"]) => (Waits, reach, 2, false),
+        "hängt" | "hängen" if follows(&["von"]) => (Waits, Far, 2, true),
+        "wartet" | "warten" | "baut" | "bauen" if is_section && follows(&["auf"]) => (Waits, Near, 2, false),
+        "precisa" | "precisam" if is_section && follows(&["de", "da", "do"]) => (Waits, Near, 2, false),
+        "esperar" | "espera" if is_section && follows(&["a", "por"]) => (Waits, Near, 2, false),
+        "requiere" | "requieren" | "necesita" | "necesitan" | "requer" | "requerem" | "aguarda"
+        | "aguardam" | "nécessite" | "nécessitent" | "requiert" | "requièrent" | "benötigt" | "benötigen"
+        | "braucht" | "brauchen" | "erfordert" | "erfordern" | "setzt" | "требует" | "требуют" | "ждёт"
+        | "ждет" | "ждут" | "需要" | "等待" | "基于" | "基於"
+            if is_section =>
+        {
+            (Waits, Near, 1, false)
+        }
+        "antes" if is_section && follows(&["de", "del", "da", "do", "das", "dos"]) => {
+            (Blocks, Near, 2, false)
+        }
+        "avant" | "vor" | "перед" if is_section => (Blocks, Near, 1, false),
+        "luego" | "puis" | "ensuite" | "dann" | "danach" | "затем" | "потом" | "然后" | "然後"
+            if is_section =>
+        {
+            (Then, Near, 1, false)
         }
         "independiente" | "independente" | "indépendant" | "indépendante"
             if follows(&["de", "do", "da", "del"]) =>
@@ -163,7 +199,8 @@ fn words(
         "независима" | "независим" | "независимо" | "независимы" if follows(&["от"]) => {
             (Unrelated, Near, 2, false)
         }
-        "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує" | "bloqueia" | "bloquea" => {
+        "bloquea" | "bloquean" if follows(&["a"]) => (Blocks, Near, 2, false),
+        "blockiert" | "blockieren" | "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує" | "bloqueia" | "bloquea" => {
             (Blocks, Near, 1, false)
         }
         "相依於" | "相依于" => (Waits, Far, 1, true),
@@ -174,23 +211,37 @@ fn words(
         "once" if follows(&["per", "each", "every"]) => return None,
         "after" | "once" => (Waits, reach, 1, false),
         "deferred" | "postponed" if follows(&["until"]) => (Waits, Near, 2, true),
-        "until" if is_section => (Waits, Near, 1, false),
+        "until" | "when" | "follow" | "following" if is_section => (Waits, Near, 1, false),
+        "soon" if is_section && follows(&["as"]) => (Waits, Near, 2, false),
+        "upon" if is_section && follows(&["completion", "completing"]) => (Waits, Near, 2, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"
         | "후" | "이후" | "의존" => (Postfix, Near, 1, false),
-        "前置條件" | "前置条件" | "先決條件" | "先决条件" if is_section => {
+        "が必要" | "を待" | "필요" | "다음" | "sonra" | "bağımlı" | "bağımlıdır" | "bağlı"
+        | "bağlıdır" | "gerektirir" | "gerekli"
+            if is_section =>
+        {
+            (Postfix, Near, 1, false)
+        }
+        "前置條件" | "前置条件" | "先決條件" | "先决条件" | "前提" | "之前" | "より前" | "をブロック"
+        | "önce" | "engeller"
+            if is_section =>
+        {
             (PostfixBlocks, Near, 1, false)
         }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
         label if is_label && LABELS.contains(&label) => (Waits, Near, 2, false),
+        "선행" if is_section => (PostfixBlocks, Near, 1, false),
         "required" | "needed" if follows(&["by"]) => (Blocks, Near, 2, false),
+        "required" | "needed" if is_section && follows(&["for"]) => (Blocks, Near, 2, false),
+        "unlocks" | "unlock" | "enables" | "enable" | "feeds" if is_section => (Blocks, Near, 1, false),
+        "prior" if is_section && follows(&["to"]) => (Blocks, reach, 2, false),
         "prerequisite" | "prerequisites" if follows(&["for", "of"]) => (Blocks, Far, 2, false),
         "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),
         "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
-        "之前" | "前" if is_section => return None,
         "then" if is_section => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
         "paralelo" if follows(&["com", "con", "a", "ao"]) => (Unrelated, Near, 2, false),
@@ -200,24 +251,55 @@ fn words(
         "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" | "不相依" => {
             (Unrelated, Near, 1, false)
         }
-        "concurrently" | "together" | "simultaneously" if follows(&["with"]) => (Unrelated, Near, 2, false),
+        "concurrently" | "concurrent" | "together" | "simultaneously" | "side" if follows(&["with"]) => {
+            (Unrelated, Near, 2, false)
+        }
+        "time" if is_section && follows(&["as"]) => (Unrelated, Near, 2, false),
         _ => return None,
     })
 }
 
-/// The "until" of "do not start US3 until T006 is done", which stands right behind a name.
+fn is_name(token: Option<&Token<'_>>) -> bool {
+    matches!(token.map(|token| token.what), Some(Piece::Id(_) | Piece::Phase(_) | Piece::Story(_)))
+}
+
+/// Whether one of some words stands among tokens.
+fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
+    let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
+}
+
+/// The "until" of "do not start US3 until T006 is done" and "US3 is blocked until T006 is done".
 fn is_until(clause: &[Token<'_>], at: usize) -> bool {
+    const SHORTLY: usize = 6;
+    const STOPS: [&str; 8] = ["not", "don", "never", "cannot", "t", "blocked", "wait", "waits"];
+    let near = &clause[at.saturating_sub(SHORTLY)..at];
+    near.iter().any(|token| is_name(Some(token))) && has_any(near, &STOPS)
+}
+
+/// The "when" of "US2 can start when US1 is complete".
+fn is_when(clause: &[Token<'_>], at: usize) -> bool {
+    const SHORTLY: usize = 8;
+    const DONE: [&str; 8] =
+        ["complete", "completed", "completes", "done", "finished", "finishes", "ready", "merged"];
+    let near = &clause[at + 1..clause.len().min(at + 1 + SHORTLY)];
+    near.iter().take(3).any(|token| is_name(Some(token))) && has_any(near, &DONE)
+}
+
+/// Whether something is not allowed before a position: "must not start before". "need not be done before" allows it.
+fn is_forbidden(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 5;
     let near = &clause[at.saturating_sub(SHORTLY)..at];
-    let is_name = |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
-    let is_not = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["not", "don", "never"].iter().any(|known| word.eq_ignore_ascii_case(known)));
-    near.last().is_some_and(is_name) && near.iter().any(is_not)
+    has_any(near, &["not", "cannot", "never", "t", "don"])
+        && has_any(near, &["start", "begin", "started", "run", "proceed", "done", "worked"])
+        && !has_any(near, &["need", "needs", "required", "necessary", "have", "has"])
 }
 
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
-    if is_word(clause.get(at), "until") {
+    let is_before = is_word(clause.get(at), "before") && is_forbidden(clause, at);
+    if is_word(clause.get(at), "until") || is_before {
         return false;
     }
     // In "Tests: no | Depends on: T001" the bar parts two statements.
@@ -227,7 +309,7 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
         // Chinese writes no spaces: `無其他故事` is one word.
         matches!(token.what, Piece::Word(word) if word.starts_with(['无', '無', '不', '没', '沒']) || matches!(
             word.to_ascii_lowercase().as_str(),
-            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune"
+            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune" | "não" | "не" | "nicht"
         ))
     })
 }

@@ -152,11 +152,12 @@ impl Mentions<'_> {
     /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
     fn narrowed<'a>(&self, clause: &[Token<'a>], start: usize, end: usize) -> Option<Vec<PlacedName<'a>>> {
         let open = start + clause[start..end].iter().position(|token| token.what == Piece::Open)?;
-        let Piece::Word(word) = clause.get(open + 1)?.what else { return None };
-        if !matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just") {
+        let is_exact = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just"));
+        let first = open + 1 + usize::from(is_exact(open + 1));
+        let list = self.list_at(&clause[..end], first)?;
+        if first == open + 1 && !is_exact(list.end) {
             return None;
         }
-        let list = self.list_at(&clause[..end], open + 2)?;
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         list.members.iter().all(is_task).then_some(list.members)
     }

@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 74] = [
+const CJK_WORDS: [&str; 85] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -53,6 +53,17 @@ const CJK_WORDS: [&str; 74] = [
     "並行",
     "並列",
     "平行",
+    "が必要",
+    "を前提",
+    "を待",
+    "をブロック",
+    "より前",
+    "不需要",
+    "需要",
+    "等待",
+    "基于",
+    "基於",
+    "前提",
     "前置條件",
     "前置条件",
     "先決條件",
@@ -250,8 +261,8 @@ fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
 
 /// Whether a word joins the members of a list.
 pub(super) fn is_and(word: &str) -> bool {
-    const WORDS: [&str; 16] =
-        ["and", "or", "plus", "und", "y", "e", "et", "i", "ve", "和", "与", "與", "及", "と", "과", "와"];
+    const WORDS: [&str; 17] =
+        ["and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "和", "与", "與", "及", "と", "과", "와"];
     WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }
 

@@ -106,6 +106,9 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "content",
         "work",
         "development",
+        "at",
+        "the",
+        "done",
         // Portuguese, Spanish, French, Italian
         "podem",
         "pode",
@@ -129,6 +132,12 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "possono",
         "essere",
         "eseguiti",
+        // Russian
+        "можно",
+        "могут",
+        "выполнять",
+        "выполняться",
+        "быть",
         // German, Polish, Turkish, Vietnamese
         "können",
         "laufen",
@@ -202,6 +211,30 @@ impl<'a> ClauseReader<'_, 'a> {
         // "(T001-T003 marked [P])" says more about them, but nothing about their order.
         let is_plain = |at: usize| keyword_at(self.clause, at, self.voice).is_none();
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
+    }
+
+    /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", and "together" at the end.
+    fn says_at_once(&self, at: usize) -> bool {
+        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
+        is(at, "same") && is(at + 1, "time") && ends(at + 2)
+            || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
+            || is(at, "any") && is(at + 1, "order") && !(at..self.clause.len()).any(|at| is(at, "sequential"))
+            || is(at, "together") && ends(at + 1)
+    }
+
+    /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other".
+    fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
+        const BETWEEN: [&str; 9] =
+            ["are", "is", "both", "all", "fully", "completely", "mutually", "also", "tasks"];
+        let is_among = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let between = &self.clause[list.end..at];
+        let behind = &self.clause[at + 1..];
+        let is_mutual = behind.len() > 1 && is_among(&behind[1], &["each", "one"]);
+        list.members.len() > 1
+            && !between.is_empty()
+            && between.iter().all(|token| is_among(token, &BETWEEN))
+            && (is_mutual || !matches!(behind.first().map(|token| token.what), Some(Piece::Word(_))))
     }
 
     /// Whether "all" or "mutually" stands right before a position.
@@ -421,7 +454,11 @@ impl<'a> ClauseReader<'_, 'a> {
             "independent" if is_told && at + 1 == self.clause.len() && self.says_all_of(at) => {
                 self.said.abreast.push(list.members.clone());
             }
-            word if is_parallel_word(word) && is_permission(between) => {
+            "independent" if self.is_of_each_other(at, list) => {
+                let list = list.clone();
+                self.let_run_beside(&list);
+            }
+            word if (is_parallel_word(word) || self.says_at_once(at)) && is_permission(between) => {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
                     self.said.abreast.push(tasks);

@@ -186,6 +186,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_bare_needs(topic);
         self.note_bars();
         self.note_parallel_label();
+        self.note_ordered_label();
         self.note_marked();
         let mut at = 0;
         while at < self.clause.len() {
@@ -353,7 +354,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let kind = self.kind_of_numbers(topic);
         let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
-            let Some((mut object, end)) = object else { return keyword.end };
+            let Some((mut object, end)) = object else {
+                self.note_mutual_freedom(keyword);
+                return keyword.end;
+            };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
             if (self.voice != ClauseVoice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
@@ -407,7 +411,9 @@ impl<'a> ClauseReader<'_, 'a> {
             self.in_parallel.take().filter(|(_, end)| *end == at && keyword.sense == Sense::Waits);
         let is_parallel = in_parallel.is_some();
         let who = in_parallel.map_or_else(|| self.subject_of(at, keyword.sense, topic), |(tasks, _)| tasks);
-        let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
+        let before_comma = self.object_before_comma(at, keyword);
+        let who = if before_comma.is_some() { Vec::new() } else { who };
+        let object = before_comma.or(object).or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
             if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
                 self.said.unread.push(self.clause[at].at);
@@ -415,6 +421,12 @@ impl<'a> ClauseReader<'_, 'a> {
             return keyword.end;
         };
         self.last = Some(List::new(object.clone(), at, end));
+        // "US1 first, then US2, then US3": the second "then" follows upon US2.
+        if keyword.sense == Sense::Then {
+            self.comes_first = None;
+        }
+        // "Prerequisites for US2: US1".
+        let who = if keyword.sense == Sense::Blocks && who.is_empty() { self.named_behind_colon(end) } else { who };
         if self.voice.is_own() || !who.is_empty() {
             // A long list of what runs in parallel after T013 may hold tasks that come before it.
             let is_loose = is_parallel || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
@@ -444,6 +456,13 @@ impl<'a> ClauseReader<'_, 'a> {
             self.waited_for = Some((object, end, place));
         }
         end
+    }
+
+    /// The list behind a colon at a position.
+    fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
+        let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
+        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
+        list.map(|list| list.members).unwrap_or_default()
     }
 
     /// Notes that some wait for others or these for them: remarks count only so far as they follow the order of the file.
@@ -541,6 +560,12 @@ impl<'a> ClauseReader<'_, 'a> {
     fn postfix_blocks(&mut self, at: usize, keyword: Keyword) -> usize {
         const NEAR: usize = 2;
         let who = self.last.take().filter(|list| at - list.end <= NEAR).map(|list| list.members);
+        // `US2 的前置条件：US1`.
+        let on = self.named_behind_colon(keyword.end);
+        if let Some(who) = who.clone().filter(|_| !on.is_empty()) {
+            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
+            return keyword.end;
+        }
         let on = self.subject.clone().filter(|subject| who.as_ref() != Some(subject));
         if let (Some(who), Some(on)) = (who, on) {
             self.said.claims.push(OrderClaim { who, on, force: Force::Blocking });

@@ -246,10 +246,37 @@ impl<'a> ClauseReader<'_, 'a> {
         let goes_on = list.end < self.clause.len()
             && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
                 || self.is_arrow(list.end));
-        if goes_on && list.members.len() > 1 && list.is_comma_list {
+        let is_parted = list.last.checked_sub(1).is_some_and(|at| self.clause[at].what == Piece::Comma);
+        if goes_on && list.members.len() > 1 && is_parted {
             list.members.pop();
             return (list.members, list.last);
         }
         (list.members, list.end)
+    }
+
+    /// "After T009, T012 can start": at the start of a sentence, what is waited for ends at the comma if a verb of doing follows
+    /// upon the list.
+    pub(super) fn object_before_comma(
+        &self,
+        at: usize,
+        keyword: Keyword,
+    ) -> Option<(Vec<PlacedName<'a>>, usize)> {
+        const VERBS: [&str; 16] = [
+            "can", "may", "must", "should", "could", "will", "start", "run", "puede", "pueden", "pode", "podem",
+            "peut", "peuvent", "kann", "können",
+        ];
+        let is_start = match at.checked_sub(1).map(|before| self.clause[before].what) {
+            None | Some(Piece::Colon | Piece::Pause | Piece::Dash | Piece::Other) => true,
+            Some(_) => false,
+        };
+        let is_meant = is_start && keyword.sense == Sense::Waits && self.voice == ClauseVoice::Section;
+        // "Upon completion of US1".
+        let is_of = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if is_filler(word));
+        let start = keyword.end + usize::from(is_of);
+        let list = self.mentions.list_at(self.clause, start).filter(|_| is_meant)?;
+        let is_verb = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)));
+        let comma = (start..list.end).find(|at| self.clause[*at].what == Piece::Comma)?;
+        let first = self.mentions.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
+        Some((first.members, comma))
     }
 }

@@ -47,7 +47,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
         let head = &self.clause[..colon];
-        let says_parallel = |at: usize| matches!(head[at].what, Piece::Word(word) if is_parallel_word(word));
+        let says_parallel = |at: usize| matches!(head[at].what, Piece::Word(word) if is_parallel_word(word) || word.eq_ignore_ascii_case("together"));
         let is_line = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if names_line_of_work(word));
         let is_label = (0..colon).any(|at| says_parallel(at) && !is_denied(head, at))
             && !head.iter().any(|token| is_line(token) || matches!(token.what, Piece::Id(_)));
@@ -69,6 +69,22 @@ impl<'a> ClauseReader<'_, 'a> {
         if let Some(list) = list.filter(is_meant) {
             self.let_run_beside(&list);
         }
+    }
+
+    /// "Stories must be done in order: US1, US2, US3": what a label says of the list behind it.
+    pub(super) fn note_ordered_label(&mut self) {
+        const IN_ORDER: [&str; 4] = ["order", "sequence", "sequentially", "sequential"];
+        let clause = self.clause;
+        let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
+        let is = |at: usize, words: &[&str]| matches!(clause[at].what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let says_order = colon > 0 && is(colon - 1, &IN_ORDER);
+        let is_open = (0..colon).any(|at| is(at, &["any", "priority", "not", "no", "parallel"]));
+        if self.voice != ClauseVoice::Section || !says_order || is_open {
+            return;
+        }
+        let list = self.mentions.list_at(clause, colon + 1);
+        let is_meant = |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
+        self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
     }
 
     /// "The models marked [P] can run in parallel (T016-T027)", in any language: what is said of the tasks with the mark.

@@ -66,6 +66,15 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
+    /// "T002 and T003 have no dependencies on each other": they run beside each other.
+    pub(super) fn note_mutual_freedom(&mut self, keyword: Keyword) {
+        let is_each = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("each"));
+        let list = self.last.clone().filter(|_| is_each && self.voice == ClauseVoice::Section);
+        if let Some(list) = list {
+            self.let_run_beside(&list);
+        }
+    }
+
     /// "T002 and T003 depend on each other": they run one behind the other.
     pub(super) fn is_mutual(
         &mut self,

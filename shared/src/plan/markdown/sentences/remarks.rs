@@ -26,6 +26,11 @@ impl<'a> ClauseReader<'_, 'a> {
             return end;
         }
         if let Some(list) = self.mentions.list_at(inner, 0) {
+            // "Stories run in order (US1 → US2 → US3)".
+            if matches!(inner.get(list.end).map(|token| token.what), Some(Piece::Arrow(_))) {
+                ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
+                return end;
+            }
             let is_whole = list.end == inner.len();
             let is_first = self.subject.is_none();
             // "Tests (T004-T007) before implementation", "Registry/Docs (Phase 7): …".
