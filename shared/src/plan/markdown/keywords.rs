@@ -58,7 +58,7 @@ pub(super) struct Keyword {
 }
 
 /// Words that say what follows them if a colon stands behind them: "Dependencies: T001".
-const LABELS: [&str; 27] = [
+const LABELS: [&str; 39] = [
     "dependencies",
     "dependency",
     "depends",
@@ -70,13 +70,10 @@ const LABELS: [&str; 27] = [
     "dépendances",
     "dependencias",
     "dependências",
-    "Dependências",
     "dipendenze",
-    "Abhängigkeiten",
+    "abhängigkeiten",
     "zależności",
-    "Zależności",
     "зависимости",
-    "Зависимости",
     "依赖关系",
     "依賴關係",
     "依赖项",
@@ -85,7 +82,22 @@ const LABELS: [&str; 27] = [
     "前置任务",
     "前置任務",
     "의존성",
+    "의존",
     "선행",
+    "dep",
+    "prereq",
+    "prereqs",
+    "voraussetzung",
+    "voraussetzungen",
+    "requisitos",
+    "previos",
+    "requis",
+    "bağımlılık",
+    "bağımlılıklar",
+    "依存",
+    "前提",
+    "前置条件",
+    "前置條件",
 ];
 
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
@@ -98,17 +110,21 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         return None;
     }
     let mut buffer = [0; LONGEST];
+    let lowered: String;
     let lower: &str = if word.is_ascii() {
         let lower = &mut buffer[..word.len()];
         lower.copy_from_slice(word.as_bytes());
         lower.make_ascii_lowercase();
         std::str::from_utf8(lower).unwrap_or_default()
+    } else if word.starts_with(char::is_uppercase) {
+        lowered = word.to_lowercase();
+        &lowered
     } else {
         word
     };
     let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
     let is_unclear = match lower {
-        "until" => !is_until(clause, at),
+        "until" => !is_until(clause, at, voice),
         "when" => !is_when(clause, at),
         "follow" | "following" => !is_name(clause.get(at + 1)),
         _ => false,
@@ -117,7 +133,8 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         return None;
     }
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
-    let (sense, reach, len, is_certain) = words(lower, voice, &follows, is_label)?;
+    let next = NextToken { is_label, is_name: is_name(clause.get(at + 1)) };
+    let (sense, reach, len, is_certain) = words(lower, voice, &follows, next)?;
     // "US2 must not start before US1 is done".
     let sense = if lower == "before" && is_forbidden(clause, at) { Sense::Waits } else { sense };
     // "T001 and T002 can run in parallel with each other" says how they run.
@@ -127,12 +144,20 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     Some(Keyword { sense, reach, end: at + len, is_certain })
 }
 
+/// What stands right behind a word, if it is no word.
+#[derive(Debug, Clone, Copy)]
+struct NextToken {
+    /// Whether it is a colon.
+    is_label: bool,
+    is_name: bool,
+}
+
 /// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
 fn words(
     word: &str,
     voice: ClauseVoice,
     follows: &dyn Fn(&[&str]) -> bool,
-    is_label: bool,
+    NextToken { is_label, is_name: is_named }: NextToken,
 ) -> Option<(Sense, ObjectReach, usize, bool)> {
     use ObjectReach::{Far, Near};
     use Sense::{Blocks, Postfix, PostfixBlocks, Sequential, Then, Unrelated, Waits};
@@ -140,35 +165,31 @@ fn words(
     let is_section = voice == ClauseVoice::Section;
     let reach = if is_section { Far } else { Near };
     Some(match word {
+        label if is_label && LABELS.contains(&label) => (Waits, Near, 2, false),
         "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),
         "depends" | "depend" if follows(&["only"]) => (Waits, Far, 2, true),
+        "depends" if is_named => (Waits, Near, 1, true),
         "depends-on" | "blocked-by" => (Waits, Far, 1, true),
         "builds" | "build" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "sequential" | "sequentially" if follows(&["with"]) => (Sequential, Near, 2, false),
         "relies" | "rely" if is_section && follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "gated" if follows(&["by", "on", "behind"]) => (Waits, Near, 2, false),
-        "depende" | "dependen" | "dépend" | "dépendent" | "Dépend"
+        "depende" | "dependen" | "dépend" | "dépendent"
             if follows(&["de", "del", "do", "da", "des", "du", "d"]) =>
         {
             (Waits, Far, 2, true)
         }
-        "zależy" | "zależą" | "Zależy" if follows(&["od"]) => (Waits, Far, 2, true),
-        "зависит" | "зависят" | "Зависит" | "Зависят" if follows(&["от"]) => {
-            (Waits, Far, 2, true)
-        }
-        "залежить" | "залежать" | "Залежить" | "Залежать" if follows(&["від"]) => {
-            (Waits, Far, 2, true)
-        }
+        "zależy" | "zależą" if follows(&["od"]) => (Waits, Far, 2, true),
+        "зависит" | "зависят" if follows(&["от"]) => (Waits, Far, 2, true),
+        "залежить" | "залежать" if follows(&["від"]) => (Waits, Far, 2, true),
         // "Primero US1, después US2", but "US2 después de US1".
         "después" | "depois" if is_section && !follows(&["de", "del", "da", "do", "das", "dos"]) => {
             (Then, Near, 1, false)
         }
-        "после" | "После" | "після" | "Після" | "después" | "depois" | "após" | "Após" | "nach" | "dopo"
-        | "après" | "Après" | "po" | "tras"
-            if is_section =>
-        {
+        "после" | "після" | "después" | "depois" | "após" | "nach" | "dopo" | "après" | "tras" => {
             (Waits, reach, 1, false)
         }
+        "po" if is_section => (Waits, reach, 1, false),
         "una" | "uma" | "une" if is_section && follows(&["vez", "fois"]) => (Waits, reach, 2, false),
         "hängt" | "hängen" if follows(&["von"]) => (Waits, Far, 2, true),
         "wartet" | "warten" | "baut" | "bauen" if is_section && follows(&["auf"]) => (Waits, Near, 2, false),
@@ -177,11 +198,7 @@ fn words(
         "requiere" | "requieren" | "necesita" | "necesitan" | "requer" | "requerem" | "aguarda"
         | "aguardam" | "nécessite" | "nécessitent" | "requiert" | "requièrent" | "benötigt" | "benötigen"
         | "braucht" | "brauchen" | "erfordert" | "erfordern" | "setzt" | "требует" | "требуют" | "ждёт"
-        | "ждет" | "ждут" | "需要" | "等待" | "基于" | "基於"
-            if is_section =>
-        {
-            (Waits, Near, 1, false)
-        }
+        | "ждет" | "ждут" | "需要" | "等待" | "基于" | "基於" => (Waits, Near, 1, false),
         "antes" if is_section && follows(&["de", "del", "da", "do", "das", "dos"]) => {
             (Blocks, Near, 2, false)
         }
@@ -200,18 +217,18 @@ fn words(
             (Unrelated, Near, 2, false)
         }
         "bloquea" | "bloquean" if follows(&["a"]) => (Blocks, Near, 2, false),
-        "blockiert" | "blockieren" | "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує" | "bloqueia" | "bloquea" => {
-            (Blocks, Near, 1, false)
-        }
+        "blockiert" | "blockieren" | "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує"
+        | "bloqueia" | "bloquea" => (Blocks, Near, 1, false),
         "相依於" | "相依于" => (Waits, Far, 1, true),
-        "abhängig" | "Abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
+        "abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
         // "edited once per story" counts.
         "once" if follows(&["per", "each", "every"]) => return None,
         "after" | "once" => (Waits, reach, 1, false),
         "deferred" | "postponed" if follows(&["until"]) => (Waits, Near, 2, true),
-        "until" | "when" | "follow" | "following" if is_section => (Waits, Near, 1, false),
+        "when" => (Waits, Near, 1, false),
+        "until" | "follow" | "following" if voice != ClauseVoice::Task => (Waits, Near, 1, false),
         "soon" if is_section && follows(&["as"]) => (Waits, Near, 2, false),
         "upon" if is_section && follows(&["completion", "completing"]) => (Waits, Near, 2, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
@@ -220,12 +237,8 @@ fn words(
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"
         | "후" | "이후" | "의존" => (Postfix, Near, 1, false),
-        "が必要" | "を待" | "필요" | "다음" | "sonra" | "bağımlı" | "bağımlıdır" | "bağlı"
-        | "bağlıdır" | "gerektirir" | "gerekli"
-            if is_section =>
-        {
-            (Postfix, Near, 1, false)
-        }
+        "が必要" | "を待" | "필요" | "다음" | "sonra" | "bağımlı" | "bağımlıdır" | "bağlı" | "bağlıdır"
+        | "gerektirir" | "gerekli" => (Postfix, Near, 1, false),
         "前置條件" | "前置条件" | "先決條件" | "先决条件" | "前提" | "之前" | "より前" | "をブロック"
         | "önce" | "engeller"
             if is_section =>
@@ -233,7 +246,6 @@ fn words(
             (PostfixBlocks, Near, 1, false)
         }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
-        label if is_label && LABELS.contains(&label) => (Waits, Near, 2, false),
         "선행" if is_section => (PostfixBlocks, Near, 1, false),
         "required" | "needed" if follows(&["by"]) => (Blocks, Near, 2, false),
         "required" | "needed" if is_section && follows(&["for"]) => (Blocks, Near, 2, false),
@@ -254,7 +266,7 @@ fn words(
         "concurrently" | "concurrent" | "together" | "simultaneously" | "side" if follows(&["with"]) => {
             (Unrelated, Near, 2, false)
         }
-        "time" if is_section && follows(&["as"]) => (Unrelated, Near, 2, false),
+        "time" if follows(&["as"]) => (Unrelated, Near, 2, false),
         _ => return None,
     })
 }
@@ -270,11 +282,11 @@ fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
 }
 
 /// The "until" of "do not start US3 until T006 is done" and "US3 is blocked until T006 is done".
-fn is_until(clause: &[Token<'_>], at: usize) -> bool {
+fn is_until(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> bool {
     const SHORTLY: usize = 6;
     const STOPS: [&str; 8] = ["not", "don", "never", "cannot", "t", "blocked", "wait", "waits"];
     let near = &clause[at.saturating_sub(SHORTLY)..at];
-    near.iter().any(|token| is_name(Some(token))) && has_any(near, &STOPS)
+    (voice == ClauseVoice::Phase || near.iter().any(|token| is_name(Some(token)))) && has_any(near, &STOPS)
 }
 
 /// The "when" of "US2 can start when US1 is complete".

@@ -14,7 +14,9 @@ use super::{
     lines::LineKind,
     naming::{Names, counted_level, reads_families, series_headings},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
-    section::{HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
+    section::{
+        HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs, says_when,
+    },
     table::{self, Cell, WaveRow},
 };
 use crate::{
@@ -475,7 +477,8 @@ impl<'a> Builder<'_, 'a> {
             self.outline.order_remarks.push(line);
         }
         if let Some(section) = self.section {
-            if says_needs(line.content()) && !self.is_in_dependencies() {
+            let says_order = says_needs(line.content()) || says_when(line.content());
+            if says_order && !self.is_in_dependencies() {
                 self.outline.phase_lines.push((section, line));
             }
             let text = &mut self.outline.sections[section].text;

@@ -66,7 +66,8 @@ pub(super) fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
         "alongside" => Some(behind),
         _ => behind.strip_prefix("with ").or_else(|| behind.strip_prefix("as ")),
     };
-    let others = others.map(|others| others.split(['.', ';', ':', '(', ')', ',', '—']).next().unwrap_or_default());
+    let others =
+        others.map(|others| others.split(['.', ';', ':', '(', ')', ',', '—']).next().unwrap_or_default());
     let is_about_marks = |text: &str| {
         text.contains("[P]") || text.contains("marked") || text.contains(|c: char| c.is_ascii_digit())
     };

@@ -373,7 +373,7 @@ pub(super) fn says_needs(content: &str) -> bool {
         "依賴",
         "dépend",
     ];
-    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#', '`', '[', '(']);
+    let content = content.trim_start_matches(|c: char| !c.is_alphanumeric());
     // "Independent Test: …" is none, "Independent — no dependencies" is.
     let is_apart = content.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("independent"))
         && (!content[11..].trim_start().starts_with(char::is_alphabetic)
@@ -385,6 +385,47 @@ pub(super) fn says_needs(content: &str) -> bool {
     STARTS
         .iter()
         .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
+}
+
+/// The same in other words, in a line of prose: "Can start after Phase 2", "This phase requires US1", "US1 must be complete before
+/// this phase".
+pub(super) fn says_when(content: &str) -> bool {
+    const STARTS: [&str; 30] = [
+        "after ",
+        "after*",
+        "after:",
+        "start after",
+        "starts after",
+        "start only after",
+        "can start",
+        "can begin",
+        "can only start",
+        "can only begin",
+        "cannot start",
+        "cannot begin",
+        "must be done after",
+        "must start after",
+        "must wait",
+        "must follow",
+        "should start after",
+        "this phase ",
+        "this story ",
+        "前置",
+        "前提",
+        "依存",
+        "의존",
+        "선행",
+        "зависи",
+        "abhängig",
+        "voraussetzung",
+        "bağımlı",
+        "requisitos",
+        "pré-requis",
+    ];
+    const ENDS: [&str; 4] =
+        ["before this phase", "before this story", "before starting this", "before beginning this"];
+    let lower = content.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    STARTS.iter().any(|start| lower.starts_with(start)) || ENDS.iter().any(|end| lower.contains(end))
 }
 
 /// Whether a heading says what its section waits for: "Group B — Mail (depends on 3.1)".

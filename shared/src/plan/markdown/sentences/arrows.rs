@@ -6,7 +6,7 @@ use super::{
         mentions::{List, PlacedName},
         tokens::Piece,
     },
-    ArrowClaim, ClauseReader,
+    ArrowClaim, ClauseReader, Force, OrderClaim, is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -41,6 +41,14 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.last = Some(left);
         at
+    }
+
+    /// "Add the index ← T009": what a task waits for.
+    pub(super) fn arrow_to_need(&mut self, at: usize) -> usize {
+        let list = self.mentions.list_at(self.clause, at + 1);
+        let Some(list) = list.filter(|list| list.members.iter().all(is_of_tasks)) else { return at + 1 };
+        self.said.claims.push(OrderClaim { who: Vec::new(), on: list.members, force: Force::Firm });
+        list.end
     }
 
     /// What an arrow leads to, and whether a keyword stands before it. In "Phase 2 ← BLOCKER: all stories wait" words that

@@ -257,6 +257,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn step(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
+            Piece::Arrow(true) if self.voice == ClauseVoice::Task => return self.arrow_to_need(at),
             Piece::Word("with" | "vs") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
             Piece::OpenSquare if self.voice == ClauseVoice::Section => {
                 return behind_parenthesis(self.clause, at).max(at + 1);
@@ -304,6 +305,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_relative(at, &list);
         self.note_parallel_remark(&list);
         self.note_as_stated(&list);
+        self.note_before_this(&list);
         self.note_predicate(at, &list);
         self.last_but_one = self.last.replace(list);
         end
@@ -358,8 +360,12 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.note_mutual_freedom(keyword);
                 return keyword.end;
             };
-            // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
-            if (self.voice != ClauseVoice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
+            // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" and "does not depend on T001"
+            // are about the two.
+            let is_depends = matches!(self.clause[at].what, Piece::Word(word) if word.starts_with("depend"));
+            let is_of_both =
+                keyword.sense == Sense::Unrelated || is_depends && object.iter().all(is_of_tasks);
+            if (self.voice != ClauseVoice::Task || is_of_both) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
                 // "parallel with all" means those behind it too.
                 object
@@ -426,7 +432,8 @@ impl<'a> ClauseReader<'_, 'a> {
             self.comes_first = None;
         }
         // "Prerequisites for US2: US1".
-        let who = if keyword.sense == Sense::Blocks && who.is_empty() { self.named_behind_colon(end) } else { who };
+        let who =
+            if keyword.sense == Sense::Blocks && who.is_empty() { self.named_behind_colon(end) } else { who };
         if self.voice.is_own() || !who.is_empty() {
             // A long list of what runs in parallel after T013 may hold tasks that come before it.
             let is_loose = is_parallel || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);

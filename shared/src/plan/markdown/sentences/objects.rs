@@ -262,8 +262,8 @@ impl<'a> ClauseReader<'_, 'a> {
         keyword: Keyword,
     ) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const VERBS: [&str; 16] = [
-            "can", "may", "must", "should", "could", "will", "start", "run", "puede", "pueden", "pode", "podem",
-            "peut", "peuvent", "kann", "können",
+            "can", "may", "must", "should", "could", "will", "start", "run", "puede", "pueden", "pode",
+            "podem", "peut", "peuvent", "kann", "können",
         ];
         let is_start = match at.checked_sub(1).map(|before| self.clause[before].what) {
             None | Some(Piece::Colon | Piece::Pause | Piece::Dash | Piece::Other) => true,

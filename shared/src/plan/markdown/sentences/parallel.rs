@@ -83,7 +83,8 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         let list = self.mentions.list_at(clause, colon + 1);
-        let is_meant = |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
+        let is_meant =
+            |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
         self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
     }
 

@@ -4,7 +4,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::Piece,
+        tokens::{Piece, Token},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,
 };
@@ -63,6 +63,19 @@ impl<'a> ClauseReader<'_, 'a> {
         let on = self.subject.clone().filter(|on| is_relative && is_whole && *on != list.members);
         if let Some(on) = on.filter(|_| self.voice == ClauseVoice::Section) {
             self.said.claims.push(OrderClaim { who: list.members.clone(), on, force: Force::Firm });
+        }
+    }
+
+    /// "US1 must be complete before this phase", below the heading of the phase.
+    pub(super) fn note_before_this(&mut self, list: &List<'a>) {
+        const SHORTLY: usize = 8;
+        let is = |token: &Token<'_>, wanted: &str| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case(wanted));
+        let behind = &self.clause[list.end..self.clause.len().min(list.end + SHORTLY)];
+        let before = behind.iter().position(|token| is(token, "before"));
+        let is_this = before.is_some_and(|at| behind[at..].iter().any(|token| is(token, "this")));
+        if is_this && self.voice == ClauseVoice::Phase {
+            let on = list.members.clone();
+            self.said.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
     }
 
