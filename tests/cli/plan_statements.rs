@@ -1052,3 +1052,142 @@ fn statements_about_order_become_the_edges_that_they_mean() {
         of_stories.chain(of_tasks).chain(whole).flat_map(|(text, row)| misses(&repo, &text, row)).collect();
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
+
+/// Ways to say that the second story waits for the first.
+const SECOND_AFTER_FIRST: &[&str] = &[
+    "US2 cannot start until US1 is complete",
+    "US2 must not start before US1 is done",
+    "US2 can start when US1 is complete",
+    "US2 can start as soon as US1 is done",
+    "Upon completion of US1, US2 can start",
+    "After US1, US2 can start",
+    "Complete US1 prior to US2",
+    "US1 is required for US2",
+    "US1 unlocks US2",
+    "US2 is gated by US1",
+    "US2 relies on US1",
+    "US2 must follow US1",
+    "Prerequisites for US2: US1",
+    "US3 depends on US1 and US2, US2 depends on US1",
+    "Stories run sequentially (US1 → US2 → US3)",
+    "Stories must be done in order: US1, US2, US3",
+    "US2 requiere US1",
+    "US1 antes de US2",
+    "Primeiro US1, depois US2",
+    "US1 doit être terminée avant US2",
+    "US2 hängt von US1 ab",
+    "Zuerst US1, dann US2",
+    "US2 需要 US1 完成",
+    "US1 必须在 US2 之前完成",
+    "US2はUS1の完了を待つ",
+    "US2는 US1 완료 필요",
+    "Сначала US1, затем US2",
+    "US2 US1'den sonra",
+];
+
+/// Ways to say that the two tasks in the middle run side by side.
+const SIDE_BY_SIDE: &[&str] = &[
+    "T002 and T003 can be done at the same time",
+    "T002 and T003 side by side",
+    "T002 and T003 can be done in any order",
+    "T002 and T003 are independent of each other",
+    "T002 and T003 have no dependencies on each other",
+    "T003 at the same time as T002",
+    "Launch T002 and T003 together",
+    "Run together: T002, T003",
+    "T002 и T003 параллельно",
+    "Tasks not listed here have no dependencies",
+    "T003 follows its noted dependencies only",
+];
+
+/// What stands below the heading of a phase that waits for the first story.
+const BELOW_A_HEADING: &[&str] = &[
+    "This phase requires US1.",
+    "**Can start after**: Phase 3",
+    "⚠️ Depends on US1",
+    "US1 must be complete before this phase.",
+    "**Abhängigkeiten**: US1",
+    "**前置条件**: US1",
+    "**Зависит от**: US1",
+];
+
+/// What a task says about itself that waits for the task T003.
+const BEHIND_A_TASK: &[&str] =
+    &["(when T003 is complete)", "(prereq: T003)", "← T003", "(nach T003)", "(需要 T003)", "(après T003)"];
+
+/// What a node of a plan waits for.
+fn needs(repo: &TestRepo, text: &str, id: &str) -> Vec<String> {
+    repo.write("tasks.md", text);
+    let tree: Value =
+        serde_json::from_str(&repo.arborist(["plan", "--format", "json"]).stdout()).expect("a plan is read");
+    let ids = tree["nodes"][id]["depends_on"].as_array().expect("the node is there");
+    ids.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_same_order_is_read_in_many_words_and_languages() {
+    let repo = TestRepo::init();
+    let mut misses = Vec::new();
+    for said in SECOND_AFTER_FIRST {
+        if !needs(&repo, &format!("{STORIES}- {said}\n"), "phase-4").iter().any(|on| on == "phase-3") {
+            misses.push(*said);
+        }
+    }
+    let four = "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n";
+    for said in SIDE_BY_SIDE {
+        if needs(&repo, &format!("{four}- {said}\n"), "T003").iter().any(|on| on == "T002") {
+            misses.push(*said);
+        }
+    }
+    let plan = STORIES.split_once("## Dependencies").map_or("", |(plan, _)| plan);
+    for said in BELOW_A_HEADING {
+        let text = plan.replace("- [ ] T005", &format!("\n{said}\n\n- [ ] T005"));
+        if !needs(&repo, &text, "phase-4").iter().any(|on| on == "phase-3") {
+            misses.push(*said);
+        }
+    }
+    for said in BEHIND_A_TASK {
+        let text = plan.replace("T005 [US2] e", &format!("T005 [US2] e {said}"));
+        if !needs(&repo, &text, "T005").iter().any(|on| on == "T003") {
+            misses.push(*said);
+        }
+    }
+    assert!(misses.is_empty(), "not read: {misses:#?}");
+}
+
+#[test]
+fn a_story_that_can_start_after_a_task_of_another_does_not_wait_for_all_of_it() {
+    let repo = TestRepo::init();
+    for said in [
+        "- US2 depends on US1 components\n\n### Parallel\n\n- US2 and US3 can start simultaneously after US1 T003\n",
+        "- **US2**: depends on US1 (T003 only)\n",
+        "| Story | Depends on | Can start after |\n|---|---|---|\n| US2 | US1 | T003 complete |\n",
+    ] {
+        assert_eq!(needs(&repo, &format!("{STORIES}{said}"), "phase-4"), ["T003"], "{said}");
+    }
+}
+
+#[test]
+fn a_mark_at_the_end_of_a_line_counts() {
+    let repo = TestRepo::init();
+    for mark in ["(P)", "[P]"] {
+        let text = format!("## Phase 1: a\n- [ ] T001 a {mark}\n- [ ] T002: Write b. {mark}\n");
+        assert!(needs(&repo, &text, "T002").is_empty(), "{mark}");
+    }
+}
+
+#[test]
+fn a_label_in_bold_opens_a_list_of_order() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: a\n### Task 1: a\n- x\n### Task 2: b\n- y\n### Task 3: c\n- z\n\n## Summary\n\n\
+                Total: 3\n\n**Dependencies:**\n- Tasks 2-3 can be done in parallel\n";
+    assert_eq!(needs(&repo, text, "3"), ["1"]);
+}
+
+#[test]
+fn sections_run_alongside_each_other_where_a_sentence_says_so() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: a\n### Module Content\n- [ ] T001 a\n### Module Assets\n- [ ] T002 b\n\n\
+                ## Parallel Example\n\n```bash\n# Asset creation (can run alongside or after content):\nTask: T002\n```\n";
+    assert!(needs(&repo, text, "T002").is_empty());
+}
