@@ -321,6 +321,7 @@ impl<'a> Gardener<'a> {
             background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
             known_red: self.known_red(task),
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
+            rejected: self.find_rejected(task)?,
             others: OtherSpending::new(spent, more),
             is_interrupted,
             is_retried,
