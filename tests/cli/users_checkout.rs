@@ -122,7 +122,7 @@ fn marks_that_hide_changes_are_cleared_and_named() {
         let listed = repo.git(["ls-files", "-v", "a.txt", "b.txt", "hidden.txt"]).answer();
         assert_eq!(listed, "H a.txt\nH b.txt\nh hidden.txt", "{args:?}");
         repo.write("a.txt", "mine\n");
-        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "M a.txt", "{args:?}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), " M a.txt", "{args:?}");
     }
 }
 
