@@ -157,7 +157,12 @@ impl UserRefs {
         source: RefSource,
         is_other: impl Fn(&str) -> bool,
     ) {
+        self.compare_refs(repository, source, is_other);
+        // After the refs, whose old values are saved by now: the same commits are not saved twice.
         self.reflogs.compare(repository, source).into_iter().for_each(tell);
+    }
+
+    fn compare_refs(&mut self, repository: &Repository, source: RefSource, is_other: impl Fn(&str) -> bool) {
         let Some(now) = self.list(repository, source) else { return };
         let Some(before) = self.known.replace(now) else { return };
         let Some(now) = &self.known else { return };

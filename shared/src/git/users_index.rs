@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     message::visible,
-    name::ObjectFormat,
+    name::{ObjectFormat, Oid},
     safe_files::{self, ChangeStamp},
 };
 
@@ -141,8 +141,16 @@ pub(super) struct StagedState {
     checkout: UsersCheckout,
     /// The ref that `HEAD` leads to; `None` if it is detached or in a reftable.
     branch: Option<String>,
-    /// The differences between `HEAD` and the index; `None` during a merge with conflicts.
-    staged: Option<Vec<TreeChange>>,
+    /// `None` during a merge with conflicts.
+    staged: Option<StagedFiles>,
+}
+
+#[derive(Debug)]
+struct StagedFiles {
+    /// The tree of the index.
+    tree: Oid,
+    /// The differences between `HEAD` and the index.
+    changes: Vec<TreeChange>,
 }
 
 impl StagedState {
@@ -160,7 +168,7 @@ impl StagedState {
     fn read(repository: &Repository, checkout: UsersCheckout) -> Self {
         let head = safe_files::read(&checkout.git_dir.join("HEAD")).unwrap_or_default();
         let branch = head.strip_prefix(b"ref: ").map(|name| String::from_utf8_lossy(name).trim().to_owned());
-        let staged = find_staged(repository, &checkout.top).ok().flatten();
+        let staged = StagedFiles::read(repository, &checkout.top).ok().flatten();
         Self { checkout, branch, staged }
     }
 
@@ -180,11 +188,7 @@ impl StagedState {
             ));
         }
         if let (Some(before), Some(after)) = (&self.staged, now.staged) {
-            let is_known = |change: &TreeChange| {
-                before.iter().any(|known| known.path == change.path && known.after == change.after)
-            };
-            let new: BTreeSet<String> =
-                after.iter().filter(|change| !is_known(change)).map(TreeChange::shown).collect();
+            let new = before.find_new(repository, &after);
             if !new.is_empty() {
                 let verb = if new.len() == 1 { "was" } else { "were" };
                 messages.push(format!("{} {verb} staged in {place} while the run was at work", named(&new)));
@@ -194,10 +198,24 @@ impl StagedState {
     }
 }
 
-fn find_staged(repository: &Repository, top: &Path) -> Result<Option<Vec<TreeChange>>, GitError> {
-    let Some(at) = repository.at_checkout(top)? else { return Ok(None) };
-    let Some(head) = at.find_commit("HEAD")? else { return Ok(None) };
-    at.changes(at.tree_of(head)?, at.staged()?).map(Some)
+impl StagedFiles {
+    /// `None` if there is no commit yet.
+    fn read(repository: &Repository, top: &Path) -> Result<Option<Self>, GitError> {
+        let Some(at) = repository.at_checkout(top)? else { return Ok(None) };
+        let Some(head) = at.find_commit("HEAD")? else { return Ok(None) };
+        let tree = at.staged()?;
+        Ok(Some(Self { tree, changes: at.changes(at.tree_of(head)?, tree)? }))
+    }
+
+    /// The paths that are staged `now` and were not. If only the branch has moved, nothing was staged.
+    fn find_new(&self, repository: &Repository, now: &Self) -> BTreeSet<String> {
+        let written = repository.changes(self.tree, now.tree).unwrap_or_default();
+        let is_new = |change: &&TreeChange| {
+            let is_known = |known: &TreeChange| known.path == change.path && known.after == change.after;
+            written.iter().any(|written| written.path == change.path) && !self.changes.iter().any(is_known)
+        };
+        now.changes.iter().filter(is_new).map(TreeChange::shown).collect()
+    }
 }
 
 /// The checkout in which the run was started, or the main one, needs no path.
