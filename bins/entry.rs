@@ -4,7 +4,8 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{remove_frozen_settings, take_moved_aside, take_removed_locks, take_saved_files},
+    git::{remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files},
+    message::plain_text,
     name::TaskId,
     process::{Program, protect_memory},
     queue::take_unreadable_tickets,
@@ -68,6 +69,8 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     for (path, kept) in take_moved_aside() {
         ui.warn(&format!("moved '{}', which was in git's way, to '{}'", path.display(), kept.display()));
     }
+    // Runs and `merge` report these themselves; other commands that start programs do not.
+    take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
     for (name, why) in take_unreadable_tickets() {
         ui.warn(&format!("the ticket '{name}' could not be read and is left out: {why}"));
         ui.hint(&format!("delete it with: git update-ref -d {name}"));

@@ -118,7 +118,7 @@ fn the_last_event_has_what_the_summary_has() {
         "done": 1,
         "completed": ["T001"],
         "unchanged": [],
-        "failed": [{"task": "T002", "name": "Add the form", "attempts": 2, "why": "the form is too hard"}],
+        "failed": [{"task": "T002", "name": "Add the form", "attempts": 2, "why": "the form is too hard", "drop": null}],
         "left": [{"task": "T003", "name": "Wire it up", "state": "pending", "waits_for": ["T002"]}],
         "unlanded": [],
         "resolved": [],

@@ -184,3 +184,35 @@ fn a_failed_task_whose_changes_pass_the_tests_stops_no_other() {
     repo.arborist(run).exits(1).out("2 completed (T002, T003), 1 failed (T001)");
     assert_eq!(repo.read("../tests").lines().count(), 4, "the baseline, after the failure, and two tasks");
 }
+
+#[test]
+fn work_of_a_rejected_task_is_named_in_the_summary_and_to_later_reviewers() {
+    for session in [false, true] {
+        let repo = TestRepo::init();
+        repo.write("tasks.md", "- [ ] T001 [P] first\n- [ ] T002 [P] second\n");
+        repo.commit("a plan\n");
+        repo.agent(
+            "case \"$prompt\" in\n\
+             *'Review the changes for task T001'*) echo 'REJECTED: evil' ;;\n\
+             Review*) echo \"$prompt\" > \"$ROOT/prompt\"; echo APPROVED ;;\n\
+             *T001*) echo EVIL > evil.txt ;;\n\
+             *) echo good > good.txt ;; esac",
+        );
+        let options = if session { &["--session-branch"][..] } else { &[] };
+        let run =
+            [&["gardener", "--keep-going", "--max-retries", "1", "--test-command", "true"], options].concat();
+        let said = repo.arborist(run).exits(1).stdout();
+        let refs = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads"]).answer();
+        let branch = refs.lines().find(|branch| branch.starts_with("arborist/") == session).unwrap();
+        let scope = if session { format!(" --scope {branch}") } else { String::new() };
+        let drop = format!("git arborist reset --drop T001{scope}");
+        let wanted = format!("T001's rejected work is still on {branch}: '{drop}' takes it out");
+        assert!(said.contains(&wanted), "{said}");
+        let prompt = std::fs::read_to_string(repo.root().join("prompt")).unwrap();
+        assert!(prompt.contains("changed by task T001, which was rejected"), "{prompt}");
+        assert!(prompt.contains("- evil.txt"), "{prompt}");
+        let words: Vec<&str> = drop.split(' ').skip(2).collect();
+        repo.arborist(words).succeeds();
+        assert_eq!(repo.git(["ls-tree", "--name-only", branch, "evil.txt", "good.txt"]).answer(), "good.txt");
+    }
+}

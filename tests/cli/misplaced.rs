@@ -136,3 +136,57 @@ fn folders_that_are_too_deep_for_any_path_are_taken_away_with_their_worktree() {
     assert!(!std::path::Path::new(&path).exists());
     assert!(repo.home().exists());
 }
+
+/// Makes a folder with a file below a path that is longer than git can open.
+const DEEP: &str = r#"
+name=$(printf 'd%.0s' $(seq 200))
+(mkdir -p deep && cd deep && for i in $(seq 30); do mkdir -p "$name" && cd -P "./$name" || exit 1; done; echo poison > poison)
+"#;
+
+#[test]
+fn a_folder_that_git_cannot_read_fails_the_attempt_and_is_moved_away() {
+    for args in [&[][..], &["--session-branch"], &["--jobs", "2"]] {
+        let repo = TestRepo::init();
+        repo.write("tasks.md", "## Phase 1: Work\n\n- [ ] T001 one\n- [ ] T002 two\n");
+        repo.commit("a plan\n");
+        repo.agent(&format!(
+            "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n\
+             ls -d deep >> \"$ROOT/seen\" 2>/dev/null\n\
+             [ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; {DEEP} }}"
+        ));
+        let out = repo.arborist([&["gardener"], args].concat()).succeeds();
+        let subjects = repo.git(["log", "--all", "--format=%s"]).answer();
+        assert!(subjects.contains("T001@implement-fail"), "{args:?}: {subjects}");
+        let bodies = repo.git(["log", "--all", "--format=%B"]).answer() + &out.stdout();
+        assert!(bodies.contains("it made a folder that git cannot read: deep"), "{args:?}: {bodies}");
+        assert!(!repo.root().join("seen").exists() || fs::read(repo.root().join("seen")).unwrap().is_empty());
+        assert!(repo.path(".git/arborist-aside/1/deep").is_dir(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_git_cannot_read_and_that_was_there_before_stays() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.commit("a plan\n");
+    let made = std::process::Command::new("sh").args(["-ec", DEEP]).current_dir(repo.path("")).status();
+    assert!(made.unwrap().success());
+    repo.agent("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"");
+    repo.arborist(["gardener"]).succeeds();
+    assert!(repo.path("deep").is_dir());
+}
+
+#[test]
+fn a_folder_that_a_test_makes_and_git_cannot_read_is_named_to_the_reviewer() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.write("test.sh", &format!("if [ -e T001.txt ]; then {DEEP} fi"));
+    repo.commit("a plan\n");
+    repo.agent(
+        "case \"$prompt\" in Review*) echo \"$prompt\" > \"$ROOT/prompt\"; echo APPROVED; exit ;; esac\n\
+         echo x > \"$ARBORIST_TASK.txt\"",
+    );
+    repo.arborist(["gardener", "--test-command", "sh test.sh"]).succeeds();
+    let prompt = fs::read_to_string(repo.root().join("prompt")).unwrap();
+    assert!(prompt.contains("- deep/d"), "{prompt}");
+}

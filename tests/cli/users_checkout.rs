@@ -92,3 +92,71 @@ fn a_session_that_goes_on_in_its_worktree_keeps_the_work_in_your_checkout() {
         .out("uncommitted changes in your checkout were undone while the run was at work (a.txt)");
     assert_eq!(repo.git(["show", &format!("{}:a.txt", saved(&repo))]).answer(), "mine again");
 }
+
+/// A clean repository with two tasks, whose agents do this once in the user's checkout.
+fn clean_repo(deed: &str) -> TestRepo {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "## Phase 1: Work\n\n- [ ] T001 one\n- [ ] T002 two\n");
+    repo.write("a.txt", "committed\n");
+    repo.write("b.txt", "committed\n");
+    repo.write("hidden.txt", "committed\n");
+    repo.commit("a plan\n");
+    let user = repo.path("");
+    repo.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n\
+         [ $ARBORIST_TASK = T001 ] || exit 0\ncd '{}' && {{ {deed}\n}} >&2",
+        user.display()
+    ));
+    repo
+}
+
+#[test]
+fn marks_that_hide_changes_are_cleared_and_named() {
+    let deed = "git update-index --assume-unchanged a.txt; git update-index --skip-worktree b.txt";
+    for args in [&[][..], &["--jobs", "2"], &["--session-branch"]] {
+        let repo = clean_repo(deed);
+        repo.git(["update-index", "--assume-unchanged", "hidden.txt"]).succeeds();
+        let moved = moved(&repo, args, 0);
+        let is_named = |words: &String| words.contains("was set for a.txt, b.txt in your checkout");
+        assert!(moved.iter().any(is_named), "{args:?}: {moved:?}");
+        let listed = repo.git(["ls-files", "-v", "a.txt", "b.txt", "hidden.txt"]).answer();
+        assert_eq!(listed, "H a.txt\nH b.txt\nh hidden.txt", "{args:?}");
+        repo.write("a.txt", "mine\n");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), " M a.txt", "{args:?}");
+    }
+}
+
+#[test]
+fn files_staged_in_the_users_checkout_are_named() {
+    let deed =
+        "x=$(echo EVIL | git hash-object -w --stdin)\ngit update-index --add --cacheinfo 100644,$x,evil.txt";
+    for args in MODES {
+        let repo = clean_repo(deed);
+        repo.write("a.txt", "staged before\n");
+        repo.git(["add", "a.txt"]).succeeds();
+        let moved = moved(&repo, args, 0);
+        let wanted = "evil.txt was staged in your checkout while the run was at work";
+        assert_eq!(moved, [wanted], "{args:?}");
+        // It may have been the user, so it stays.
+        assert!(repo.git(["ls-files", "evil.txt"]).answer() == "evil.txt", "{args:?}");
+    }
+}
+
+#[test]
+fn a_checkout_that_is_switched_to_another_branch_is_named() {
+    for args in [&["--session-branch"][..], &["--jobs", "2"]] {
+        let repo = clean_repo("git symbolic-ref HEAD refs/heads/zzz; git update-ref refs/heads/zzz main");
+        let printed = repo.arborist([&["gardener", "--json"], args].concat()).stdout();
+        let last: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+        let moved = last["summary"]["moved_refs"].to_string();
+        let wanted = "HEAD of your checkout was switched from main to zzz while the run was at work";
+        assert!(moved.contains(wanted), "{args:?}: {moved}");
+    }
+}
+
+#[test]
+fn landings_and_a_users_own_commits_are_not_named_as_staged() {
+    let repo = clean_repo("echo mine > mine.txt; git add mine.txt; git commit -qm mine --no-verify");
+    let moved = moved(&repo, &["--jobs", "2"], 0);
+    assert!(moved.iter().all(|words| !words.contains("staged")), "{moved:?}");
+}

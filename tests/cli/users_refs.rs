@@ -312,3 +312,25 @@ fn a_detached_head_that_moves_to_commits_of_a_branch_is_not_named() {
     repo.git(["worktree", "add", "-q", "--detach", repo.root().join("mine").to_str().unwrap()]).succeeds();
     assert!(words(&summary(&repo, &[], 0)["moved_refs"]).is_empty());
 }
+
+#[test]
+fn commits_that_only_a_lost_reflog_held_are_kept_and_named() {
+    let deeds = ["rm -rf \"$(git rev-parse --git-common-dir)/logs\"", "git reflog expire --expire=now --all"];
+    for deed in deeds {
+        for args in [&[][..], &["--session-branch"], &["--isolate"]] {
+            let repo = repo(&[], deed);
+            repo.write("lost.txt", "older\n");
+            repo.commit("older\n");
+            repo.write("lost.txt", "newer\n");
+            repo.commit("newer\n");
+            let newer = repo.git(["rev-parse", "HEAD"]).answer();
+            repo.git(["reset", "-q", "--hard", "HEAD~2"]).succeeds();
+            let summary = summary(&repo, args, 0);
+            // The newest one holds the other.
+            assert_eq!(saved(&repo), [newer], "{deed} {args:?}");
+            let moved = words(&summary["moved_refs"]);
+            assert_eq!(moved.len(), 1, "{moved:?}");
+            assert!(moved[0].starts_with("reflogs lost entries while the run was at work"), "{moved:?}");
+        }
+    }
+}

@@ -32,6 +32,8 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
         lines.push(entry("empty", &format!("no file was changed for {}", list(&ids))));
     }
     lines.extend(some("failed", &account.failed, failed_words));
+    let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
+    lines.extend(some("remains", &remaining, |failed| remaining_words(failed, &account.branch)));
     lines.extend(some("unlanded", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
@@ -104,7 +106,7 @@ fn list(ids: &[&str]) -> String {
     shown.join(", ")
 }
 
-fn some<T>(word: &str, all: &[T], words: fn(&T) -> String) -> Vec<String> {
+fn some<T>(word: &str, all: &[T], words: impl Fn(&T) -> String) -> Vec<String> {
     let mut lines: Vec<String> = all.iter().take(MOST_LINES).map(|one| entry(word, &words(one))).collect();
     lines.extend(
         (all.len() > MOST_LINES).then(|| entry(word, &format!("and {} more", all.len() - MOST_LINES))),
@@ -117,9 +119,14 @@ fn entry(word: &str, words: &str) -> String {
 }
 
 fn failed_words(failed: &FailedTask) -> String {
-    let FailedTask { task, name, attempts, why } = failed;
+    let FailedTask { task, name, attempts, why, .. } = failed;
     let why = why.as_deref().map(|why| format!(": {}", short(why))).unwrap_or_default();
     format!("{task} \"{}\" after {}{why}", short(name), counted(*attempts as usize, "attempt"))
+}
+
+fn remaining_words(FailedTask { task, drop, .. }: &FailedTask, branch: &str) -> String {
+    let command = drop.as_deref().unwrap_or_default();
+    format!("{task}'s rejected work is still on {branch}: '{command}' takes it out")
 }
 
 fn unlanded_words(unlanded: &UnlandedTask) -> String {

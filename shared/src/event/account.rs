@@ -57,8 +57,10 @@ pub struct RunAccount {
     pub unpushed: Vec<String>,
     /// Commits on the run's branch that the run did not make and built upon.
     pub foreign_commits: Vec<ForeignCommit>,
-    /// What became of branches, tags, stashes and uncommitted changes of the user's meanwhile, each in a sentence that says what
-    /// keeps it.
+    /// What became of things of the user's meanwhile, each in a sentence that says what keeps it: branches, tags, stashes,
+    /// detached heads, reflogs and uncommitted changes that were lost; new commits on branches, new stashes, remote-tracking
+    /// refs that changed, names that hide a branch; what was staged, switched or marked in the user's checkouts; files in the
+    /// folder for worktrees.
     pub moved_refs: Vec<String>,
 }
 
@@ -104,6 +106,8 @@ pub struct FailedTask {
     pub attempts: u32,
     /// Why the last one failed, in one line, if that was told.
     pub why: Option<String>,
+    /// What takes its rejected work off the run's branch; null if none of it is there.
+    pub drop: Option<String>,
 }
 
 /// A task that is left undone.

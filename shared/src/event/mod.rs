@@ -241,7 +241,9 @@ pub enum EventKind {
         /// All of them.
         commits: Vec<ForeignCommit>,
     },
-    /// A branch, a tag, a stash or uncommitted changes of the user's were deleted or moved, and are kept.
+    /// Something of the user's was deleted, moved or added while the run was at work: a branch, a tag, a stash, a detached
+    /// head, a remote-tracking ref, a name that hides a branch, reflogs, uncommitted changes, or the index or `HEAD` of a
+    /// checkout. What was lost is kept, as the sentence says.
     RefMoved {
         /// A sentence.
         #[serde(serialize_with = "plain")]

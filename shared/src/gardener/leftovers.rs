@@ -1,12 +1,14 @@
 //! Changes that an unfinished task has left in the checkout. A task that comes after it must not be blamed for tests that
-//! fail because of them, so the tests run before that task starts.
+//! fail because of them, so the tests run before that task starts. Its reviewers are told which files come from a task
+//! that was rejected.
 
-use super::{Baseline, BaselineGuard, Gardener, GardenerError, Probe, has_passed, worker::Tools};
+use super::{Baseline, BaselineGuard, Gardener, GardenerError, Probe, Remains, has_passed, worker::Tools};
 use crate::{
     event::EventKind,
-    history::TaskHistory,
+    git::TreeChange,
+    history::{State, TaskHistory},
     name::TaskId,
-    pipeline::{KnownRed, TaskContext},
+    pipeline::{KnownRed, RejectedWork, TaskContext},
     plan::Task,
     record::RunRecorder,
 };
@@ -32,6 +34,20 @@ impl Gardener<'_> {
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;
         (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
+    }
+
+    /// The work of other tasks that have failed, as far as it is in the checkout.
+    pub(super) fn find_rejected(&self, task: &Task) -> Result<Vec<RejectedWork>, GardenerError> {
+        let Some(checkout) = &self.checkout else { return Ok(Vec::new()) };
+        let mut rejected = Vec::new();
+        let has_failed =
+            |history: &&TaskHistory| history.id != task.id && history.state.state == State::Failed;
+        for TaskHistory { id, .. } in self.run.tasks.iter().filter(has_failed) {
+            let remains = Remains::find(&checkout.repository, &self.run, id, checkout.tip.head)?;
+            let paths: Vec<String> = remains.changes.iter().map(TreeChange::shown).collect();
+            rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: id.clone(), paths }));
+        }
+        Ok(rejected)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::{
     agent::limits::{BudgetLevel, Spent},
     event::{EventKind, RunEvent},
     failure::{Exit, Explain},
-    git::{Packing, Repository, take_notices},
+    git::{OwnCheckout, Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -184,10 +184,11 @@ impl<'a> Gardener<'a> {
     fn own_refs(&self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
         self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
-        self.repository.record_user_refs();
+        let own = if self.tools.lanes.is_some() { OwnCheckout::LeftAlone } else { OwnCheckout::Used };
+        self.repository.record_user_refs(own);
         for other_repo in &self.other_repos {
             other_repo.repository.own_refs(&owned_elsewhere(&other_repo.tip.branch, &identity.session))?;
-            other_repo.repository.record_user_refs();
+            other_repo.repository.record_user_refs(OwnCheckout::Used);
         }
         Ok(())
     }
@@ -320,6 +321,7 @@ impl<'a> Gardener<'a> {
             background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
             known_red: self.known_red(task),
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
+            rejected: self.find_rejected(task)?,
             others: OtherSpending::new(spent, more),
             is_interrupted,
             is_retried,

@@ -23,7 +23,7 @@ use crate::{
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, OtherSpending,
-        RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
+        RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
     process::OrphanLock,
@@ -208,6 +208,8 @@ pub(super) struct TaskStart {
     pub(super) known_red: KnownRed,
     /// An unfinished task whose changes are in the checkout and have yet to be tested.
     pub(super) leftovers: Option<TaskId>,
+    /// The work of failed tasks in the checkout.
+    pub(super) rejected: Vec<RejectedWork>,
     /// What the rest of the run has spent, and keeps spending.
     pub(super) others: OtherSpending,
     /// Whether there may be an attempt that was not recorded to its end.
@@ -363,6 +365,7 @@ fn run_task(
         background,
         known_red,
         leftovers,
+        rejected,
         others,
         is_interrupted,
         is_retried,
@@ -384,8 +387,19 @@ fn run_task(
         record_left((context, recorder), task, &mut events, None)?;
     }
     context.checkpoints.begin(recorder.tree());
-    let mut run =
-        TaskRun { context, recorder, task, earlier, events, base, background, known_red, others, is_retried };
+    let mut run = TaskRun {
+        context,
+        recorder,
+        task,
+        earlier,
+        events,
+        base,
+        background,
+        rejected,
+        known_red,
+        others,
+        is_retried,
+    };
     let result = run.run();
     let TaskRun { context, recorder, mut events, .. } = run;
     // An error of ours leaves the attempt marked as unfinished. Its reason is known only now, so record it at once. If

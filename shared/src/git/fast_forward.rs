@@ -64,7 +64,7 @@ impl Repository {
     }
 
     /// The repository as seen from the worktree at `place`; `None` if git has no worktree there.
-    fn at_checkout(&self, place: &Path) -> Result<Option<Self>, GitError> {
+    pub(super) fn at_checkout(&self, place: &Path) -> Result<Option<Self>, GitError> {
         if self.worktree.as_deref() == Some(place) {
             return Ok(Some(Self { ignores_index_env: true, ..self.clone() }));
         }

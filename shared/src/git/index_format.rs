@@ -79,6 +79,26 @@ pub(super) fn has_hidden(file: &Path, format: ObjectFormat) -> Option<bool> {
     Some(has_hidden)
 }
 
+/// An entry that git is told not to look at.
+#[derive(Debug)]
+pub(super) struct HiddenEntry {
+    pub(super) path: Vec<u8>,
+    /// Whether it is marked `assume-unchanged`; otherwise only `skip-worktree`.
+    pub(super) is_assumed: bool,
+}
+
+/// The entries that are marked so that git does not look at their files; `None` if git has to be asked.
+pub(super) fn find_hidden(file: &Path, format: ObjectFormat) -> Option<Vec<HiddenEntry>> {
+    let mut found = Vec::new();
+    visit_file(file, format, |entry| {
+        if entry.is_hidden() {
+            let is_assumed = entry.flags & ASSUMED != 0;
+            found.push(HiddenEntry { path: entry.path.to_vec(), is_assumed });
+        }
+    })?;
+    Some(found)
+}
+
 /// The paths of submodules; `None` if git has to be asked.
 pub(super) fn find_gitlinks(file: &Path, format: ObjectFormat) -> Option<Vec<Vec<u8>>> {
     let mut paths: Vec<Vec<u8>> = Vec::new();

@@ -34,21 +34,42 @@ impl Repository {
     }
 }
 
+/// git's warning about a folder that it cannot read. The path in it may be cut.
+pub(super) const NOT_OPENED: &str = "could not open directory";
+/// git's error message about a file whose path is too long, among others.
+const NO_STAT: &str = "unable to stat";
 /// git's error message about a repository inside the worktree without a commit.
 const NO_COMMIT: &str = "does not have a commit checked out";
 /// How many of them are left out one by one; if there are more, all untracked repositories are left out.
 const MAX_LEFT_OUT: usize = 20;
 
+/// Whether git could read all folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FoundFolders {
+    AllOpen,
+    SomeClosed,
+}
+
 impl PrivateIndex<'_> {
     /// Adds all files that git can add. A repository without a commit makes `git add` fail, and so does a path that
     /// some file system treats as `.git`; these are left out and returned. git names one at a time. No git is run in
-    /// these repositories: that would read their settings. Files that are `unreadable` keep their index entries.
+    /// these repositories: that would read their settings. Folders that git cannot read are returned, too: it only warns
+    /// about them. Files that are `unreadable` keep their index entries.
     pub(super) fn add_possible(&self, unreadable: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
         let mut left_out: Vec<Vec<u8>> = Vec::new();
         loop {
             let all = [unreadable, &left_out].concat();
             let complaint = match self.add_without(&all) {
                 Err(GitError::Failed { complaint, .. }) if complaint.contains(NO_COMMIT) => complaint,
+                Err(GitError::Failed { command, complaint }) if complaint.contains(NO_STAT) => {
+                    let closed = self.repository.list_closed()?;
+                    let count = left_out.len();
+                    left_out.extend(closed.into_iter().filter(|path| !all.contains(path)));
+                    if left_out.len() == count {
+                        return Err(GitError::Failed { command, complaint });
+                    }
+                    continue;
+                }
                 Err(GitError::Failed { command, complaint }) => match find_refused(&complaint) {
                     Some(path) if left_out.len() < MAX_LEFT_OUT && !left_out.contains(&path) => {
                         left_out.push(path);
@@ -56,7 +77,7 @@ impl PrivateIndex<'_> {
                     }
                     _ => return Err(GitError::Failed { command, complaint }),
                 },
-                added => return added.map(|()| left_out),
+                added => return self.with_closed(added?, left_out),
             };
             let is_named = |path: &Vec<u8>| {
                 complaint.contains(&format!("'{}/' {NO_COMMIT}", String::from_utf8_lossy(path)))
@@ -68,22 +89,41 @@ impl PrivateIndex<'_> {
                 None => {
                     left_out.extend(inner);
                     let all = [unreadable, &left_out].concat();
-                    return self.add_without(&all).map(|()| left_out);
+                    let added = self.add_without(&all)?;
+                    return self.with_closed(added, left_out);
                 }
             }
         }
     }
 
+    /// Adds the folders that git could not read, if it warned about any.
+    fn with_closed(&self, found: FoundFolders, mut left_out: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, GitError> {
+        if found == FoundFolders::SomeClosed {
+            let closed = self.repository.list_closed()?;
+            let new = closed.into_iter().filter(|path| !left_out.contains(path));
+            left_out.extend(new.collect::<Vec<_>>());
+        }
+        Ok(left_out)
+    }
+
     /// Runs `git add` for everything except `left_out` and submodules. For each submodule in the index, `git add` would
     /// run `git status` there, with the programs that its settings name, and an agent can put any repository in the
     /// place of a submodule.
-    fn add_without(&self, left_out: &[Vec<u8>]) -> Result<(), GitError> {
+    fn add_without(&self, left_out: &[Vec<u8>]) -> Result<FoundFolders, GitError> {
         let gitlinks = self.list_gitlinks()?;
         let excluded = left_out.iter().chain(&gitlinks);
         let excluded = excluded.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat());
         let command = self.git("add").args(["-A", "--sparse", "--", ":/"]);
-        command.args(excluded.map(OsString::from_vec)).stdout()?;
-        if gitlinks.is_empty() { Ok(()) } else { self.update_gitlinks() }
+        let ended = command.args(excluded.map(OsString::from_vec)).finish()?;
+        let found = match ended.complaint().contains(NOT_OPENED) {
+            true => FoundFolders::SomeClosed,
+            false => FoundFolders::AllOpen,
+        };
+        checked("add", ended)?;
+        if !gitlinks.is_empty() {
+            self.update_gitlinks()?;
+        }
+        Ok(found)
     }
 
     /// Updates which commit each submodule is at. git only reads `HEAD` there, and starts nothing.

@@ -171,7 +171,8 @@ impl SavedCheckout {
     }
 }
 
-fn named(lost: &BTreeSet<String>) -> String {
+/// Lists the first of these paths.
+pub(super) fn named(lost: &BTreeSet<String>) -> String {
     let mut names: Vec<String> = lost.iter().take(MAX_NAMED).cloned().collect();
     let more = lost.len().saturating_sub(MAX_NAMED);
     names.extend((more > 0).then(|| format!("and {more} more")));

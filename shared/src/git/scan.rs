@@ -11,13 +11,14 @@
 use std::{
     collections::{HashMap, VecDeque},
     ffi::OsStr,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Repository, unchanged::IgnoredFolders};
+use super::{GitError, Repository, misplaced_files::move_and_report, unchanged::IgnoredFolders};
 use crate::{
     process::PlaceQuiet,
     safe_files::{self, Facts, FileKind, Journal},
@@ -25,6 +26,9 @@ use crate::{
 
 /// How many names are read, beginning with the folders at the top.
 const MAX_NAMES: usize = 20_000;
+
+/// git cannot open paths that are longer than this on Linux; other systems allow less.
+const LONGEST_PATH: usize = 4095;
 
 /// How long a scan of the user's checkout is valid. The user may write there at any time; a file saved this shortly
 /// before an agent starts could as well have been saved just after that.
@@ -50,6 +54,8 @@ pub(super) struct ScannedName {
 pub(super) struct Scan {
     /// The names of each folder that could be read, by its path from the top with a slash at the end.
     folders: HashMap<Vec<u8>, Arc<Vec<ScannedName>>>,
+    /// Folders that git cannot read: without permission, or with names at the end of a path that is too long.
+    closed: Vec<Vec<u8>>,
     /// Whether all names were read.
     is_complete: bool,
     /// Since when no child has worked there; `None` if one has, even during the scan.
@@ -61,11 +67,12 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Reads all names. In folders that git ignores, only their kinds.
-    fn take(top: &Path, ignored: Option<&IgnoredFolders>) -> Self {
+    /// Reads at most `max_names` names, or a few more. In folders that git ignores, only their kinds.
+    fn take(top: &Path, ignored: Option<&IgnoredFolders>, max_names: usize) -> Self {
         // These come first: changes from now on may or may not be seen below.
         let mut scan = Self {
             folders: HashMap::new(),
+            closed: Vec::new(),
             is_complete: true,
             quiet: PlaceQuiet::now(top),
             taken: Instant::now(),
@@ -74,14 +81,26 @@ impl Scan {
         };
         let (mut seen, mut open) = (0, VecDeque::from([(Vec::new(), false)]));
         while let Some((folder, is_ignored)) = open.pop_front() {
-            if seen >= MAX_NAMES {
+            if seen >= max_names {
                 scan.is_complete = false;
                 break;
             }
             let is_ignored = is_ignored || ignored.is_some_and(|ignored| ignored.folders.contains(&folder));
             let place = top.join(OsStr::from_bytes(&folder));
             let names = if is_ignored { list_kinds(&place) } else { list(&place) };
-            let Some(names) = names else { continue };
+            let is_closed = match &names {
+                Ok(names) => {
+                    let longest = names.iter().map(|entry| entry.name.len()).max().unwrap_or_default();
+                    place.as_os_str().len() + longest > LONGEST_PATH
+                }
+                Err(error) => {
+                    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename)
+                }
+            };
+            if is_closed && !is_ignored {
+                scan.closed.push(folder.strip_suffix(b"/").unwrap_or(&folder).to_vec());
+            }
+            let Ok(names) = names else { continue };
             seen += names.len();
             let is_entered = |entry: &&ScannedName| entry.kind == FileKind::Folder && entry.name != b".git";
             let entered = names.iter().filter(is_entered);
@@ -93,10 +112,12 @@ impl Scan {
 
     /// Like [`Self::take`], with the folders that git ignores, if the ignore rules have not changed.
     fn take_by_rules(repository: &Repository, top: &Path) -> Self {
-        let Some(ignored) = repository.find_ignored_folders() else { return Self::take(top, None) };
-        let scan = Self::take(top, Some(&ignored));
+        let Some(ignored) = repository.find_ignored_folders() else {
+            return Self::take(top, None, MAX_NAMES);
+        };
+        let scan = Self::take(top, Some(&ignored), MAX_NAMES);
         // With another rule, git may read folders that it ignored before.
-        if ignored.has_rules_of(&scan) { scan } else { Self::take(top, None) }
+        if ignored.has_rules_of(&scan) { scan } else { Self::take(top, None, MAX_NAMES) }
     }
 
     /// Whether all names in the worktree were read.
@@ -172,25 +193,25 @@ impl ScannedName {
     }
 }
 
-/// The names in a folder with their metadata. `None` if it cannot be read.
-fn list(folder: &Path) -> Option<Vec<ScannedName>> {
+/// The names in a folder with their metadata.
+fn list(folder: &Path) -> io::Result<Vec<ScannedName>> {
     let mut names = Vec::new();
     let listed = safe_files::visit_facts(folder, |name, facts| {
         names.push(ScannedName::new(name.as_bytes(), *facts));
         Some(())
     });
     names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    listed.ok().map(|_| names)
+    listed.map(|_| names)
 }
 
 /// The names in a folder with their kinds only, which needs no system call for each name.
-fn list_kinds(folder: &Path) -> Option<Vec<ScannedName>> {
+fn list_kinds(folder: &Path) -> io::Result<Vec<ScannedName>> {
     let mut names = Vec::new();
     let listed = safe_files::visit_kinds(folder, |name, kind| {
         names.push(ScannedName { name: name.as_bytes().to_vec(), kind, facts: None });
     });
     names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    listed.ok().map(|()| names)
+    listed.map(|()| names)
 }
 
 impl Repository {
@@ -209,6 +230,37 @@ impl Repository {
             kept.insert(top.to_owned(), Arc::clone(&scan));
         }
         Some(scan)
+    }
+
+    /// Folders of this worktree that git cannot read and does not ignore. Call this if git has warned about one.
+    pub fn list_closed(&self) -> Result<Vec<Vec<u8>>, GitError> {
+        let Some(top) = self.worktree.as_deref() else { return Ok(Vec::new()) };
+        let closed = match self.scan().filter(|scan| scan.is_complete()) {
+            Some(scan) => scan.closed.clone(),
+            None => Scan::take(top, None, usize::MAX).closed,
+        };
+        if closed.is_empty() {
+            return Ok(closed);
+        }
+        let places = closed.iter().map(|path| top.join(OsStr::from_bytes(path))).collect();
+        let (ignored, _) = self.split_ignored(places)?;
+        let is_ignored = |path: &Vec<u8>| ignored.contains(&top.join(OsStr::from_bytes(path)));
+        Ok(closed.into_iter().filter(|path| !is_ignored(path)).collect())
+    }
+
+    /// Moves the folders that git cannot read into the git directory: a test may have made them, and the next one would
+    /// find their files. They are reported at the end of the command.
+    pub fn move_closed_aside(&self) -> Result<(), GitError> {
+        let has_closed = self.scan().is_some_and(|scan| !scan.is_complete() || !scan.closed.is_empty());
+        for path in if has_closed { self.list_closed()? } else { Vec::new() } {
+            let folder = self.top().join(OsStr::from_bytes(&path));
+            let _ = safe_files::allow_owner(&folder);
+            if !move_and_report(&self.git_dir, &folder) {
+                let source = io::Error::from(io::ErrorKind::PermissionDenied);
+                return Err(GitError::File { path: folder.display().to_string(), source });
+            }
+        }
+        Ok(())
     }
 
     /// The last scan of this worktree, if it is still valid.

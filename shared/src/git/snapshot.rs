@@ -35,7 +35,7 @@ pub struct WorktreeSnapshot {
     pub tree: Oid,
     /// The index from which the tree was written.
     pub index: IndexFile,
-    /// Repositories inside the worktree without a commit. git cannot add them.
+    /// Repositories inside the worktree without a commit, and folders that git cannot read. It cannot add them.
     pub left_out: Vec<Vec<u8>>,
     /// Files that git cannot add.
     pub unreadable: Vec<Unreadable>,

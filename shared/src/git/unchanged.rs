@@ -16,8 +16,10 @@ use std::{
 
 use super::{
     GitError, Repository,
+    command::checked,
     index_entries::{FileFacts, IndexEntries, PlainEntry},
     known_index::with_index,
+    nested_repositories::NOT_OPENED,
     scan::{Scan, ScannedName},
 };
 use crate::{
@@ -123,13 +125,20 @@ impl Repository {
         };
         let status = with_index(view.as_ref(), self.git("status"));
         let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
-        let printed = status.arg("--ignored=matching").stdout()?;
+        let ended = status.arg("--ignored=matching").finish()?;
+        let has_closed = ended.complaint().contains(NOT_OPENED);
+        let printed = checked("status", ended)?;
         let (mut files, mut has_other_rules) = (UncommittedFiles::default(), false);
         for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             // Rules that are not committed can change without a trace in the index.
             has_other_rules |= is_called(&record[3..], GITIGNORE);
             let list = if record.starts_with(b"!! ") { &mut files.ignored } else { &mut files.others };
             list.insert(record[3..].to_vec());
+        }
+        if has_closed {
+            // git does not list these, but their files are there for every program that gets at them.
+            let closed = self.list_closed()?.into_iter();
+            files.others.extend(closed.map(|path| [&path[..], b"/"].concat()));
         }
         if view.is_none() && !has_other_rules && are_unchanged(&sources) {
             self.remember_ignored(&files.ignored, sources);

@@ -1,16 +1,21 @@
 //! Saves branches, tags and stashes of the user that a run does not work with, and detached heads of other worktrees. An
 //! agent can delete or move them, and so can the user, and the driver cannot tell which it was. So their old values are
 //! saved and reported, but nothing is restored and no attempt fails. New commits on branches, new stashes, new tags with
-//! the name of a branch, and remote-tracking refs that changed are reported.
+//! the name of a branch, and remote-tracking refs that changed are reported. So are commits that reflogs have lost, and
+//! what was staged in the user's checkouts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
 
 use super::{
     Repository,
     moved_refs::save,
-    notices::tell,
     owned_refs::{OwnedRefs, RefTable},
     ref_files::{PackedStamp, RefValue},
+    reflogs::Reflogs,
+    users_index::{OwnCheckout, StagedState},
     worktree_git_dirs::is_own_git_dir,
 };
 use crate::{
@@ -34,6 +39,21 @@ const WORKTREE_REFS: [&str; 4] = ["HEAD", "refs/worktree", "refs/bisect", "refs/
 /// With more loose refs than this, they are compared only at the end of a run. Reading this many takes about 5 ms.
 const MAX_LOOSE: usize = 500;
 
+/// Messages about changes by other processes that are reported to the user, and neither undone nor blamed on a task: it
+/// may have been the user.
+static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Adds a message for the summary of the run.
+pub fn tell(words: String) {
+    NOTICES.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+}
+
+/// The messages since the last call.
+#[must_use]
+pub fn take_notices() -> Vec<String> {
+    std::mem::take(&mut NOTICES.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Whether a ref may be the user's.
 pub(super) fn is_user_ref(name: &str) -> bool {
     FOLDERS
@@ -42,14 +62,20 @@ pub(super) fn is_user_ref(name: &str) -> bool {
 }
 
 impl Repository {
-    /// Records the user's refs before a run starts its first child process.
-    pub fn record_user_refs(&self) {
-        OwnedRefs::of(self).lock().user_refs.begin(self, RefSource::Git);
+    /// Records the user's refs, and what is staged in the user's checkouts, before a run starts its first child process.
+    pub fn record_user_refs(&self, own: OwnCheckout) {
+        let owned = OwnedRefs::of(self);
+        owned.lock().user_refs.begin(self, RefSource::Git);
+        let staged = StagedState::read_all(self, own);
+        owned.lock().user_refs.staged = staged;
     }
 
     /// Compares the user's refs at the end of a run, with the help of git where the files are not enough.
     pub fn compare_user_refs(&self) {
-        compare_user_refs(&mut OwnedRefs::of(self).lock(), self, RefSource::Git);
+        let owned = OwnedRefs::of(self);
+        compare_user_refs(&mut owned.lock(), self, RefSource::Git);
+        let staged = std::mem::take(&mut owned.lock().user_refs.staged);
+        staged.iter().flat_map(|state| state.compare(self)).for_each(tell);
     }
 
     /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if there
@@ -90,6 +116,9 @@ pub(super) struct UserRefs {
     remotes: Option<BTreeMap<String, Oid>>,
     /// The user's packed refs.
     packed: Option<PackedRefs>,
+    reflogs: Reflogs,
+    /// `HEAD` and the index of each of the user's checkouts at the start of the run. They are compared at its end.
+    staged: Vec<StagedState>,
     /// Whether only git can list the refs, or there are too many.
     is_asked_of_git: bool,
 }
@@ -106,6 +135,9 @@ impl UserRefs {
     pub(super) fn begin(&mut self, repository: &Repository, source: RefSource) {
         if self.known.is_none() {
             self.known = self.list(repository, source);
+        }
+        if self.reflogs.is_empty() {
+            self.reflogs.compare(repository, source);
         }
         if self.remotes.is_none() && source == RefSource::Git {
             self.remotes = list_remotes(repository);
@@ -125,6 +157,12 @@ impl UserRefs {
         source: RefSource,
         is_other: impl Fn(&str) -> bool,
     ) {
+        self.compare_refs(repository, source, is_other);
+        // After the refs, whose old values are saved by now: the same commits are not saved twice.
+        self.reflogs.compare(repository, source).into_iter().for_each(tell);
+    }
+
+    fn compare_refs(&mut self, repository: &Repository, source: RefSource, is_other: impl Fn(&str) -> bool) {
         let Some(now) = self.list(repository, source) else { return };
         let Some(before) = self.known.replace(now) else { return };
         let Some(now) = &self.known else { return };

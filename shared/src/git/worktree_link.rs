@@ -2,7 +2,9 @@
 //! next git command there obeys the settings of that one.
 
 use std::{
+    ffi::OsStr,
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -11,12 +13,24 @@ use std::{
 use super::{
     Repository, move_aside,
     worktree_git_dirs::{REMOVAL_TIMEOUT, shown},
-    worktrees::top_of_git_dir,
+    worktrees::{plain_path, top_of_git_dir},
 };
 use crate::safe_files::{self, FileKind};
 
 /// git writes a path into this file.
 const LONGEST: u64 = 1 << 16;
+
+/// The git directory that the `.git` file of the worktree at `top` leads to, according to its content.
+#[must_use]
+pub fn target_of(top: &Path, content: &[u8]) -> Option<PathBuf> {
+    Some(named_path(top, content.strip_prefix(b"gitdir: ")?))
+}
+
+/// The path that the content of a file names. A relative one starts at `folder`.
+#[must_use]
+pub fn named_path(folder: &Path, content: &[u8]) -> PathBuf {
+    plain_path(&folder.join(OsStr::from_bytes(content.trim_ascii_end())))
+}
 
 /// A `.git` file and its recorded content.
 #[derive(Debug, Clone)]

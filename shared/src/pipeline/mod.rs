@@ -56,7 +56,7 @@ pub use steps::{
     test::TestResult,
     verdict::Verdict,
 };
-pub use task::{TaskEnd, TaskRun};
+pub use task::{RejectedWork, TaskEnd, TaskRun};
 pub use turns::{
     checkpoint::{CheckpointWriter, SessionRepo, TranscriptMode, repository_name},
     message::plain as describe_changes,

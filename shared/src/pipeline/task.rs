@@ -15,7 +15,7 @@ use crate::{
     event::EventKind,
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
-    name::Attempt,
+    name::{Attempt, TaskId},
     pipeline::{
         calls::call::open_log,
         checkout::{guard::joined, guarded, other_repo::TestedFiles},
@@ -49,12 +49,23 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub base: WorkBase,
     /// What prompts say about the task beside its own text.
     pub background: TaskBackground,
+    /// The work of failed tasks that the task builds on.
+    pub rejected: Vec<RejectedWork>,
     /// Tests that are allowed to fail.
     pub known_red: KnownRed,
     /// What the rest of the run has spent.
     pub others: OtherSpending,
     /// Whether the user asked to retry the task although it was interrupted too often.
     pub is_retried: bool,
+}
+
+/// Files from a task that has failed. In one checkout they stay, so that no work is lost.
+#[derive(Debug, Clone)]
+pub struct RejectedWork {
+    /// The task.
+    pub task: TaskId,
+    /// The paths that it has changed.
+    pub paths: Vec<String>,
 }
 
 /// The result of a step.

@@ -30,6 +30,8 @@ pub(super) struct AccountFacts<'a> {
     pub(super) others: Vec<(String, BranchName)>,
     /// The repositories whose last push failed.
     pub(super) unpushed: &'a BTreeSet<String>,
+    /// Failed tasks whose work is still on the run's branch.
+    pub(super) remaining: Vec<TaskId>,
 }
 
 impl AccountFacts<'_> {
@@ -86,7 +88,16 @@ impl AccountFacts<'_> {
             // If a killed run used up the attempts, only history knows about them.
             attempts: self.log.attempts_of(node.id).max(node.attempt().map_or(0, Attempt::ordinal)),
             why: self.log.reason(node.id).map(str::to_owned),
+            drop: self
+                .remaining
+                .contains(node.id)
+                .then(|| format!("git arborist reset --drop {}{}", node.id, self.scope())),
         }
+    }
+
+    /// The option for commands about a run whose branch is not the one that is checked out.
+    fn scope(&self) -> String {
+        self.session_worktree.map(|_| format!(" --scope {}", self.opening.branch)).unwrap_or_default()
     }
 
     /// The command that the user should run next.
@@ -98,10 +109,7 @@ impl AccountFacts<'_> {
             return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
-            let scope = self
-                .session_worktree
-                .map(|_| format!(" --scope {}", self.opening.branch))
-                .unwrap_or_default();
+            let scope = self.scope();
             if unlanded.needs == Needs::MergeRun {
                 return Some(format!("git arborist merge run{scope}"));
             }

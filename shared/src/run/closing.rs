@@ -5,8 +5,10 @@ use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPus
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{GardenerError, Lanes, Selection, Summary, left_over},
+    gardener::{GardenerError, Lanes, Remains, Selection, Summary, left_over},
     git::SavedCheckout,
+    history::Run,
+    name::{Oid, TaskId},
     pipeline::PipelineError,
     workspace::{Pusher, RunEnd},
 };
@@ -139,8 +141,18 @@ impl OpenRun {
             session_worktree: self.session_worktree(),
             others: self.branches_of_others(planned),
             unpushed: &pushes.unpushed,
+            remaining: self.find_remaining(&run, &summary.failed, tip),
         };
         Ok(facts.account())
+    }
+
+    /// The tasks whose work is still on the run's branch, although they have failed. One that cannot be examined is left
+    /// out, because this is only a hint.
+    fn find_remaining(&self, run: &Run, failed: &[TaskId], tip: Oid) -> Vec<TaskId> {
+        let is_there = |task: &&TaskId| {
+            Remains::find(&self.repository, run, task, tip).is_ok_and(|remains| !remains.changes.is_empty())
+        };
+        failed.iter().filter(is_there).cloned().collect()
     }
 
     /// Adapts hints for a run with a session branch: it is continued by the session's name, not by the same command.

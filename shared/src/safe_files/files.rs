@@ -6,7 +6,7 @@ use std::{
     fs::{File, Metadata},
     io::{self, Read, Write},
     os::{
-        fd::AsFd,
+        fd::{AsFd, AsRawFd},
         unix::{
             ffi::{OsStrExt, OsStringExt},
             fs::{MetadataExt, OpenOptionsExt},
@@ -17,8 +17,8 @@ use std::{
 };
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, chmod, fchmod, fstat, linkat, mkdirat, openat, readlinkat,
+    renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -26,7 +26,7 @@ use super::{
     draft::DraftFile,
     journal::note,
     tree::{ChangeStamp, FileKind, kind_of},
-    walk::{MissingParent, enter, linked, open_folder, parent_of},
+    walk::{MissingParent, enter, linked, open_folder, open_place, parent_of},
 };
 
 /// The logs that this process created: device, inode and name.
@@ -299,6 +299,18 @@ pub fn copy_unchanged(from: &Path, to: &Path, stamp: &ChangeStamp) -> io::Result
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     let _noted = note(path);
     Ok(fchmod(open(path)?, Mode::from_raw_mode(mode & 0o7777))?)
+}
+
+/// Gives the owner of a folder all permissions for it. Links are not followed. Systems other than Linux can do this
+/// only if the folder is readable.
+pub fn allow_owner(folder: &Path) -> io::Result<()> {
+    let opened = open_place(folder)?;
+    let mode = Mode::from_raw_mode((fstat(&opened)?.st_mode & 0o7777) | 0o700);
+    match fchmod(&opened, mode) {
+        // A handle that was opened as a mere path can be used by its name only.
+        Err(Errno::BADF) => Ok(chmod(format!("/proc/self/fd/{}", opened.as_raw_fd()), mode)?),
+        done => Ok(done?),
+    }
 }
 
 /// Creates a hard link; the new name must be free.

@@ -80,6 +80,8 @@ fn enter_plain(folder: &Path, missing: MissingParent) -> io::Result<OwnedFd> {
         Ok(opened) => return Ok(opened),
         Err(Errno::NOENT) if missing == MissingParent::Create => {}
         Err(Errno::LOOP | Errno::MLINK) => return Err(linked(folder)),
+        // Each of the folders can be opened from its parent, however long the whole path is.
+        Err(Errno::NAMETOOLONG) => {}
         Err(errno) if is_unable(errno) => {}
         Err(errno) => return Err(errno.into()),
     }

@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, WorktreeError, fill, is_ours, scratch, session_worktree::is_of_session, survey};
+use super::{Pool, WorktreeError, is_ours, scratch, session_worktree::is_of_session, survey};
 use crate::{
-    git::{Repository, TRASH, Worktree, stale},
+    git::{Repository, TRASH, Worktree, stale, target_of},
     name::{BranchName, TaskId, digest},
     process::{Cancel, Confinement, FileLock, Holder, LockError, OrphanLock, Program},
     safe_files,
@@ -133,7 +133,7 @@ impl Pool {
         } else {
             let link = safe_files::read(&path.join(".git")).ok()?;
             let homes = self.repository.common_dir.join("worktrees");
-            let home = fill::target_of(&path, &link).filter(|home| home.starts_with(&homes))?;
+            let home = target_of(&path, &link).filter(|home| home.starts_with(&homes))?;
             if home.exists() {
                 return None;
             }

@@ -1,17 +1,13 @@
 //! Fills a worktree with a task's branch. In a recycled lane only the differences are written, and ignored files, such
 //! as build caches, stay.
 
-use std::{
-    ffi::OsString,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, Worktree, stale,
+        Signing, TreeChange, UncommittedPath, Worktree, stale, target_of,
     },
     message::visible,
     name::{BranchName, Oid},
@@ -52,6 +48,9 @@ impl Pool {
         };
         let held = loose.map(|head| (head, self.repository.start_reachability_check(head)));
         let is_clean = !is_used || is_clean_at(lane, head)?;
+        if !is_clean {
+            lane.move_closed_aside()?;
+        }
         let changed_paths = if is_clean { Vec::new() } else { lane.changed_paths()? };
         refuse_dirty_submodules(lane, &changed_paths)?;
         let changes = match head.filter(|_| is_used) {
@@ -224,12 +223,6 @@ pub(super) fn is_same_folder(one: &Path, other: &Path) -> bool {
 /// Whether a `.git` file leads to this git directory. A relative path starts at `top`.
 fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
     target_of(top, content).as_deref() == Some(git_dir)
-}
-
-/// The git directory that a `.git` file leads to.
-pub(super) fn target_of(top: &Path, content: &[u8]) -> Option<PathBuf> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(content.strip_prefix(b"gitdir: ")?.trim_ascii_end()));
-    Some(crate::git::plain_path(&top.join(path)))
 }
 
 /// Refuses nested repositories: their content is in no snapshot.

@@ -12,7 +12,7 @@ use super::{
     fill, survey,
 };
 use crate::{
-    git::{RefMove, TRASH, UncommittedPath, Worktree},
+    git::{RefMove, TRASH, UncommittedPath, Worktree, target_of},
     name::TaskId,
     process::{FileLock, Occupants},
     safe_files,
@@ -120,7 +120,7 @@ impl Pool {
         let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(TRASH);
         let leads_home = |path: &PathBuf| {
             let link = safe_files::read(&path.join(".git")).ok();
-            let target = link.and_then(|link| fill::target_of(path, &link));
+            let target = link.and_then(|link| target_of(path, &link));
             target.is_some_and(|target| fill::is_same_folder(&target, home))
         };
         let folders = [Some(self.places.base.as_path()), worktree.path.parent()];

@@ -1,7 +1,9 @@
-//! What an agent can leave besides changed files: repositories inside the worktree, and commits. A snapshot cannot
-//! contain such a repository, so it is moved out as it is. Commits are kept under a ref beside the branch.
+//! What an agent can leave besides changed files: repositories inside the worktree, folders that git cannot read, and
+//! commits. A snapshot cannot contain such a repository or folder, so it is moved out as it is. Commits are kept under a
+//! ref beside the branch.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     io,
     os::unix::ffi::OsStrExt,
@@ -17,6 +19,8 @@ use crate::{
 
 /// The folder for repositories that were moved out, below the common git directory.
 const MOVED_OUT_FOLDER: &str = "arborist-aside";
+/// How many characters of a path are shown that git cannot open.
+const LONGEST_SHOWN: usize = 60;
 
 /// A worktree before a child ran in it.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +29,13 @@ pub(in crate::pipeline) struct WorktreeBefore<'a> {
     pub(in crate::pipeline) tree: Oid,
     /// The commit that the index corresponds to if nothing is staged.
     pub(in crate::pipeline) head: Oid,
-    /// Nested repositories without a commit, which no tree can contain.
+    /// Nested repositories without a commit and folders that git cannot read, which no tree can contain.
     pub(in crate::pipeline) left_out: &'a [Vec<u8>],
 }
 
-/// Moves new repositories out of the worktree: gitlinks among the changes `touched`, and paths that the snapshot had to
-/// leave out. Returns a message about them, and about those that existed before and changed.
+/// Moves new repositories and new folders that git cannot read out of the worktree: gitlinks among the changes
+/// `touched`, and paths that the snapshot had to leave out. Returns a message about them, and about those that existed
+/// before and changed.
 pub(in crate::pipeline) fn move_out(
     repository: &Repository,
     before: WorktreeBefore<'_>,
@@ -43,6 +48,17 @@ pub(in crate::pipeline) fn move_out(
     let known =
         if left_out.iter().all(was_there) { Vec::new() } else { repository.list_gitlinks_of(before.tree)? };
     let unborn = left_out.iter().filter(|path| !was_there(path) && !known.contains(path));
+    let unborn: Vec<&Vec<u8>> = unborn.collect();
+    let closed = if unborn.is_empty() { Vec::new() } else { repository.list_closed()? };
+    let (closed, unborn): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
+        unborn.into_iter().partition(|path| closed.contains(path));
+    if !closed.is_empty() {
+        let words = move_closed(repository, &closed);
+        let others: Vec<Vec<u8>> = left_out.iter().filter(|path| !closed.contains(path)).cloned().collect();
+        let more = move_out(repository, before, touched, &others)?;
+        return Ok(Some([Some(words), more].into_iter().flatten().collect::<Vec<_>>().join("; ")));
+    }
+    let unborn = unborn.into_iter();
     let paths: Vec<&Vec<u8>> = links.iter().map(|change| &change.path).chain(unborn.clone()).collect();
     if paths.is_empty() {
         return Ok(None);
@@ -73,6 +89,40 @@ pub(in crate::pipeline) fn move_out(
         repository.stage_as_in(&before.head.to_string(), &new)?;
     }
     Ok(Some(words))
+}
+
+/// Moves folders that git cannot read out of the worktree, each with the folders around it that contain nothing else.
+/// Returns a message.
+fn move_closed(repository: &Repository, closed: &[&Vec<u8>]) -> String {
+    let top = repository.top();
+    let holders: BTreeSet<Vec<u8>> = closed.iter().map(|path| holder_of(top, path)).collect();
+    let shown: Vec<String> = holders.iter().map(|path| shortened(&String::from_utf8_lossy(path))).collect();
+    for path in closed {
+        // Only a folder that its owner may write can be moved. If that fails, moving it fails, too.
+        let _ = safe_files::allow_owner(&top.join(OsStr::from_bytes(path)));
+    }
+    let kept = match move_to_new_folder(repository, &holders.iter().collect::<Vec<_>>()) {
+        Ok(folder) => format!("that is kept in {}", folder.display()),
+        Err(error) => format!("it could not be moved away: {error}"),
+    };
+    format!("it made a folder that git cannot read: {}; {kept}", shown.join(", "))
+}
+
+/// The outermost folder that contains nothing but this one. Folders that cannot be listed count as such.
+fn holder_of(top: &Path, path: &[u8]) -> Vec<u8> {
+    let mut holder = Path::new(OsStr::from_bytes(path));
+    while let Some(parent) = holder.parent().filter(|parent| !parent.as_os_str().is_empty())
+        && safe_files::list_kinds(&top.join(parent)).is_ok_and(|names| names.len() == 1)
+    {
+        holder = parent;
+    }
+    holder.as_os_str().as_bytes().to_vec()
+}
+
+/// The beginning of a path that may be very long.
+fn shortened(path: &str) -> String {
+    let start: String = path.chars().take(LONGEST_SHOWN).collect();
+    if start.len() == path.len() { visible(path) } else { visible(&start) + "..." }
 }
 
 /// Moves folders of the worktree into a new, empty folder.

@@ -20,7 +20,7 @@ use crate::{
             implement,
             prompt::{self, PromptParts, RepoDiff},
         },
-        task::{StepOutcome, last_line},
+        task::{RejectedWork, StepOutcome, last_line},
         turns::{keeper::TurnKeeper, note::TurnContext, whole_call::CallChanges},
     },
     record::Unfinished,
@@ -28,6 +28,8 @@ use crate::{
 
 /// How often reviewers are called for one change before the user has to find out why they fail.
 const MAX_TRIES: u32 = 3;
+/// How many files of a rejected task are named to a reviewer.
+const MAX_REJECTED: usize = 50;
 
 /// A request for a reviewer's worktree.
 struct WantedPlace<'a> {
@@ -221,7 +223,9 @@ impl TaskRun<'_, '_, '_> {
         for other_repo in &self.context.other_repos {
             sections.push(other_repo.section()?);
         }
-        let diff = prompt::render(&sections, longest) + &self.describe_uncommitted()?;
+        let diff = prompt::render(&sections, longest)
+            + &self.describe_uncommitted()?
+            + &list_rejected(&self.rejected);
         let idle = implement::recorded_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;
         let is_elsewhere = self.context.place_of(self.task) != *dir;
@@ -367,6 +371,24 @@ impl fmt::Debug for ReviewPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReviewPlace").field("repository", &self.repository).finish_non_exhaustive()
     }
+}
+
+/// The part of the prompt about work of failed tasks, which the diff does not show.
+fn list_rejected(rejected: &[RejectedWork]) -> String {
+    let describe = |RejectedWork { task, paths }: &RejectedWork| {
+        let names: Vec<String> =
+            paths.iter().take(MAX_REJECTED).map(|path| format!("- {}", visible(path))).collect();
+        let more = match paths.len().saturating_sub(MAX_REJECTED) {
+            0 => String::new(),
+            more => format!("\n- and {more} more"),
+        };
+        format!(
+            "\n\nFiles that were changed by task {task}, which was rejected. Its changes are in the tree, but not in the \
+             diff:\n{}{more}",
+            names.join("\n")
+        )
+    };
+    rejected.iter().map(describe).collect()
 }
 
 /// The part of the prompt about uncommitted files. `place` says where they are.

@@ -1,7 +1,6 @@
 //! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
 //! share, and the files that connect a worktree with its repository.
 
-mod beside;
 mod copy;
 mod links;
 mod modules;
@@ -16,14 +15,15 @@ use std::{
     },
 };
 
-use beside::BesideWorktrees;
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
-use modules::{CheckoutLinks, Modules};
+use modules::{BesideWorktrees, CheckoutLinks, Modules};
 use surface::{WatchMode, WatchedItem};
 
 use crate::{
-    git::{GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange},
+    git::{
+        GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange, UsersMarks,
+    },
     message::visible,
     process::{WorkPlace, put_back_locks},
 };
@@ -132,6 +132,8 @@ struct RepoState {
     outside: Option<PathStates>,
     /// Links and named pipes in the git directories, as they were before the first child.
     links: Option<Links>,
+    /// Marks in the user's indexes, as they were before the first child.
+    marks: Option<UsersMarks>,
     /// Messages about everything that was restored since the first of the running children began.
     changes: Vec<String>,
 }
@@ -260,7 +262,7 @@ fn own(repository: &Repository, running_children: RunningChildren) -> WatchedCop
 impl RepoState {
     fn begin(
         (repository, place): (&Repository, Option<&Repository>),
-        (outside, links): (Option<PathStates>, Option<Links>),
+        Self { outside, links, marks, .. }: Self,
         running_children: RunningChildren,
     ) -> Self {
         let common_dir = &repository.common_dir;
@@ -278,11 +280,23 @@ impl RepoState {
         let modules = Modules::find(common_dir);
         let checkouts = CheckoutLinks::find(repository);
         let links = Some(Links::begin(common_dir, links));
+        let marks = Some(UsersMarks::record(repository, marks));
         let place = place.map(|place| own(place, running_children));
         let outside = Some(outside);
         let (before, changes) = (Some(before), Vec::new());
         let beside = Some(beside);
-        Self { running_children: 0, before, place, modules, checkouts, beside, outside, links, changes }
+        Self {
+            running_children: 0,
+            before,
+            place,
+            modules,
+            checkouts,
+            beside,
+            outside,
+            links,
+            marks,
+            changes,
+        }
     }
 
     fn inspect(&mut self) {
@@ -294,6 +308,7 @@ impl RepoState {
         self.changes.extend(self.modules.move_new());
         self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::move_new));
         self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
+        self.marks.iter_mut().for_each(UsersMarks::clear_new);
         // Last, because the files that are watched more closely have been restored by now.
         self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }
@@ -345,8 +360,8 @@ impl RepoWatch {
     ) -> Self {
         let mut known = lock(&state);
         if known.running_children == 0 {
-            let before = (known.outside.take(), known.links.take());
-            *known = RepoState::begin((repository, place), before, running_children);
+            let last = std::mem::take(&mut *known);
+            *known = RepoState::begin((repository, place), last, running_children);
         } else {
             known.inspect();
         }

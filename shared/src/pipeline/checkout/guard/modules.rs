@@ -1,15 +1,18 @@
 //! Repositories that git finds through another one: the git directories of submodules, and repositories at the paths of
-//! submodules in the user's checkouts. The settings of each run programs as soon as git looks into it.
+//! submodules in the user's checkouts. The settings of each run programs as soon as git looks into it. And the folders
+//! that contain the worktrees: tools search the parents of their folder, so a file that a child puts there would decide
+//! the tests and reviews of all tasks.
 
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use crate::{
-    git::{Repository, UsersCheckout, find_module_dirs, move_aside},
+    git::{Repository, UsersCheckout, find_module_dirs, move_aside, tell},
     safe_files,
 };
 
@@ -70,8 +73,49 @@ impl CheckoutLinks {
     }
 }
 
+/// What existed beside the worktrees.
+#[derive(Debug)]
+pub(super) struct BesideWorktrees {
+    repository: Repository,
+    known: BTreeSet<PathBuf>,
+}
+
+impl BesideWorktrees {
+    /// Records what is there now. The user is told about each path once.
+    pub(super) fn find(repository: &Repository) -> Self {
+        static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        let known = repository.list_beside_worktrees();
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in &known {
+            if told.insert(path.clone()) {
+                tell(format!(
+                    "{} is in the folder for worktrees: tools in all worktrees may use it",
+                    path.display()
+                ));
+            }
+        }
+        Self { repository: repository.clone(), known }
+    }
+
+    /// What is there is watched like the files that git obeys.
+    pub(super) const fn known(&self) -> &BTreeSet<PathBuf> {
+        &self.known
+    }
+
+    /// Moves everything that was added into the git directory.
+    pub(super) fn move_new(&self) -> Vec<String> {
+        let now = self.repository.list_beside_worktrees();
+        let new = now.difference(&self.known);
+        new.map(|path| {
+            let folder = path.parent().and_then(|folder| folder.parent()).unwrap_or(path);
+            move_away(path, folder, &self.repository.common_dir)
+        })
+        .collect()
+    }
+}
+
 /// Moves something that was added below `top` to a free place in a git directory.
-pub(super) fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
+fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
     let shown = path.strip_prefix(top).unwrap_or(path).display();
     match move_aside(git_dir, path) {
         Ok(kept) => format!("{shown} was added while it ran: it is kept in {}", kept.display()),
