@@ -4,7 +4,10 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files},
+    git::{
+        remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files,
+        take_skipped_refs,
+    },
     message::plain_text,
     name::TaskId,
     process::{Program, protect_memory},
@@ -74,6 +77,9 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     for (name, why) in take_unreadable_tickets() {
         ui.warn(&format!("the ticket '{name}' could not be read and is left out: {why}"));
         ui.hint(&format!("delete it with: git update-ref -d {name}"));
+    }
+    for (name, why) in take_skipped_refs() {
+        ui.warn(&format!("'{name}' could not be read and is left out: {why}"));
     }
     let exit = match outcome {
         Ok(exit) => exit,

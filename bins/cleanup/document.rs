@@ -49,7 +49,8 @@ struct ItemDocument {
     verdict: &'static str,
     /// Why.
     reason: String,
-    /// Where its commits are besides: `elsewhere`, `landed`, or `nowhere`; null if it has none.
+    /// Where its commits are besides: `elsewhere`, `landed`, `nowhere`, or `reverted` if they were merged and
+    /// their changes taken back; null if it has none.
     #[schemars(schema_with = "holdings")]
     commits: Option<&'static str>,
     /// Paths that no commit holds, as far as that was looked at.
@@ -60,7 +61,7 @@ struct ItemDocument {
     size: Option<u64>,
     /// When something was last done with it, in RFC 3339.
     active: Option<String>,
-    /// What became of it: `removed`, `kept` or `failed`; null after a dry run.
+    /// What became of it: `removed`, `trashed` if it is deleted in the background, `kept` or `failed`; null after a dry run.
     #[schemars(schema_with = "outcomes")]
     outcome: Option<&'static str>,
     /// Why it is kept or failed after all, if that is not the reason above.
@@ -89,12 +90,16 @@ struct ReclaimedDocument {
 pub(super) struct TotalsDocument {
     /// How many were removed, or would be.
     pub(super) removed: usize,
+    /// How many were moved to the trash, and are deleted in the background.
+    pub(super) trashed: usize,
     /// How many are kept.
     pub(super) kept: usize,
     /// How many failed.
     pub(super) failed: usize,
     /// How many bytes were freed, or would be, as far as that is known.
     pub(super) bytes: u64,
+    /// How many bytes are in what was moved to the trash.
+    pub(super) trashed_bytes: u64,
 }
 
 /// All saved work.
@@ -168,6 +173,7 @@ impl ItemDocument {
         let (outcome, why, saved) = match fate {
             None => (None, None, Vec::new()),
             Some(CleanupOutcome::Removed { saved }) => (Some("removed"), None, saved.clone()),
+            Some(CleanupOutcome::Trashed { saved }) => (Some("trashed"), None, saved.clone()),
             Some(CleanupOutcome::Kept(why)) => {
                 (Some("kept"), Some(why.clone()).filter(|why| *why != reason), Vec::new())
             }
@@ -185,6 +191,7 @@ impl ItemDocument {
             commits: match candidate.commits {
                 Commits::None => None,
                 Commits::Held | Commits::Copied => Some("elsewhere"),
+                Commits::Reverted(_) => Some("reverted"),
                 Commits::Landed { .. } => Some("landed"),
                 Commits::Loose(_) => Some("nowhere"),
             },
@@ -209,6 +216,11 @@ pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
         let fate = outcomes.fates.as_ref().and_then(|fates| fates.get(at));
         let goes = match fate {
             Some(CleanupOutcome::Removed { .. }) => true,
+            Some(CleanupOutcome::Trashed { .. }) => {
+                totals.trashed += 1;
+                totals.trashed_bytes += item.candidate.size.unwrap_or(0);
+                continue;
+            }
             Some(CleanupOutcome::Failed(_)) => {
                 totals.failed += 1;
                 continue;
@@ -252,11 +264,11 @@ fn verdicts(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn holdings(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": ["elsewhere", "landed", "nowhere", null] })
+    json_schema!({ "type": ["string", "null"], "enum": ["elsewhere", "landed", "nowhere", "reverted", null] })
 }
 
 fn outcomes(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": ["removed", "kept", "failed", null] })
+    json_schema!({ "type": ["string", "null"], "enum": ["removed", "trashed", "kept", "failed", null] })
 }
 
 fn parts(_: &mut SchemaGenerator) -> Schema {

@@ -106,8 +106,8 @@ fn resting(items: &[JudgedCandidate]) -> Option<String> {
     if ids.len() > 1 { Some("<id>".into()) } else { ids.into_iter().next() }
 }
 
-fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
-    let (mut gone, mut kept, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+fn sections(outcomes: &Outcomes) -> [Section<'_>; 4] {
+    let (mut gone, mut trashed, mut kept, mut failed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (at, item) in outcomes.plan.items.iter().enumerate() {
         let planned = match &item.verdict {
             CleanupVerdict::Remove(grounds, _) => grounds.to_string(),
@@ -116,6 +116,9 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
         match outcomes.fates.as_ref().and_then(|fates| fates.get(at)) {
             Some(CleanupOutcome::Removed { saved }) => {
                 gone.push(Entry { item, why: planned, saved, goes: true });
+            }
+            Some(CleanupOutcome::Trashed { saved }) => {
+                trashed.push(Entry { item, why: planned, saved, goes: true });
             }
             Some(CleanupOutcome::Kept(why)) => {
                 kept.push(Entry { item, why: why.clone(), saved: &[], goes: false });
@@ -136,6 +139,7 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
             tone: Tone::Strong,
             entries: gone,
         },
+        Section { heading: "Moved to trash:", tone: Tone::Strong, entries: trashed },
         Section { heading: if is_dry { "Would keep:" } else { "Kept:" }, tone: Tone::Strong, entries: kept },
         Section { heading: "Failed:", tone: Tone::Bad, entries: failed },
     ]
@@ -229,11 +233,19 @@ fn summary(outcomes: &Outcomes) -> String {
     let totals = totals(outcomes);
     let would =
         if outcomes.fates.is_none() { ("Would remove", "would be freed") } else { ("Removed", "are freed") };
-    let mut words = format!("{} {}, {} kept", would.0, totals.removed, totals.kept);
+    let mut words = format!("{} {}", would.0, totals.removed);
+    if totals.trashed > 0 {
+        words.push_str(&format!(", {} moved to trash", totals.trashed));
+    }
+    words.push_str(&format!(", {} kept", totals.kept));
     if totals.failed > 0 {
         words.push_str(&format!(", {} failed", totals.failed));
     }
-    format!("{words}; {} {}.", size(totals.bytes), would.1)
+    words = format!("{words}; {} {}", size(totals.bytes), would.1);
+    if totals.trashed > 0 {
+        words.push_str(&format!(", {} are being deleted", size(totals.trashed_bytes)));
+    }
+    format!("{words}.")
 }
 
 /// A size for people.

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, Selection},
+    gardener::{Failed, GardenerError, Selection, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -88,6 +88,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     if standing.is_apart() {
         return Err(GardenerError::apart(&run, &opened.branch, &task).into());
     }
+    refuse_reverted(standing.planned.as_slice(), &progress)?;
     if standing.state.is_settled() {
         let words = format!("{task} is {}", standing.state.as_str());
         Reporter::new(&args.common, ui).answer(&words);

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, KeepGoing, Selection, wanted},
+    gardener::{Failed, GardenerError, KeepGoing, Selection, refuse_reverted, wanted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -180,6 +180,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     let due = args.due(&planned, &progress, &selection);
+    refuse_reverted(&due, &progress)?;
     opened.is_idle = due.is_empty();
     if !opened.is_idle {
         opened.inherit_options(&planned, &run)?;

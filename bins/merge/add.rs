@@ -9,7 +9,7 @@ use arborist_core::{
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
-    queue::{Priority, QueueError, StoredTicket, Ticket},
+    queue::{Priority, QueueError, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
@@ -116,6 +116,10 @@ impl TicketMaker<'_> {
         let history = self.run.find(task);
         let state = history.map_or(State::Pending, |history| history.state.state);
         let is_own = self.into == self.site.scope.branch;
+        if let Some(reverted) = history.and_then(|history| history.reverted).filter(|_| is_own) {
+            let words = format!("'{task}' was {}", reverted.words());
+            return Err(Failure::new(Exit::Person, words).hint(reverted.advice(task)));
+        }
         if let Some(history) = history.filter(|history| is_own && history.is_landed)
             && state == State::Complete
         {
@@ -126,6 +130,12 @@ impl TicketMaker<'_> {
         }
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {
+            if let Some(old) = old {
+                let lost = Ticket { standing: TicketState::Lost, ..old.clone() };
+                let why = lost.trouble().unwrap_or_default();
+                let failure = Failure::new(Exit::Person, format!("'{task}' is lost: {why}"));
+                return failure.hint(lost.advice().unwrap_or_default());
+            }
             Failure::new(Exit::No, format!("'{task}' has no branch of its own to land: '{branch}'"))
                 .hint("see all tasks with: git arborist state")
         })?;

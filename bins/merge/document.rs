@@ -65,7 +65,7 @@ pub struct TicketDocument {
     pub added: String,
     /// For how many seconds it has waited.
     pub waited: i64,
-    /// `waiting`, `parked`, `conflict`, `escalated`, `red` or `withheld`.
+    /// `waiting`, `parked`, `conflict`, `escalated`, `red`, `withheld`, `lost` or `reverted`.
     pub state: String,
     /// For what it waits, in words; null if it is only its turn that it waits for.
     pub reason: Option<String>,
@@ -149,7 +149,7 @@ pub struct RunDocument {
 pub struct OutcomeDocument {
     /// The task.
     pub task: String,
-    /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `withdrawn`, `red`, `red-before`, `broken` or `waiting`.
+    /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `withdrawn`, `red`, `red-before`, `broken`, `lost`, `reverted` or `waiting`.
     pub outcome: String,
     /// Its merge commit, or the commit that a gate was red on.
     pub commit: Option<String>,
@@ -246,7 +246,10 @@ fn details(standing: &TicketState) -> (Option<String>, Option<GateDocument>, Vec
             let gate = GateDocument { name: gate.clone(), log: log.clone(), tail: tail.clone(), with };
             (Some(commit.to_string()), Some(gate), Vec::new())
         }
-        TicketState::Waiting | TicketState::Withheld { .. } => (None, None, Vec::new()),
+        TicketState::Waiting
+        | TicketState::Withheld { .. }
+        | TicketState::Lost
+        | TicketState::Reverted(_) => (None, None, Vec::new()),
     }
 }
 

@@ -363,6 +363,12 @@ pub(super) fn conclude(
         ui.warn(&plain_text(&format!("what landed waits for a checkout: {}", parking.why)));
         ui.hint(&format!("bring it up with: {}", parking.command));
     }
+    for (ticket, _) in &report.outcomes {
+        if let Some(trouble) = ticket.trouble() {
+            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
+        }
+        ticket.advice().iter().for_each(|advice| ui.hint(advice));
+    }
     Ok(exit_after(report, cancel))
 }
 
@@ -378,6 +384,8 @@ fn exit_of(report: &QueueReport) -> Exit {
                 | Became::Parked { .. }
                 | Became::Broken { .. }
                 | Became::RedBefore { .. }
+                | Became::Lost
+                | Became::Reverted(_)
         )
     };
     let is_settled =

@@ -44,7 +44,28 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
             stored.push(one);
         }
     }
-    listed(stored, &|| Ok(landed(&site.scan(CommitSource::Cached)?)))
+    if stored.is_empty() {
+        return Ok(Vec::new());
+    }
+    let run = site.scan(CommitSource::Cached)?;
+    for one in &mut stored {
+        look_for_trouble(site, &run, &mut one.ticket)?;
+    }
+    Ok(listed(stored, &landed(&run)))
+}
+
+/// Adds whether only a person can help, as it is now: nothing has to land for this to be known.
+fn look_for_trouble(site: &OpenQueue, run: &Run, ticket: &mut Ticket) -> Result<(), Failure> {
+    if matches!(ticket.standing, TicketState::Parked { .. }) {
+        return Ok(());
+    }
+    let tip = site.repository.find_branch(&ticket.branch())?;
+    match ticket.find_trouble(run, tip) {
+        Some(trouble) => ticket.standing = trouble,
+        None if ticket.trouble().is_some() => ticket.standing = TicketState::Waiting,
+        None => {}
+    }
+    Ok(())
 }
 
 /// Whether a parked landing is on its branch now: the user has updated the checkout, and the next `run` will close the
@@ -64,19 +85,15 @@ fn landed(run: &Run) -> HashSet<TaskId> {
     run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
 }
 
-/// Lists tickets. History is read only if one of them waits for a task.
-fn listed(
-    stored: Vec<StoredTicket>,
-    landed: &dyn Fn() -> Result<HashSet<TaskId>, Failure>,
-) -> Result<Vec<Listed>, Failure> {
+/// Lists tickets.
+fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     let tickets: Vec<Ticket> = stored.into_iter().map(|stored| stored.ticket).collect();
-    let needs_any = tickets.iter().any(|ticket| !ticket.needs.is_empty());
-    let landed = if needs_any { landed()? } else { HashSet::new() };
     let is_open = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
-    let line = arrange(&tickets, is_open, &landed, clock::now());
+    let line = arrange(&tickets, is_open, landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
     for at in &line.ready {
-        listed.push(Listed { ticket: tickets[*at].clone(), reason: tickets[*at].resolution() });
+        let reason = tickets[*at].held.clone().or(tickets[*at].resolution());
+        listed.push(Listed { ticket: tickets[*at].clone(), reason });
     }
     for (at, needs) in &line.held {
         let reason = Some(waits_for(needs, &tickets));
@@ -85,7 +102,7 @@ fn listed(
     for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {
         listed.push(Listed { ticket: ticket.clone(), reason: reason(ticket) });
     }
-    Ok(listed)
+    listed
 }
 
 fn reason(ticket: &Ticket) -> Option<String> {
@@ -104,6 +121,7 @@ fn reason(ticket: &Ticket) -> Option<String> {
             Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
         }
         TicketState::Withheld { why } => Some(why.clone()),
+        TicketState::Lost | TicketState::Reverted(_) => ticket.trouble(),
     }
 }
 
@@ -190,10 +208,15 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
 
 /// Whether a person is needed.
 fn needs_person(listed: &Listed) -> bool {
-    matches!(
-        listed.ticket.standing,
-        TicketState::Conflict { escalated: true, .. } | TicketState::Parked { .. }
-    )
+    let is_held = listed.ticket.standing == TicketState::Waiting && listed.ticket.held.is_some();
+    is_held
+        || matches!(
+            listed.ticket.standing,
+            TicketState::Conflict { escalated: true, .. }
+                | TicketState::Parked { .. }
+                | TicketState::Lost
+                | TicketState::Reverted(_)
+        )
 }
 
 /// What a person can do about it.
@@ -208,11 +231,24 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             into.landing_ref(),
             site.command("run")
         )),
+        TicketState::Waiting if listed.ticket.held.is_some() => {
+            Some(format!("mend the gate, then: {}", site.command("run")))
+        }
+        TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
+            "{task} is good without what landed before it: take that in and mend both in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew on top of it: git arborist reset {task}",
+            site.command(&format!("retry {task}")),
+            site.command("run"),
+        )),
         TicketState::Red { .. } => Some(format!(
             "mend it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew: git arborist reset {task}",
             site.command(&format!("retry {task}")),
             site.command("run"),
         )),
+        TicketState::Lost => {
+            let drop = site.command(&format!("drop {task}"));
+            listed.ticket.advice().map(|advice| format!("{advice}\nor give it up: {drop}"))
+        }
+        TicketState::Reverted(_) => listed.ticket.advice(),
         _ => None,
     }
 }

@@ -25,6 +25,16 @@ pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
     if FileLock::find_holder(&site.repository.run_lock(&site.scope.branch)).is_some() {
         return;
     }
+    if let Ok(run) = site.scan(CommitSource::Cached) {
+        let queued = site.store().load(Some(&site.scope.branch)).unwrap_or_default();
+        let is_queued = |task: &TaskId| queued.iter().any(|stored| stored.ticket.task == *task);
+        for history in run.tasks.iter().filter(|history| !is_queued(&history.id)) {
+            if let Some(reverted) = history.reverted {
+                ui.note(&format!("{} was {}", history.id, reverted.words()));
+                ui.hint(&reverted.advice(&history.id));
+            }
+        }
+    }
     let tasks: Vec<String> = find(site).unwrap_or_default().iter().map(ToString::to_string).collect();
     let (words, them) = match tasks.len() {
         0 => return,

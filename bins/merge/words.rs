@@ -23,6 +23,8 @@ pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
         TicketOutcome::Red { .. } => "red",
         TicketOutcome::RedBefore { .. } => "red-before",
         TicketOutcome::Broken { .. } => "broken",
+        TicketOutcome::Lost => "lost",
+        TicketOutcome::Reverted(_) => "reverted",
         TicketOutcome::Waiting { .. } => "waiting",
     }
 }
@@ -78,6 +80,8 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Broken { failing } => {
             format!("{task} waits: the gate '{}' is broken: {}", failing.gate.name, failing.why)
         }
+        TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
+        TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
     };
     plain_text(&text).replace('\n', " ")
@@ -146,6 +150,8 @@ pub(super) fn summary(report: &QueueReport) -> String {
         "conflict",
         "escalated",
         "withdrawn",
+        "lost",
+        "reverted",
         "waiting",
     ];
     let mut parts = Vec::new();

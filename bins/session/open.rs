@@ -54,8 +54,5 @@ pub(super) fn open(ui: &mut Ui) -> Result<OpenSessions, Failure> {
     let config = config.finish()?;
     ui.configure(&config);
     let session_list = SessionReader::new(&repository).list()?;
-    for what in &session_list.unreadable {
-        ui.warn(what);
-    }
     Ok(OpenSessions { repository, config, session_list })
 }

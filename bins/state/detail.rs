@@ -108,6 +108,10 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
         facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
         facts.push(("to settle it", "write a commit that follows both, such as a reset of the task".into()));
     }
+    if let Some(reverted) = history.reverted {
+        facts.push(("why", reverted.words()));
+        facts.extend(reverted.advice(&history.id).lines().map(|line| ("to settle it", line.to_owned())));
+    }
     if let Some(last) = history.last() {
         facts.push(("commit", format!("{}, {}", last.commit.short(), clock::ago(last.time))));
     }

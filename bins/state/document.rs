@@ -107,7 +107,7 @@ struct TaskDocument {
     id: String,
     /// Its name.
     name: String,
-    /// `pending`, `implementing`, `testing`, `reviewing`, `complete`, `failed`, `skipped` or `forked`.
+    /// `pending`, `implementing`, `testing`, `reviewing`, `complete`, `failed`, `skipped`, `forked` or `reverted`.
     #[schemars(schema_with = "states")]
     state: &'static str,
     /// The attempt that it is in or ended in, from 0; null if there was none.

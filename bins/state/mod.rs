@@ -73,6 +73,10 @@ STATES
    forked: two branches with different results were merged. Decide with
    'git arborist reset TASK'.
 
+   reverted: you merged its branch, and its changes are not there: the merge
+   was reverted, or took nothing of it ('-s ours'). 'git arborist state TASK'
+   says what to do.
+
 EXAMPLES
    The run of this branch
        git arborist state

@@ -23,6 +23,9 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     if view.work.has_cut_off(standing) {
         parts.push("cut off".into());
     }
+    if standing.state == State::Reverted {
+        parts.extend(standing.history.and_then(|history| history.reverted).map(|reverted| reverted.words()));
+    }
     if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
         parts.extend(failure_word(last));
     }

@@ -123,6 +123,7 @@ fn summary(view: &StateView<'_>) -> String {
         (busy, "under way"),
         (view.count(State::Failed), "failed"),
         (view.count(State::Forked), "forked"),
+        (view.count(State::Reverted), "merged and reverted"),
         (view.count(State::Skipped), "skipped"),
         (ready, "ready to begin"),
     ];
@@ -241,6 +242,7 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -
         State::Complete => ("✔", "x", Tone::Good),
         State::Failed => ("✘", "!", Tone::Bad),
         State::Forked => ("⑂", "?", Tone::Bad),
+        State::Reverted => ("↶", "<", Tone::Bad),
         State::Skipped => ("⊘", "-", Tone::Dim),
         State::Pending if view.work.has(standing) => ("▶", ">", Tone::Busy),
         State::Pending if standing.is_ready => ("○", "o", Tone::Strong),

@@ -34,7 +34,7 @@ pub struct RowDocument {
     /// Where it is; null for a branch without a worktree.
     path: Option<String>,
     /// The state of the task, or `free`, or `session` where a whole run works, `missing` if its folder is gone, or `broken` if its
-    /// `.git` file does not lead to the repository.
+    /// `.git` file does not lead to the repository, or `lost` if its branch was deleted.
     #[schemars(schema_with = "states")]
     state: &'static str,
     /// The commit that is checked out.
@@ -107,5 +107,5 @@ fn kinds(_: &mut SchemaGenerator) -> Schema {
 
 fn states(_: &mut SchemaGenerator) -> Schema {
     let states = State::ALL.iter().map(|state| state.as_str());
-    json_schema!({ "type": "string", "enum": states.chain(["free", "session", "missing", "broken"]).collect::<Vec<_>>() })
+    json_schema!({ "type": "string", "enum": states.chain(["free", "session", "missing", "broken", "lost"]).collect::<Vec<_>>() })
 }

@@ -43,6 +43,9 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
     if rows.iter().any(|row| row.state == "broken") {
         ui.hint("repair what is broken with: git arborist worktree repair");
     }
+    if rows.iter().any(|row| row.state == "lost") {
+        ui.hint("how to bring back a branch that was deleted: git arborist gardener");
+    }
     tell_of_crowding(&opened, ui);
     Ok(Exit::Done)
 }
@@ -80,7 +83,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
 pub(super) fn tone(row: &WorktreeRow) -> Tone {
     match row.state {
         "complete" => Tone::Good,
-        "failed" | "missing" | "broken" | "forked" => Tone::Bad,
+        "failed" | "missing" | "broken" | "forked" | "reverted" | "lost" => Tone::Bad,
         "free" | "pending" | "session" => Tone::Dim,
         _ => Tone::Busy,
     }

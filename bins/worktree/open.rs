@@ -26,6 +26,9 @@ pub(super) struct WorktreeScopeArgs {
 
 /// Warns about too many worktrees, or too little disk space.
 pub(super) fn tell_of_crowding(opened: &OpenWorktrees, ui: &mut Ui) {
+    for (path, why) in opened.pool.find_failed_deletions() {
+        ui.warn(&format!("the trash '{}' could not be deleted: {why}", path.display()));
+    }
     let words = opened.pool.find_warnings();
     words.iter().for_each(|words| ui.warn(words));
     if !words.is_empty() {

@@ -26,7 +26,8 @@ pub(super) struct WorktreeRow {
     /// `None` for a branch without a worktree.
     pub(super) standing: Option<WorktreeStatusRow>,
     pub(super) head: Option<Oid>,
-    /// The task's state according to history, or `free`, `session`, `missing`, `broken`.
+    /// The task's state according to history, or `free`, `session`, `missing`, `broken`; `lost` if its
+    /// branch was deleted.
     pub(super) state: &'static str,
     pub(super) distance: Option<Distance>,
     pub(super) long: Option<Long>,
@@ -199,6 +200,10 @@ impl Runs<'_> {
         row.distance = known.distances.get(&branch.to_ref()).copied();
         let history = row.task.as_ref().and_then(|task| known.run.find(task));
         if ["missing", "broken"].contains(&row.state) {
+            return Ok(());
+        }
+        if row.head.is_none() {
+            row.state = "lost";
             return Ok(());
         }
         if let Some(history) = history {

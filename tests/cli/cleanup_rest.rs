@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -125,6 +125,62 @@ fn trash_is_deleted_whoever_left_it() {
     repo.cleanup(&[]).succeeds();
     let folder = trash.clone();
     wait_until(move || !folder.exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_deleted_is_reported_and_not_counted_as_removed_each_time() {
+    let repo = CleanupRepo::new();
+    let trash = repo.root().join("repo.arborist/.removed-x-0");
+    repo.worktree("T1");
+    fs::create_dir_all(&trash).unwrap();
+    repo.plant("rm", "#!/bin/sh\ncase \"$*\" in *.deleting*) exec /bin/rm \"$@\" ;; esac\necho 'not permitted' >&2\nexit 1\n");
+    let report = repo.report(&[]);
+    assert_eq!(find(&report, "trash", ".removed-x-0")["outcome"], "trashed", "{report:#}");
+    assert_eq!((&report["totals"]["removed"], &report["totals"]["trashed"]), (&0.into(), &1.into()));
+    for _ in 0..2 {
+        let notes = repo.path(".git/arborist/trash");
+        wait_until(|| {
+            let names = fs::read_dir(&notes).into_iter().flatten().flatten().map(|note| note.path());
+            let ends: Vec<PathBuf> = names.collect();
+            let has = |end: &str| ends.iter().any(|name| name.extension().is_some_and(|found| found == end));
+            has("failed") && !has("deleting")
+        });
+        repo.arborist(["worktree", "list"]).succeeds().err("could not be deleted: not permitted");
+        let report = repo.cleanup(&["--json"]).exits(1).stdout();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let item = find(&report, "trash", ".removed-x-0");
+        assert_eq!(item["outcome"], "failed", "{report:#}");
+        assert_eq!(report["totals"]["trashed"], 0, "{report:#}");
+    }
+    assert!(trash.exists());
+    fs::remove_file(repo.bin().join("rm")).unwrap();
+    wait_until(|| {
+        let _ = repo.cleanup(&[]);
+        !trash.exists()
+    });
+    repo.cleanup(&[]).succeeds().never(".removed-x-0");
+    repo.arborist(["worktree", "list"]).succeeds().never("could not be deleted");
+}
+
+#[test]
+fn a_worktree_is_moved_to_trash_and_trash_that_is_being_deleted_is_not_listed() {
+    let repo = CleanupRepo::new();
+    repo.worktree("T1");
+    let wait = repo.root().join("go");
+    let script =
+        format!("#!/bin/sh\nuntil test -e '{}'; do sleep 0.05; done\nexec /bin/rm \"$@\"\n", wait.display());
+    repo.plant("rm", &script);
+    repo.cleanup(&["--older-than", "0"]).succeeds().out("Moved to trash:").out("1 moved to trash");
+    repo.cleanup(&["--older-than", "0"]).succeeds().never("trash");
+    fs::write(wait, "").unwrap();
+    let base = repo.root().join("repo.arborist");
+    wait_until(|| {
+        !fs::read_dir(&base)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with(".removed-"))
+    });
 }
 
 /// Waits until something that goes on in the background is done.

@@ -106,7 +106,7 @@ fn a_worktree_with_work_in_it_stays_with_the_reason() {
         assert_eq!((&item["outcome"], &item["reason"]), (&"kept".into(), &reason.into()), "{item:#}");
         assert_eq!(find(&report, "branch", &format!("main/{task}"))["outcome"], "kept");
     }
-    assert_eq!(find(&report, "worktree", "T4")["outcome"], "removed");
+    assert_eq!(find(&report, "worktree", "T4")["outcome"], "trashed");
     assert!(untracked.join("new").exists() && !ignored.exists());
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 4);
 }
@@ -218,8 +218,8 @@ fn worktrees_that_were_deleted_by_hand_or_broken_go() {
     repo.git_in(&staged, ["add", "s"]).succeeds();
     fs::remove_dir_all(&staged).unwrap();
     let report = repo.report(NOW);
-    for task in ["T1", "T2", "T3"] {
-        assert_eq!(find(&report, "worktree", task)["outcome"], "removed", "{report:#}");
+    for (task, outcome) in [("T1", "removed"), ("T2", "trashed"), ("T3", "trashed")] {
+        assert_eq!(find(&report, "worktree", task)["outcome"], outcome, "{report:#}");
     }
     assert_eq!(find(&report, "worktree", "T4")["reason"], "not committed: s", "it is only in the index");
     assert!(!broken.exists() && !linkless.exists());

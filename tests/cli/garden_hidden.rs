@@ -41,14 +41,62 @@ fn work_outside_of_a_sparse_checkout_is_committed() {
 #[test]
 fn work_in_a_submodule_fails_the_attempt_and_names_it() {
     let repo = repo("echo new > sm/g");
+    let _module = add_submodule(&repo);
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).shows();
+    assert_eq!(repo.read("sm/g"), "new\n", "nothing is lost");
+}
+
+/// Adds a submodule `sm` with a file `g`, and returns its repository.
+fn add_submodule(repo: &TestRepo) -> TestRepo {
     let other = TestRepo::init();
     other.write("g", "old\n");
     other.commit("a module\n");
     let url = other.path("").display().to_string();
     repo.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sm"]).succeeds();
     repo.commit("a submodule\n");
-    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).shows();
-    assert_eq!(repo.read("sm/g"), "new\n", "nothing is lost");
+    other
+}
+
+const IN_SUBMODULE: &str = "it changed files in a submodule";
+
+#[test]
+fn work_in_a_submodule_fails_every_attempt_that_has_it() {
+    let repo = repo("echo new > sm/g; echo new > d/g");
+    let _module = add_submodule(&repo);
+    let said = repo.arborist(["gardener"]).exits(1);
+    assert_eq!(said.stderr().matches(IN_SUBMODULE).count(), repo.calls(), "{}", said.stderr());
+    let calls = repo.calls();
+    repo.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1).err(IN_SUBMODULE);
+    assert_eq!(repo.calls(), calls + 1, "the next run compares with the same state");
+    repo.git(["-C", "sm", "checkout", "-q", "g"]).succeeds();
+    repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo new > d/g ;; esac");
+    repo.arborist(["gardener", "--retry-failed"]).succeeds();
+}
+
+#[test]
+fn changes_of_yours_in_a_submodule_fail_no_attempt_unless_the_agent_changes_them() {
+    let repo = repo("echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.write("sm/g", "mine\n");
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds();
+    assert_eq!(repo.read("sm/g"), "mine\n");
+    let repo = self::repo("echo new > d/g; echo more >> sm/g");
+    let _module = add_submodule(&repo);
+    repo.write("sm/g", "mine\n");
+    repo.arborist(["gardener", "--allow-dirty", "--max-retries", "2"]).exits(1).err(IN_SUBMODULE);
+}
+
+#[test]
+fn work_in_the_folder_of_a_submodule_that_is_not_there_fails_the_attempt() {
+    let repo = repo("mkdir -p sm; echo new > sm/g; echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.git(["submodule", "--quiet", "deinit", "-f", "sm"]).succeeds();
+    std::fs::remove_dir_all(repo.path(".git/modules/sm")).unwrap();
+    for options in [&["--isolate"][..], &[]] {
+        repo.arborist(["gardener", "--retry-failed"].iter().chain(options)).exits(1).err(IN_SUBMODULE);
+    }
+    let tree = repo.git(["log", "--format=%s", "main"]).answer();
+    assert!(!tree.contains("@complete"), "{tree}");
 }
 
 #[test]

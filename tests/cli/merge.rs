@@ -104,8 +104,8 @@ fn a_branch_that_grew_is_landed_as_it_is_now_and_one_that_was_rewritten_is_not()
     assert_eq!(repo.show("main", "more.txt"), "more");
     repo.merge(&["status", "T2"]).succeeds().shows();
     repo.git(["update-ref", "-d", "refs/heads/arborist/task/main/T2"]).succeeds();
-    repo.merge(&["run"]).exits(1);
-    repo.merge(&["status", "T2"]).succeeds().shows();
+    repo.merge(&["run"]).exits(2);
+    repo.merge(&["status", "T2"]).exits(2).shows();
     repo.merge(&["drop", "T2"]).succeeds().shows();
     repo.merge(&["list"]).succeeds().silent();
 }

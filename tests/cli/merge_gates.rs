@@ -223,6 +223,35 @@ fn two_that_are_good_alone_and_red_together_are_called_that() {
 }
 
 #[test]
+fn a_task_that_is_red_only_with_one_that_landed_just_before_is_an_interaction() {
+    let repo = gated(&["T1", "T2", "T3", "T4"], "! test -e T2.txt || ! test -e T4.txt");
+    for landed in ["T1", "T2", "T3"] {
+        repo.merge(&[landed]).succeeds();
+    }
+    repo.merge(&["T4"]).exits(1).err("T4 is good, but red together with T2");
+    repo.merge(&["status", "T4"]).exits(1).shows();
+}
+
+#[test]
+fn a_task_that_is_red_in_itself_is_not_called_an_interaction() {
+    let repo = gated(&["T1", "T2"], "! test -e T2.txt");
+    repo.merge(&["T1"]).succeeds();
+    repo.merge(&["T2"]).exits(1).err("T2 is red").never("together");
+    repo.merge(&["status"]).exits(1).never("together");
+}
+
+#[test]
+fn why_a_gate_could_not_be_asked_is_kept_until_it_can() {
+    let repo = gated(&["T1"], "no-such-program");
+    repo.merge(&["T1"]).exits(2);
+    repo.merge(&["status"]).exits(2).shows();
+    repo.merge(&["status", "--json"]).exits(2).out("could not be asked");
+    repo.plant("no-such-program", "#!/bin/sh\n");
+    repo.merge(&["run"]).succeeds();
+    repo.merge(&["status"]).succeeds();
+}
+
+#[test]
 fn the_size_of_a_batch_is_what_the_user_says() {
     let repo = gated(&["T1", "T2", "T3"], "true");
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();

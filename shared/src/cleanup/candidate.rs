@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use super::Active;
-use crate::name::{BranchName, Oid};
+use crate::{
+    history::RevertedMerge,
+    name::{BranchName, Oid},
+};
 
 /// A topic that can be cleaned up by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,6 +187,8 @@ pub enum Commits {
     },
     /// This many are nowhere else.
     Loose(usize),
+    /// They were merged, and a later commit took their changes back.
+    Reverted(RevertedMerge),
 }
 
 /// How the content of commits was found in a branch.
@@ -237,6 +242,8 @@ pub struct Candidate {
     pub time: Option<i64>,
     /// Its size in bytes, if known.
     pub size: Option<u64>,
+    /// Why an earlier deletion of it failed, if it is in the trash.
+    pub deletion_failed: Option<String>,
 }
 
 impl Candidate {
@@ -257,6 +264,7 @@ impl Candidate {
             worktree_index: None,
             time: None,
             size: None,
+            deletion_failed: None,
         }
     }
 

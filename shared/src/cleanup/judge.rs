@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt};
 
 use super::{Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
-use crate::{name::SessionId, session::SessionState, settings::Age};
+use crate::{history::RevertedMerge, name::SessionId, session::SessionState, settings::Age};
 
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +121,8 @@ pub enum Grounds {
     Old,
     /// Its content is saved first.
     Saved,
+    /// It is in the trash, and an earlier deletion failed for this reason.
+    DeletionFailed(String),
 }
 
 /// What has to be saved before.
@@ -148,6 +150,8 @@ pub enum KeepReason {
     Young(Age),
     /// This many of its commits are nowhere else.
     Loose(usize),
+    /// It was merged, and its changes were taken back.
+    Reverted(RevertedMerge),
     /// These paths are not committed.
     Unsaved(Vec<String>),
     /// Its content cannot be saved.
@@ -165,6 +169,7 @@ impl fmt::Display for KeepReason {
             Self::Young(age) => write!(f, "younger than {age}"),
             Self::Loose(1) => f.write_str("1 commit is nowhere else"),
             Self::Loose(count) => write!(f, "{count} commits are nowhere else"),
+            Self::Reverted(reverted) => f.write_str(&reverted.words()),
             Self::Unsaved(paths) => {
                 write!(f, "not committed: {}", paths[..paths.len().min(SHOWN)].join(", "))?;
                 match paths.len().saturating_sub(SHOWN) {
@@ -188,6 +193,7 @@ impl fmt::Display for Grounds {
             Self::Missing => f.write_str("its folder is missing"),
             Self::Old => f.write_str("old"),
             Self::Saved => f.write_str("saved first"),
+            Self::DeletionFailed(why) => write!(f, "could not be deleted: {why}"),
         }
     }
 }
@@ -255,6 +261,10 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
         return CleanupVerdict::Keep(KeepReason::Stuck(why.clone()));
     }
     match candidate.what {
+        What::Trash if candidate.deletion_failed.is_some() => {
+            let why = candidate.deletion_failed.clone().unwrap_or_default();
+            CleanupVerdict::Remove(Grounds::DeletionFailed(why), Save::NOTHING)
+        }
         What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache => {
             CleanupVerdict::Remove(Grounds::Old, Save::NOTHING)
         }
@@ -288,6 +298,7 @@ fn judge_remote(commits: &Commits) -> CleanupVerdict {
             CleanupVerdict::Remove(Grounds::Landed(into.clone(), *how), save)
         }
         Commits::Loose(count) => CleanupVerdict::Keep(KeepReason::Loose(*count)),
+        Commits::Reverted(reverted) => CleanupVerdict::Keep(KeepReason::Reverted(*reverted)),
         Commits::None => CleanupVerdict::Keep(KeepReason::Unknown("what it holds".into())),
     }
 }
@@ -311,12 +322,15 @@ fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
         Commits::Loose(count) if unsaved == UnsavedPolicy::Kept => {
             return CleanupVerdict::Keep(KeepReason::Loose(*count));
         }
-        Commits::Loose(_) | Commits::Landed { .. } | Commits::Copied => true,
+        Commits::Reverted(reverted) if unsaved == UnsavedPolicy::Kept => {
+            return CleanupVerdict::Keep(KeepReason::Reverted(*reverted));
+        }
+        Commits::Loose(_) | Commits::Landed { .. } | Commits::Copied | Commits::Reverted(_) => true,
         Commits::Held | Commits::None => false,
     };
     let grounds = match &candidate.commits {
         _ if content => Grounds::Saved,
-        Commits::Loose(_) => Grounds::Saved,
+        Commits::Loose(_) | Commits::Reverted(_) => Grounds::Saved,
         Commits::Landed { into, how } => Grounds::Landed(into.clone(), *how),
         Commits::Held | Commits::Copied | Commits::None if is_missing => Grounds::Missing,
         Commits::Held | Commits::Copied if candidate.what != What::Worktree => Grounds::Held,

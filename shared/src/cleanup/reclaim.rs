@@ -8,6 +8,7 @@ use std::{
 
 use super::{CleanupError, Sweep, survey::size_of};
 use crate::{
+    git::Repository,
     process::Occupants,
     worktree::{PlaceKind, Pool, WorktreeRemains, delete_in_background},
 };
@@ -52,7 +53,7 @@ impl Sweep<'_> {
             let is_empty = occupants.as_ref().is_some_and(|occupants| occupants.of(&place.path).is_none());
             let is_free = is_empty && matches!(pool.find_occupant(&place.path), Ok(None));
             if is_free && self.wants(&owners_of(place)) {
-                found.extend(reclaim_in(pool, place, patterns, mode)?);
+                found.extend(reclaim_in((self.repository, pool), place, patterns, mode)?);
             }
         }
         Ok(found)
@@ -69,7 +70,7 @@ fn owners_of(place: &WorktreeRemains) -> Vec<String> {
 }
 
 fn reclaim_in(
-    pool: &Pool,
+    (repository, pool): (&Repository, &Pool),
     place: &WorktreeRemains,
     patterns: &[String],
     mode: Mode,
@@ -97,7 +98,7 @@ fn reclaim_in(
     }
     if !trash.is_empty() {
         pool.forget_caches(place);
-        delete_in_background(&trash);
+        delete_in_background(repository, &trash);
     }
     Ok(found)
 }

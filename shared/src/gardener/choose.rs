@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::GardenerError;
 use crate::{
     history::{Run, State},
     name::TaskId,
@@ -105,4 +106,15 @@ pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) ->
     let has_failed =
         |task: &&&Task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed);
     wanted.iter().filter(has_failed).copied().collect()
+}
+
+/// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.
+pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
+    let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;
+    for standing in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
+        if let Some(reverted) = standing.history.and_then(|history| history.reverted) {
+            return Err(GardenerError::Reverted { task: standing.id.clone(), reverted });
+        }
+    }
+    Ok(())
 }

@@ -5,12 +5,12 @@ use crate::{
     agent::AgentError,
     failure::{Exit, Explain},
     git::GitError,
-    history::{HistoryError, Run, State},
+    history::{HistoryError, RevertedMerge, Run, State},
     name::{BranchName, Oid, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
     process::LockError,
-    queue::QueueError,
+    queue::{QueueError, bring_back},
     record::RecordError,
     settings::SettingsError,
     worktree::WorktreeError,
@@ -84,6 +84,10 @@ pub enum GardenerError {
     ConfigChanged { path: &'static str, drift: Option<Box<Drift>> },
     #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
+    #[error("task '{task}' was {}", .reverted.words())]
+    Reverted { task: TaskId, reverted: RevertedMerge },
+    #[error("the work of task '{task}' is lost: its branch '{branch}' is gone; its commits are still in {place}{}", up_to(.tip.as_ref()))]
+    Lost { task: TaskId, branch: BranchName, place: String, tip: Option<Oid> },
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
@@ -168,6 +172,8 @@ impl Explain for GardenerError {
             | Self::PlanChanged { .. }
             | Self::ConfigChanged { .. }
             | Self::Forked { .. }
+            | Self::Reverted { .. }
+            | Self::Lost { .. }
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
             | Self::Parked(_)
@@ -213,6 +219,11 @@ impl Explain for GardenerError {
                 format!("{drift}go on with it by --accept-changes, or begin anew with --new-run")
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
+            Self::Reverted { task, reverted } => reverted.advice(task),
+            Self::Lost { branch, tip: Some(tip), .. } => bring_back(branch, *tip),
+            Self::Lost { branch, tip: None, .. } => {
+                format!("find its last commit there, then: git branch '{branch}' <commit>")
+            }
             Self::LaneGone { .. } => {
                 "what it had committed is on its branch: run the same command again to go on from there".into()
             }
@@ -247,4 +258,9 @@ impl Explain for GardenerError {
             }
         })
     }
+}
+
+/// The end of a sentence that names the last commit, if it is known.
+fn up_to(tip: Option<&Oid>) -> String {
+    tip.map(|tip| format!(", up to {}", tip.short())).unwrap_or_default()
 }

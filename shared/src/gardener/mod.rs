@@ -8,6 +8,7 @@ mod error;
 mod land;
 mod lanes;
 mod leftovers;
+mod lost;
 mod outcome;
 mod phase;
 mod places;
@@ -17,7 +18,7 @@ pub mod start;
 mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
-pub use choose::{Failed, KeepGoing, Selection, left_over, wanted};
+pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, wanted};
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
@@ -82,6 +83,8 @@ impl<'a> Gardener<'a> {
     pub fn run(&mut self, selection: &Selection) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, selection);
+        choose::refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count))?;
+        self.refuse_lost(&wanted)?;
         self.refuse_red_without_test(&wanted)?;
         if self.tools.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;

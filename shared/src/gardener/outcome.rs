@@ -36,6 +36,8 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
         }
         TicketOutcome::NotChosen => ("others were chosen".into(), Needs::Nothing),
         TicketOutcome::NoChange => ("it changes nothing".into(), Needs::Nothing),
+        TicketOutcome::Lost => ("its branch is gone".into(), Needs::Person),
+        TicketOutcome::Reverted(reverted) => (reverted.words(), Needs::Person),
         TicketOutcome::Waiting { reason } => (reason.clone(), Needs::Nothing),
         TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), Needs::Nothing),
     }

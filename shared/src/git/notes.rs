@@ -1,12 +1,34 @@
 //! Lists refs together with the messages of their commits, in one call, and reads and writes git notes.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
 
-use super::{GitError, RawCommit, Ref, Repository, command::checked};
+use super::{GitError, RawCommit, Ref, Repository, command::checked, ref_files::RefValue};
 use crate::{
     name::{ObjectKind, Oid},
     process::RunningProgram,
+    safe_files,
 };
+
+/// Refs of ours that this process left out because their files, objects or messages are broken, with the reason. A disk that
+/// was full or a machine that lost power leaves such refs, and one of them must not stop every command.
+static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// Remembers a ref that is left out. Each is reported once.
+pub fn skip_ref(name: &str, why: &str) {
+    let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if skipped.iter().all(|(known, _)| known != name) {
+        skipped.push((name.to_owned(), why.to_owned()));
+    }
+}
+
+/// The refs that were left out, each with the reason.
+#[must_use]
+pub fn take_skipped_refs() -> Vec<(String, String)> {
+    std::mem::take(&mut SKIPPED.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// A running list of refs and messages.
 #[derive(Debug)]
@@ -16,8 +38,8 @@ pub struct NoteReader(Listing);
 enum Listing {
     /// They were read in this process.
     Read(Vec<(Ref, String)>),
-    /// git is listing them.
-    Running(RunningProgram),
+    /// git is listing them. If it fails, each is read by itself.
+    Running(RunningProgram, Box<Repository>, Vec<String>),
 }
 
 impl NoteReader {
@@ -25,9 +47,12 @@ impl NoteReader {
     pub fn finish(self) -> Result<Vec<(Ref, String)>, GitError> {
         let running = match self.0 {
             Listing::Read(notes) => return Ok(notes),
-            Listing::Running(running) => running,
+            Listing::Running(running, repository, prefixes) => (running, repository, prefixes),
         };
-        let printed = checked("for-each-ref", running.finish()?)?;
+        let (running, repository, prefixes) = running;
+        let Ok(printed) = checked("for-each-ref", running.finish()?) else {
+            return repository.read_notes_one_by_one(&prefixes);
+        };
         let text = String::from_utf8_lossy(&printed);
         let mut fields = text.split('\0');
         let mut notes = Vec::new();
@@ -62,9 +87,60 @@ impl Repository {
         if let Some(notes) = self.read_notes(prefixes)? {
             return Ok(NoteReader(Listing::Read(notes)));
         }
+        self.skip_broken_files(prefixes);
         let format = "--format=%(objectname)%00%(refname)%00%(contents:body)%00";
         let (_, running) = self.git("for-each-ref").arg(format).args(prefixes).start()?;
-        Ok(NoteReader(Listing::Running(running)))
+        let prefixes = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
+        Ok(NoteReader(Listing::Running(running, Box::new(self.clone()), prefixes)))
+    }
+
+    /// The same list without the refs whose objects cannot be read. git fails for all refs if it cannot read one of them.
+    fn read_notes_one_by_one(&self, prefixes: &[String]) -> Result<Vec<(Ref, String)>, GitError> {
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        let mut notes = Vec::new();
+        for found in self.list_refs(&prefixes)? {
+            match self.read_object(ObjectKind::Commit, found.target) {
+                Ok(Some(content)) => {
+                    let body = body_of(RawCommit::new(found.target, content).message());
+                    notes.push((found, body));
+                }
+                Ok(None) => {
+                    skip_ref(&found.name, &format!("the object {} is missing or no commit", found.target))
+                }
+                Err(error) => {
+                    skip_ref(&found.name, &format!("the object {} cannot be read: {error}", found.target))
+                }
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Remembers the refs whose files hold neither an id nor the name of another ref. git leaves them out.
+    fn skip_broken_files(&self, prefixes: &[&str]) {
+        if !self.has_files_backend {
+            return;
+        }
+        for (name, _) in prefixes.iter().flat_map(|prefix| self.find_broken_files(prefix)) {
+            skip_ref(&name, "its file does not hold the id of a commit");
+        }
+    }
+
+    /// The loose refs at or below a name whose files are damaged.
+    fn find_broken_files(&self, prefix: &str) -> Vec<(String, RefValue)> {
+        let is_damaged = |name: &str| {
+            let content = safe_files::read(&self.common_dir.join(name));
+            content.is_ok_and(|content| !content.starts_with(b"ref:"))
+        };
+        let loose = self.read_loose(prefix.trim_end_matches('/'));
+        loose.into_iter().filter(|(name, value)| *value == RefValue::Other && is_damaged(name)).collect()
+    }
+
+    /// Removes a ref whose file is damaged, so that it can be written again. Returns whether there was one.
+    pub fn remove_broken_ref(&self, name: &str) -> Result<bool, GitError> {
+        if !self.has_files_backend || self.find_broken_files(name).is_empty() {
+            return Ok(false);
+        }
+        self.remove_invalid_ref(name).map(|()| true)
     }
 
     /// The same list, read in this process; `None` if only git can tell.
@@ -74,7 +150,7 @@ impl Repository {
         };
         let mut notes = Vec::new();
         for found in refs {
-            let Some(content) = self.read_object(ObjectKind::Commit, found.target)? else {
+            let Ok(Some(content)) = self.read_object(ObjectKind::Commit, found.target) else {
                 return Ok(None);
             };
             let body = body_of(RawCommit::new(found.target, content).message());

@@ -1,7 +1,7 @@
 //! Lists, checks and updates submodules of a worktree.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
@@ -11,7 +11,7 @@ use super::{
     GitCommand, GitError, Repository, command::without_prefix, index_format::find_gitlinks, plain_path,
 };
 use crate::{
-    name::{BranchName, ObjectFormat, Oid},
+    name::{BranchName, ObjectFormat, Oid, digest},
     safe_files::{self, FileKind},
 };
 
@@ -19,6 +19,9 @@ use crate::{
 const MAX_DEPTH: usize = 8;
 /// How many paths are passed to git; with more, everything is listed.
 const MAX_PATHS: usize = 200;
+/// How many changed files of submodules are compared by content, and how many bytes of each.
+const MAX_FILES: usize = 20_000;
+const MAX_CONTENT: u64 = 1 << 20;
 
 /// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,60 @@ enum SubmoduleRepository {
     Folder(PathBuf),
     /// Elsewhere or unknown.
     Elsewhere,
+}
+
+/// Uncommitted changes in submodules: a digest for each path.
+pub type SubmoduleChanges = BTreeMap<Vec<u8>, String>;
+
+/// Collects changes, and turns them into one digest.
+#[derive(Debug, Default)]
+struct ChangeDigest {
+    text: Vec<u8>,
+    files: usize,
+}
+
+impl ChangeDigest {
+    fn add(&mut self, words: &[u8]) {
+        self.text.extend_from_slice(words);
+        self.text.push(0);
+    }
+
+    /// Adds everything in a folder, by name and content. Nothing in an empty or missing folder is a change.
+    fn add_folder(&mut self, folder: &Path) {
+        for entry in safe_files::list(folder).unwrap_or_default() {
+            self.add_path(&entry.path);
+        }
+    }
+
+    /// Adds a file with its content, or a folder with everything in it.
+    fn add_path(&mut self, path: &Path) {
+        // A work list instead of recursion: an agent can create folders so deep that the stack would overflow.
+        let mut open = vec![path.to_owned()];
+        while let Some(path) = open.pop() {
+            self.files += 1;
+            if self.files > MAX_FILES {
+                return;
+            }
+            self.add(path.as_os_str().as_bytes());
+            match safe_files::look_at(&path) {
+                Some(facts) if facts.kind == FileKind::Folder => {
+                    let inner = safe_files::list(&path).unwrap_or_default();
+                    open.extend(inner.into_iter().map(|entry| entry.path));
+                }
+                Some(facts) if facts.kind == FileKind::File => {
+                    self.add(facts.stamp.size.to_string().as_bytes());
+                    let content = safe_files::read_up_to(&path, MAX_CONTENT).unwrap_or_default();
+                    self.add(digest(&content).as_bytes());
+                }
+                Some(facts) => self.add(format!("{:?}", facts.stamp.written).as_bytes()),
+                None => self.add(b"missing"),
+            }
+        }
+    }
+
+    fn finish(self) -> Option<String> {
+        (!self.text.is_empty()).then(|| digest(&self.text))
+    }
 }
 
 impl Repository {
@@ -66,33 +123,41 @@ impl Repository {
     }
 
     /// The submodules of the index with uncommitted changes, which exist only in their own repositories.
+    pub fn dirty_submodules(&self, known: Option<Oid>) -> Result<Vec<Vec<u8>>, GitError> {
+        Ok(self.submodule_changes(known)?.into_keys().collect())
+    }
+
+    /// The submodules of the index with uncommitted changes, each with a digest of these changes. Files in the folder of
+    /// a submodule that is not checked out are such changes too: git takes them in nowhere.
     ///
     /// git itself must not look into submodules: it would use the settings of any repository that an agent has put
     /// there. So each submodule is checked here, if its settings are watched. For a `.git` that is a folder in the
     /// worktree that is the case only if the tree `known` has a submodule there, and only in the main worktree.
-    pub fn dirty_submodules(&self, known: Option<Oid>) -> Result<Vec<Vec<u8>>, GitError> {
+    pub fn submodule_changes(&self, known: Option<Oid>) -> Result<SubmoduleChanges, GitError> {
         let gitlinks = self.list_gitlinks()?;
         if gitlinks.is_empty() {
-            return Ok(Vec::new());
+            return Ok(SubmoduleChanges::new());
         }
         let folders = self.find_folder_submodules(known, &gitlinks)?;
-        let mut dirty = Vec::new();
+        let mut changed = SubmoduleChanges::new();
         for path in gitlinks {
             let place = self.top().join(OsStr::from_bytes(&path));
-            let is_dirty = match self.repository_of_submodule(&place) {
+            let mut found = ChangeDigest::default();
+            match self.repository_of_submodule(&place) {
                 Some(SubmoduleRepository::Module(git_dir)) => {
-                    self.is_submodule_dirty(&git_dir, &place, MAX_DEPTH)?
+                    self.digest_submodule(&git_dir, &place, MAX_DEPTH, &mut found)?;
                 }
                 Some(SubmoduleRepository::Folder(git_dir)) if folders.contains(&path) => {
-                    self.is_submodule_dirty(&git_dir, &place, MAX_DEPTH)?
+                    self.digest_submodule(&git_dir, &place, MAX_DEPTH, &mut found)?;
                 }
-                _ => false,
-            };
-            if is_dirty {
-                dirty.push(path);
+                None => found.add_folder(&place),
+                Some(_) => {}
+            }
+            if let Some(digest) = found.finish() {
+                changed.insert(path, digest);
             }
         }
-        Ok(dirty)
+        Ok(changed)
     }
 
     /// Those of these paths at which `known` has a submodule.
@@ -136,31 +201,36 @@ impl Repository {
         }
     }
 
-    fn is_submodule_dirty(&self, git_dir: &Path, place: &Path, depth: usize) -> Result<bool, GitError> {
+    /// Adds the uncommitted changes of a submodule, and of those in it.
+    fn digest_submodule(
+        &self,
+        git_dir: &Path,
+        place: &Path,
+        depth: usize,
+        found: &mut ChangeDigest,
+    ) -> Result<(), GitError> {
         let ask = |name| {
             let command =
                 GitCommand::reading(name, place).ignoring_environment().requiring_git_dirs(&self.git_dir_ids);
             command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", place)
         };
         let status = ask("status").args(["--porcelain", "-z", "--no-renames", "--untracked-files=normal"]);
-        if !status.stdout()?.is_empty() {
-            return Ok(true);
+        for record in status.stdout()?.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
+            found.add(record);
+            found.add_path(&place.join(OsStr::from_bytes(&record[3..])));
         }
         for path in list_gitlinks(&git_dir.join("index"), self.format, || ask("ls-files"))? {
             let inner = place.join(OsStr::from_bytes(&path));
-            let is_dirty = match self.repository_of_submodule(&inner) {
-                None => false,
+            match self.repository_of_submodule(&inner) {
+                None => found.add_folder(&inner),
                 Some(SubmoduleRepository::Module(git_dir)) if depth > 0 => {
-                    self.is_submodule_dirty(&git_dir, &inner, depth - 1)?
+                    self.digest_submodule(&git_dir, &inner, depth - 1, found)?;
                 }
                 // A submodule that cannot be checked may have changed.
-                Some(_) => true,
-            };
-            if is_dirty {
-                return Ok(true);
+                Some(_) => found.add(&path),
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// The submodules of a commit.

@@ -1,6 +1,6 @@
 //! The state of a task is never stored. It is folded from its events, oldest first; the last one decides.
 
-use super::Event;
+use super::{Event, RevertedMerge};
 use crate::{
     message::Status,
     name::{Attempt, Oid, TaskId},
@@ -26,6 +26,9 @@ pub enum State {
     Skipped,
     /// Two commits claim to be its last, and neither is an ancestor of the other.
     Forked,
+    /// It was completed and merged by hand, and its changes are not on the run's branch: the merge was reverted, or took
+    /// nothing of it.
+    Reverted,
 }
 
 impl State {
@@ -39,6 +42,7 @@ impl State {
         Self::Failed,
         Self::Skipped,
         Self::Forked,
+        Self::Reverted,
     ];
 
     /// Its name in all output.
@@ -53,6 +57,7 @@ impl State {
             Self::Failed => "failed",
             Self::Skipped => "skipped",
             Self::Forked => "forked",
+            Self::Reverted => "reverted",
         }
     }
 
@@ -144,6 +149,8 @@ pub struct TaskHistory {
     /// Whether its landing could not be verified, because the landed commits are not in this repository (a shallow
     /// clone).
     pub is_unverified: bool,
+    /// How its changes were lost, if it was merged by hand and reverted.
+    pub reverted: Option<RevertedMerge>,
 }
 
 impl TaskHistory {
@@ -158,6 +165,7 @@ impl TaskHistory {
             earlier: 0,
             is_landed: true,
             is_unverified: false,
+            reverted: None,
         }
     }
 

@@ -5,6 +5,7 @@ use super::{
     branches::Branches,
     entry::{CommitMeaning, HistoryEntry},
     graph::Graph,
+    merged_by_hand::HandMerges,
     proof::CommitFacts,
     reverts::Reverts,
     tasks,
@@ -178,7 +179,8 @@ impl Run {
         let session = start.as_ref().map(|start| &start.session);
         let sources = CommitFacts::of(repository);
         let ignored = unsound + branches.ignored();
-        let (tasks, unproven) = if branches.is_empty() {
+        let hand_merges = HandMerges::find(&walk.graph, tip);
+        let (mut tasks, unproven) = if branches.is_empty() {
             let groups = tasks::group(&walk.graph, session, |_| true);
             let judged = tasks::judge_all((&walk.graph, sources), groups, &reverts);
             let unproven = judged.iter().map(|judged| judged.verdict.unproven).sum::<usize>();
@@ -186,6 +188,7 @@ impl Run {
         } else {
             branches.fold(walk, session, sources)
         };
+        hand_merges.mark(repository, &mut tasks)?;
         let ignored = ignored + unproven;
         Ok(Self { scope, start, tasks, ignored, others })
     }

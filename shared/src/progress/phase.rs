@@ -42,7 +42,9 @@ fn phase_state(phase: &Task, (below, are_there): (&[State], bool), history: Opti
     if are_there {
         return if has_own_tests(phase) { tested(history) } else { State::Complete };
     }
-    if let Some(worst) = [State::Forked, State::Failed].into_iter().find(|worst| below.contains(worst)) {
+    if let Some(worst) =
+        [State::Forked, State::Reverted, State::Failed].into_iter().find(|worst| below.contains(worst))
+    {
         return worst;
     }
     if below.iter().all(|state| matches!(state, State::Pending | State::Skipped)) {

@@ -37,6 +37,15 @@ pub struct LandingStep {
     pub gates: Vec<Gate>,
 }
 
+/// A task that landed while the work of a ticket was under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierLanding {
+    /// The task.
+    pub task: TaskId,
+    /// The target before it landed.
+    pub before: Oid,
+}
+
 /// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
@@ -118,6 +127,8 @@ pub trait QueueBackend {
     ) -> Result<(GateVerdict, usize), QueueError>;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
+    /// The landings on the target since the work of a ticket began, oldest first, without the tasks that it needs.
+    fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError>;
     /// Moves the target from `base` to the last of `steps`, and closes their tickets.
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError>;
     /// Stores the state of a ticket.

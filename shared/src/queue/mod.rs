@@ -23,7 +23,8 @@ mod target;
 mod ticket;
 
 pub use backend::{
-    Asking, Closing, LandingStep, Merged, Parking, Published, QueueBackend, QueueView, Resolution,
+    Asking, Closing, EarlierLanding, LandingStep, Merged, Parking, Published, QueueBackend, QueueView,
+    Resolution,
 };
 pub use batch::Batch;
 pub use claim::{CLAIMS, Claimant, QueueClaim};
@@ -42,7 +43,7 @@ pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
 pub use target::{Position, Target};
-pub use ticket::{Priority, ResolvedBy, Ticket, TicketState};
+pub use ticket::{Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 

@@ -3,6 +3,7 @@
 use super::{Failing, ForeignCommits, Parking, Ticket};
 use crate::{
     git::MergeConflict,
+    history::RevertedMerge,
     name::{Oid, TaskId},
 };
 
@@ -49,6 +50,10 @@ pub enum TicketOutcome {
         /// The reason.
         failing: Failing,
     },
+    /// Its branch is gone. The ticket says where its commits are.
+    Lost,
+    /// It was merged by hand, and its changes were taken back.
+    Reverted(RevertedMerge),
     /// It was not tried.
     Waiting {
         /// What it waits for, in words.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Paid;
 use crate::{
     git::MergeConflict,
+    history::{RevertedMerge, Run, State},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -42,6 +43,9 @@ pub struct Ticket {
     pub forced: bool,
     /// Its state.
     pub standing: TicketState,
+    /// Why a gate could not judge it when it was last tried. It waits, and is tried again.
+    #[serde(default)]
+    pub held: Option<String>,
     /// The results of agents' tries to resolve its conflict, oldest first.
     #[serde(default)]
     pub tries: Vec<String>,
@@ -74,6 +78,7 @@ impl Ticket {
             phases: Vec::new(),
             forced: false,
             standing: TicketState::Waiting,
+            held: None,
             tries: Vec::new(),
             resolved: None,
             resolved_by: None,
@@ -107,6 +112,57 @@ impl Ticket {
     pub fn resolution(&self) -> Option<String> {
         self.resolver().map(|by| format!("its conflict was resolved by {}", by.words()))
     }
+}
+
+impl Ticket {
+    /// The branch of its task.
+    #[must_use]
+    pub fn branch(&self) -> BranchName {
+        self.scope.task_branch(&self.task)
+    }
+
+    /// The state in which only a person can help, if it is in one: its branch is gone, or its changes were merged and
+    /// taken back. `tip` is the commit of its branch, if that exists.
+    #[must_use]
+    pub fn find_trouble(&self, run: &Run, tip: Option<Oid>) -> Option<TicketState> {
+        let history = run.find(&self.task);
+        if let Some(reverted) = history.and_then(|history| history.reverted) {
+            return Some(TicketState::Reverted(reverted));
+        }
+        let has_landed =
+            history.is_some_and(|history| history.is_landed && history.state.state == State::Complete);
+        (tip.is_none() && !has_landed).then_some(TicketState::Lost)
+    }
+
+    /// Why only a person can help, if that is so.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match &self.standing {
+            TicketState::Lost => Some(format!(
+                "its branch '{}' is gone; the queue still has its commits, up to {}",
+                self.branch(),
+                self.source.short()
+            )),
+            TicketState::Reverted(reverted) => Some(reverted.words()),
+            _ => None,
+        }
+    }
+
+    /// The commands with which a person can help.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        match &self.standing {
+            TicketState::Lost => Some(bring_back(&self.branch(), self.source)),
+            TicketState::Reverted(reverted) => Some(reverted.advice(&self.task)),
+            _ => None,
+        }
+    }
+}
+
+/// The command that creates a lost branch again.
+#[must_use]
+pub fn bring_back(branch: &BranchName, tip: Oid) -> String {
+    format!("bring it back with: git branch '{branch}' {tip}")
 }
 
 /// Who resolved a conflict.
@@ -177,6 +233,10 @@ pub enum TicketState {
         /// The reason.
         why: String,
     },
+    /// Its branch is gone, and its work has not landed. The ticket keeps the commits.
+    Lost,
+    /// A person merged it, and its changes were taken back.
+    Reverted(RevertedMerge),
 }
 
 impl TicketState {
@@ -190,6 +250,8 @@ impl TicketState {
             Self::Conflict { .. } => "conflict",
             Self::Red { .. } => "red",
             Self::Withheld { .. } => "withheld",
+            Self::Lost => "lost",
+            Self::Reverted(_) => "reverted",
         }
     }
 }

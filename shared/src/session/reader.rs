@@ -2,7 +2,7 @@
 
 use super::{Record, RecordKind, SESSIONS, SessionError, Turn, chain, ref_of};
 use crate::{
-    git::{CommitStream, RawCommit, Ref, Repository},
+    git::{CommitStream, RawCommit, Ref, Repository, skip_ref},
     message::{self, Key, Message, MessageReading},
     name::{Oid, SessionId, TaskId},
 };
@@ -21,8 +21,6 @@ pub struct StoredRecord {
 pub struct SessionList {
     /// The readable ones, most recently written first.
     pub sessions: Vec<StoredRecord>,
-    /// Refs below the prefix that are not sessions, with the reason.
-    pub unreadable: Vec<String>,
 }
 
 /// Where a commit comes from.
@@ -67,21 +65,26 @@ impl<'a> SessionReader<'a> {
         for (found, body) in self.repository.start_listing_notes(&[SESSIONS])?.finish()? {
             match read_note(&found, &body) {
                 Ok(stored) => session_list.sessions.push(stored),
-                Err(error) => session_list.unreadable.push(error.to_string()),
+                Err(error) => skip_ref(&found.name, &error.to_string()),
             }
         }
-        session_list
-            .sessions
-            .sort_by(|a, b| (b.record.time, &b.record.session).cmp(&(a.record.time, &a.record.session)));
+        session_list.sessions.sort_by(|a, b| newest_first(&b.record).cmp(&newest_first(&a.record)));
         Ok(session_list)
     }
 
-    /// The newest record of a session.
+    /// The newest record of a session. One that cannot be read is left out, and the user is told so at the end: history
+    /// says what was done, and the next record begins a new chain.
     pub fn newest(&self, session: &SessionId) -> Result<Option<StoredRecord>, SessionError> {
         let name = ref_of(session);
         let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
         let found = notes.into_iter().find(|(found, _)| found.name == name);
-        found.map(|(found, body)| read_note(&found, &body)).transpose()
+        Ok(found.and_then(|(found, body)| match read_note(&found, &body) {
+            Ok(stored) => Some(stored),
+            Err(error) => {
+                skip_ref(&found.name, &error.to_string());
+                None
+            }
+        }))
     }
 
     /// The first record of the session of `newest`.
@@ -254,6 +257,11 @@ impl Iterator for RecordWalk<'_> {
         let commit = self.stream.next()?;
         Some(commit.map_err(SessionError::from).and_then(|commit| self.read(commit)))
     }
+}
+
+/// Sessions that were written in the same second are sorted by when they began, and then by name.
+fn newest_first(record: &Record) -> (i64, i64, &SessionId) {
+    (record.time, record.context.started, &record.session)
 }
 
 fn read_note(found: &Ref, body: &str) -> Result<StoredRecord, SessionError> {

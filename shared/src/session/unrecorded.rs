@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::ref_of;
+use super::{SessionError, SessionReader};
 use crate::{
     git::{GitError, Repository},
     history::{Event, Run, TaskHistory},
@@ -23,10 +23,12 @@ pub fn find_unrecorded(repository: &Repository, run: &Run) -> Result<Vec<TaskId>
     let (Some(start), false) = (&run.start, approved.is_empty()) else {
         return Ok(Vec::new());
     };
-    let Some(newest) = repository.find_ref(&ref_of(&start.session))? else {
-        return Ok(Vec::new());
+    let newest = match SessionReader::new(repository).newest(&start.session) {
+        Err(SessionError::Git(error)) => return Err(error),
+        newest => newest.ok().flatten(),
     };
-    let known = known_commits(repository, newest)?;
+    let Some(newest) = newest else { return Ok(Vec::new()) };
+    let known = known_commits(repository, newest.commit)?;
     let mut unknown = Vec::new();
     for history in approved {
         let changed = newest_change(repository, history.current())?;

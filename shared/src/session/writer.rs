@@ -98,7 +98,16 @@ impl SessionWriter {
         let tree = repository.empty_tree()?;
         let message = chain::message(&record.subject(), &record)?;
         let commit = repository.write_commit_with_parents(tree, &[base], &message, Signing::No)?;
-        let mut moves = vec![RefMove { name: &name, new: Some(commit), old: None }];
+        let old = find_unreadable(repository, &session)?;
+        let saved = old.map(|old| format!("refs/arborist/saved/{session}/{}", old.short()));
+        let mut moves = vec![RefMove { name: &name, new: Some(commit), old }];
+        // A record whose object is damaged cannot be saved.
+        if let (Some(saved), Some(old)) = (&saved, old)
+            && repository.load_commits(&[old]).is_ok_and(|loaded| !loaded.is_empty())
+            && repository.find_ref(saved)?.is_none()
+        {
+            moves.push(RefMove { name: saved, new: Some(old), old: None });
+        }
         moves.extend_from_slice(others);
         if let Err(error) = repository.move_refs_again(&moves) {
             let is_there = repository.find_ref(&name)?.is_some();
@@ -226,5 +235,15 @@ impl SessionWriter {
     fn read_newest(&self) -> Result<StoredRecord, SessionError> {
         let unknown = || SessionError::Unknown(self.session.to_string());
         SessionReader::new(&self.repository).newest(&self.session)?.ok_or_else(unknown)
+    }
+}
+
+/// The commit of a record that cannot be read and that a new chain replaces. A damaged ref is removed.
+fn find_unreadable(repository: &Repository, session: &SessionId) -> Result<Option<Oid>, SessionError> {
+    let name = ref_of(session);
+    repository.remove_broken_ref(&name)?;
+    match repository.find_ref(&name)? {
+        Some(old) if SessionReader::new(repository).newest(session)?.is_none() => Ok(Some(old)),
+        _ => Ok(None),
     }
 }

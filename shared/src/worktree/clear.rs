@@ -10,7 +10,7 @@ use super::{Pool, WorktreeError, is_ours, scratch, session_worktree::is_of_sessi
 use crate::{
     git::{Repository, TRASH, Worktree, stale, target_of},
     name::{BranchName, TaskId, digest},
-    process::{Cancel, Confinement, FileLock, Holder, LockError, OrphanLock, Program},
+    process::{Cancel, FileLock, Holder, LockError, OrphanLock},
     safe_files,
 };
 
@@ -48,12 +48,6 @@ pub enum PlaceKind {
 
 /// The prefixes of scratch worktrees in which no person works.
 const SCRATCH_PREFIXES: [&str; 3] = ["gate-", "phase-", "review-"];
-/// How many directories one process deletes.
-const AT_ONCE: usize = 500;
-/// Deletes each directory, even if parts of it are read-only.
-const DELETE: &str =
-    r#"for d; do rm -rf -- "$d" 2>/dev/null || { chmod -R u+rwX -- "$d"; rm -rf -- "$d"; }; done"#;
-
 impl WorktreeRemains {
     /// The name of its directory.
     #[must_use]
@@ -222,17 +216,6 @@ impl Pool {
     /// Waits for a lock file of a killed git, and removes it if no process has it.
     pub fn clear_stale_lock(&self, of: &str) {
         stale::clear(&self.repository.common_dir.join(format!("{of}.lock")));
-    }
-}
-
-/// Deletes directories in the background at low priority. Leftovers are found by the next cleanup.
-pub fn delete_in_background(folders: &[PathBuf]) {
-    for part in folders.chunks(AT_ONCE) {
-        // A live agent might replace a directory by a link while it is being emptied, so confine the deletion.
-        let beside = part.iter().filter_map(|folder| folder.parent()).map(Path::to_owned);
-        let program = Program::new("nice").args(["-n", "19", "sh", "-c", DELETE, "sh"]).args(part);
-        // What it deletes is no longer a worktree, so it need not be guarded.
-        let _ = program.harmless().confined(Confinement::new(beside)).release();
     }
 }
 

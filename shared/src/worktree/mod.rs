@@ -31,10 +31,11 @@ mod set_up;
 mod submodules;
 mod survey;
 mod sync;
+mod trash;
 mod warnings;
 
 pub use base::{BaseReason, BranchBase};
-pub use clear::{PlaceKind, WorktreeRemains, delete_in_background};
+pub use clear::{PlaceKind, WorktreeRemains};
 pub use copied_files::take_left_out;
 pub use environment::run_variables;
 pub use error::WorktreeError;
@@ -50,6 +51,7 @@ pub use scratch::Scratch;
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use survey::{WorktreeKind, WorktreeStatusRow};
 pub use sync::Synced;
+pub use trash::{TrashState, delete_in_background};
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

@@ -8,8 +8,8 @@ use std::{
 use super::{
     Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeStatusRow,
     claim::{PlaceClaim, PlaceOrigin, PlaceRequest},
-    clear::delete_in_background,
     fill, survey,
+    trash::{TrashState, delete_in_background},
 };
 use crate::{
     git::{RefMove, TRASH, UncommittedPath, Worktree, target_of},
@@ -148,7 +148,7 @@ impl Pool {
     pub(super) fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
         let trash = self.rename_to_trash(path)?;
         self.repository.forget_worktree(path)?;
-        delete_in_background(&[trash]);
+        delete_in_background(&self.repository, &[trash]);
         Ok(())
     }
 
@@ -156,7 +156,21 @@ impl Pool {
     fn sweep(&self) {
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
         let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TRASH));
-        delete_in_background(&trash.map(|entry| entry.path()).collect::<Vec<_>>());
+        let is_left = |path: &PathBuf| TrashState::find(&self.repository, path) != TrashState::BeingDeleted;
+        let left: Vec<PathBuf> = trash.map(|entry| entry.path()).filter(is_left).collect();
+        delete_in_background(&self.repository, &left);
+    }
+
+    /// Folders in the trash that could not be deleted, with the reason.
+    #[must_use]
+    pub fn find_failed_deletions(&self) -> Vec<(PathBuf, String)> {
+        let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
+        let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TRASH));
+        let failed = |path: PathBuf| match TrashState::find(&self.repository, &path) {
+            TrashState::Failed(why) => Some((path, why)),
+            _ => None,
+        };
+        trash.filter_map(|entry| failed(entry.path())).collect()
     }
 }
 

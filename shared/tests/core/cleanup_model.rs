@@ -6,6 +6,7 @@ use arborist_core::{
         Active, Candidate, CandidatePlace, CleanupRules, CleanupVerdict, Commits, KeepReason, Proof,
         UncommittedContent, UnsavedPolicy, What, judge_all,
     },
+    history::RevertedMerge,
     name::Oid,
     session::SessionState,
     settings::Age,
@@ -42,6 +43,7 @@ fn commits() -> impl Strategy<Value = Commits> {
         Just(Commits::Copied),
         Just(Commits::Landed { into: "main".into(), how: Proof::Squash }),
         (1usize..5).prop_map(Commits::Loose),
+        Just(Commits::Reverted(RevertedMerge { merge: oid(), by: oid() })),
     ]
 }
 
@@ -129,6 +131,11 @@ fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules)
     }
     match candidate.commits {
         Commits::Loose(_) => {
+            assert!(save.commits && candidate.what != What::RemoteBranch);
+            let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
+            assert!(rules.unsaved == UnsavedPolicy::Saved || is_session);
+        }
+        Commits::Reverted(_) => {
             assert!(save.commits && candidate.what != What::RemoteBranch);
             let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
             assert!(rules.unsaved == UnsavedPolicy::Saved || is_session);

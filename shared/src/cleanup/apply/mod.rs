@@ -12,7 +12,7 @@ pub(super) use save::{message_of, staged_message};
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use super::{
-    CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, JudgedCandidate, Sweep, What,
+    CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Grounds, JudgedCandidate, Sweep, What,
     left_running::LeftRunning,
 };
 use crate::{
@@ -25,6 +25,11 @@ use crate::{
 pub enum CleanupOutcome {
     /// It was deleted. Its content was saved under these refs.
     Removed {
+        /// Their full names.
+        saved: Vec<String>,
+    },
+    /// It was moved to the trash, and is deleted in the background. Its content was saved under these refs.
+    Trashed {
         /// Their full names.
         saved: Vec<String>,
     },
@@ -78,7 +83,7 @@ impl Sweep<'_> {
         execution.remove_places()?;
         execution.remove_refs()?;
         execution.remove_files();
-        delete_in_background(&execution.trash);
+        delete_in_background(self.repository, &execution.trash);
         drop(gate);
         execution.remove_remotes()?;
         let forgotten = || CleanupOutcome::Failed("it was not processed; please report this".into());
@@ -131,7 +136,12 @@ impl Execution<'_> {
             self.outcomes[at] = Some(match candidate.what {
                 What::Trash => {
                     self.trash.push(path.clone());
-                    CleanupOutcome::Removed { saved: Vec::new() }
+                    match &self.items[at].verdict {
+                        CleanupVerdict::Remove(Grounds::DeletionFailed(why), _) => {
+                            CleanupOutcome::Failed(format!("could not be deleted: {why}; trying again"))
+                        }
+                        _ => CleanupOutcome::Trashed { saved: Vec::new() },
+                    }
                 }
                 _ => files::remove(candidate, path),
             });

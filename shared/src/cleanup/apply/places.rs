@@ -31,9 +31,10 @@ impl Execution<'_> {
                 (_, Some(why)) => CleanupOutcome::Kept(why),
                 (None, _) => CleanupOutcome::Removed { saved: Vec::new() },
                 (Some(place), None) => match self.remove_place(pool, item, place, &worktrees) {
-                    Ok((saved, trash)) => {
-                        self.trash.extend(trash);
-                        CleanupOutcome::Removed { saved }
+                    Ok((saved, None)) => CleanupOutcome::Removed { saved },
+                    Ok((saved, Some(trash))) => {
+                        self.trash.push(trash);
+                        CleanupOutcome::Trashed { saved }
                     }
                     Err(outcome) => outcome,
                 },

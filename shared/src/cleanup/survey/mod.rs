@@ -28,7 +28,8 @@ use super::{
 };
 use crate::{
     git::{OperationInProgress, Worktree},
-    name::{BranchName, Oid},
+    history::{CommitSource, Run, RunScope},
+    name::{BranchName, Oid, TaskId},
     process::{FileLock, Occupants},
     queue::{CLAIMS, Claimant, QueueClaim},
     session::{SessionList, SessionReader},
@@ -82,6 +83,7 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     found.retain(|candidate| sweep.wants(&candidate.owners));
     facts.stand(&mut found);
     facts.tell_commits(&mut found)?;
+    facts.tell_reverted(&mut found);
     facts.look_into(&mut found);
     Ok(found)
 }
@@ -188,6 +190,35 @@ impl<'a> CleanupFacts<'a> {
             self.tell_commits_of(part.collect(), &kept, &[])?;
         }
         Ok(())
+    }
+
+    /// Adds which branches were merged into the branch of their run and reverted there. History is read once for each
+    /// run, and only if one of its branches could go because it was merged.
+    fn tell_reverted(&self, found: &mut [Candidate]) {
+        let mut runs: HashMap<String, Option<Run>> = HashMap::new();
+        let is_merged = |candidate: &&mut Candidate| {
+            matches!(candidate.what, What::Branch | What::RemoteBranch) && candidate.commits == Commits::Held
+        };
+        for candidate in found.iter_mut().filter(is_merged) {
+            let (Some(run), Some(Ok(task))) =
+                (candidate.run.clone(), candidate.owners.first().map(|task| task.parse::<TaskId>()))
+            else {
+                continue;
+            };
+            let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
+            let history = read.as_ref().and_then(|run| run.find(&task));
+            if let Some(reverted) = history.and_then(|history| history.reverted) {
+                candidate.commits = Commits::Reverted(reverted);
+            }
+        }
+    }
+
+    fn read_run(&self, component: &str) -> Option<Run> {
+        let branch: BranchName = readable(component).parse().ok()?;
+        let tip = self.refs.find(&branch.to_ref())?.commit?;
+        let scope = RunScope { branch, tip: Some(tip) };
+        // Nothing may write a cache that this cleanup then finds.
+        Run::scan(self.sweep.repository, scope, CommitSource::Fresh).ok()
     }
 
     /// One git command finds the commits that no kept ref leads to, another those that no remote-tracking ref leads to.

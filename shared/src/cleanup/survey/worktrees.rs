@@ -12,7 +12,7 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
     git::{GitError, OperationInProgress, Repository, UncommittedPath, Worktree, find_repository},
     name::BranchName,
-    worktree::{PlaceKind, Pool, WorktreeRemains},
+    worktree::{PlaceKind, Pool, TrashState, WorktreeRemains},
 };
 
 /// How many worktrees are examined in parallel.
@@ -30,7 +30,15 @@ pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf,
 
 impl CleanupFacts<'_> {
     pub(super) fn worktrees(&self) -> Vec<Candidate> {
-        self.places.iter().map(|place| self.place(place)).collect()
+        let is_listed = |place: &&WorktreeRemains| {
+            // Somebody is deleting it, and will be done.
+            place.kind != PlaceKind::Trash || self.trash_state(place) != TrashState::BeingDeleted
+        };
+        self.places.iter().filter(is_listed).map(|place| self.place(place)).collect()
+    }
+
+    fn trash_state(&self, place: &WorktreeRemains) -> TrashState {
+        TrashState::find(self.sweep.repository, &place.path)
     }
 
     fn place(&self, place: &WorktreeRemains) -> Candidate {
@@ -46,6 +54,9 @@ impl CleanupFacts<'_> {
         self.tell_processes(&mut candidate, &place.path);
         if what == What::Trash {
             candidate.time = Some(0);
+            if let TrashState::Failed(why) = self.trash_state(place) {
+                candidate.deletion_failed = Some(why);
+            }
             return candidate;
         }
         self.tell_ownership(&mut candidate, place);

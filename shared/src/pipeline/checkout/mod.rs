@@ -13,3 +13,4 @@ pub(super) mod leftovers;
 pub(super) mod other_repo;
 pub mod place;
 pub(super) mod reading;
+mod submodules;

@@ -8,13 +8,13 @@ use crate::{
         self, ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
         RefMove, Repository, Signing, Stamp, TreeChange, WorktreeSnapshot,
     },
-    message::visible,
     name::{Attempt, Oid, TaskId},
     pipeline::{
         ChangedPaths, ConfigGuard, UsersIgnoredFiles,
         checkout::{
             guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, Folded, WorktreeBefore},
+            submodules::SubmodulesBefore,
         },
     },
     process::{Cancel, within},
@@ -45,8 +45,8 @@ pub struct AttemptCheckout {
     left_out: Vec<Vec<u8>>,
     /// Locks of git that already existed.
     locks: Vec<PathBuf>,
-    /// Submodules with uncommitted changes.
-    inside: Vec<Vec<u8>>,
+    /// The uncommitted changes in submodules that are not the agent's.
+    inside: SubmodulesBefore,
     /// The files that git ignored in the user's checkout before the run.
     ignored: Arc<UsersIgnoredFiles>,
     watch: AttemptWatch,
@@ -267,7 +267,7 @@ pub fn begin(
         (before, Some(staged), changed_paths, left_out)
     };
     let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
-    let inside = repository.dirty_submodules(Some(recorder.tree()))?;
+    let inside = SubmodulesBefore::look(recorder)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
@@ -409,7 +409,7 @@ pub fn end(
     let touched = repository.changes(begun.before, after)?;
     let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(find_dirty_submodules(repository, begun)?);
+    trespasses.extend(begun.inside.find_changed(repository, begun.tree)?);
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
@@ -454,19 +454,6 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
         })
     };
     repository.quit_operations()?.into_iter().map(words).collect()
-}
-
-/// Names submodules with new uncommitted changes. Only the repository of the submodule could contain them.
-fn find_dirty_submodules(
-    repository: &Repository,
-    begun: &AttemptCheckout,
-) -> Result<Option<String>, GitError> {
-    let dirty = repository.dirty_submodules(Some(begun.tree))?;
-    let new = dirty.iter().filter(|path| !begun.inside.contains(path));
-    let shown: Vec<String> = new.map(|path| visible(&String::from_utf8_lossy(path))).collect();
-    let words =
-        || format!("it changed files in a submodule, which are not committed here: {}", shown.join(", "));
-    Ok((!shown.is_empty()).then(words))
 }
 
 /// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,

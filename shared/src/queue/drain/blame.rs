@@ -3,7 +3,7 @@
 
 use super::{Drain, RedTarget};
 use crate::{
-    name::TaskId,
+    name::{Oid, TaskId},
     queue::{
         Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, Ticket,
         TicketOutcome, TicketState,
@@ -32,18 +32,62 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
     pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
-        for (ticket, failing, with) in reds {
+        for (ticket, failing, mut with) in reds {
             if !self.was_red_before(&failing)? {
+                if with.is_empty() {
+                    with = self.find_interaction(&ticket)?;
+                }
                 self.mark_red(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
                 // A failure in another repository does not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
+                self.hold(&ticket, red_before(&failing))?;
                 self.set_aside(&ticket, TicketOutcome::RedBefore { failing });
             } else {
                 self.land_despite_red_target(&ticket)?;
             }
         }
         Ok(())
+    }
+
+    /// The task that landed while this one was worked on and that it does not work together with, although it is good
+    /// without it. Nothing if it is bad in itself. Halves the landings since then, so that few gates run.
+    fn find_interaction(&mut self, ticket: &Ticket) -> Result<Vec<TaskId>, QueueError> {
+        let landings = self.backend.landings_since(ticket)?;
+        let Some(first) = landings.first() else { return Ok(Vec::new()) };
+        if self.is_good_on(first.before, ticket)? != Some(true) {
+            return Ok(Vec::new());
+        }
+        // It is good before the landing at `good`, and bad after the last one before `bad`.
+        let (mut good, mut bad) = (0, landings.len());
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            match self.is_good_on(landings[middle].before, ticket)? {
+                Some(true) => good = middle,
+                Some(false) => bad = middle,
+                None => break,
+            }
+        }
+        Ok(landings[good..bad].iter().map(|landing| landing.task.clone()).collect())
+    }
+
+    /// Whether a ticket passes its gates on this commit; `None` if that cannot be tested.
+    fn is_good_on(&mut self, onto: Oid, ticket: &Ticket) -> Result<Option<bool>, QueueError> {
+        let Merged::Clean(alone) = self.backend.merge(onto, ticket)? else { return Ok(None) };
+        if self.backend.is_cancelled() {
+            return Ok(None);
+        }
+        Ok(match self.ask(alone.commit, &alone.gates, Asking::Once)? {
+            GateVerdict::Green => Some(true),
+            GateVerdict::Red(_) => Some(false),
+            GateVerdict::Broken(_) => None,
+        })
+    }
+
+    /// Keeps in the ticket why it could not be judged, so that people see it after this process has ended.
+    pub(super) fn hold(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+        let ticket = Ticket { held: Some(why), ..ticket.clone() };
+        self.backend.note(&ticket, TicketState::Waiting)
     }
 
     /// Whether the gate fails on the target too. It need not run there if something of the batch has just passed it, or
@@ -87,7 +131,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
-        self.backend.note(ticket, red(&failing, &with))?;
+        self.backend.note(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
         self.set_aside(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
@@ -147,6 +191,11 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.aside.remove(&ticket.task);
         Ok(())
     }
+}
+
+/// Why a ticket waits whose gate fails on the target too.
+pub(super) fn red_before(failing: &Failing) -> String {
+    format!("the gate '{}' is red on the target too", failing.gate.name)
 }
 
 fn red(failing: &Failing, with: &[TaskId]) -> TicketState {

@@ -169,6 +169,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 GateVerdict::Red(failing) if self.is_held_by(&failing)? => {
                     self.is_over = true;
                     for step in &stack {
+                        self.hold(&step.ticket, blame::red_before(&failing))?;
                         self.set_aside(&step.ticket, TicketOutcome::RedBefore { failing: failing.clone() });
                     }
                     return Ok(());
@@ -236,7 +237,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         conflicts: Vec<MergeConflict>,
     ) -> Result<(), QueueError> {
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
-        self.backend.note(ticket, standing)?;
+        self.backend.note(&Ticket { held: None, ..ticket.clone() }, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }
@@ -308,6 +309,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
+            let why = format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why);
+            self.hold(&step.ticket, why)?;
             self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())

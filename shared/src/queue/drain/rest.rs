@@ -85,6 +85,8 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Red { gate, .. } => TicketOutcome::Waiting {
             reason: format!("a change: the gate '{gate}' was red together with others"),
         },
+        TicketState::Lost => TicketOutcome::Lost,
+        TicketState::Reverted(reverted) => TicketOutcome::Reverted(*reverted),
         TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
     }
 }

@@ -1,5 +1,6 @@
 //! The [`QueueBackend`] that works on a repository.
 
+mod earlier_landings;
 mod gating;
 mod handover;
 mod known_red;
@@ -26,9 +27,9 @@ use other_repos::GateRepo;
 use recover::{KnownRun, Seen};
 
 use super::{
-    Asking, Closing, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published, QueueBackend, QueueError,
-    QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target, Ticket, TicketState,
-    claim::HeldClaim, store::OutcomeWritten,
+    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published,
+    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target,
+    Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -195,6 +196,10 @@ impl QueueBackend for GitQueue<'_> {
         asking: Asking,
     ) -> Result<(GateVerdict, usize), QueueError> {
         self.ask_all(commit, gates, asking)
+    }
+
+    fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
+        self.find_landings_since(ticket)
     }
 
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {

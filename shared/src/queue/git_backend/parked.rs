@@ -142,7 +142,11 @@ impl GitQueue<'_> {
         let known = self.run_at(branch, (branches, &names))?;
         for ParkedLanding { ticket, .. } in &landings {
             let fresh = self.refreshed(ticket, &known)?;
-            if let TicketState::Withheld { why } = fresh.standing {
+            let withheld = match &fresh.standing {
+                TicketState::Withheld { why } => Some(why.clone()),
+                _ => fresh.trouble(),
+            };
+            if let Some(why) = withheld {
                 return Ok(Err(format!("'{}' may not land: {why}", ticket.task)));
             }
             if fresh.source != ticket.source {

@@ -193,8 +193,10 @@ impl GitQueue<'_> {
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let state = known.run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
         let mut fresh = ticket.clone();
+        if let Some(trouble) = ticket.find_trouble(&known.run, tip) {
+            return Ok(Ticket { standing: trouble, ..fresh });
+        }
         let why = match tip {
-            None => Some("its branch is gone".to_owned()),
             Some(tip) if tip != ticket.source && !self.repository.is_ancestor(ticket.source, tip)? => {
                 Some("its branch was rewritten".to_owned())
             }
@@ -215,12 +217,20 @@ impl GitQueue<'_> {
                 fresh = Ticket {
                     source: tip,
                     standing: TicketState::Waiting,
+                    held: None,
                     tries: Vec::new(),
                     resolved: None,
                     ..fresh
                 };
             }
-            _ if matches!(ticket.standing, TicketState::Parked { .. } | TicketState::Withheld { .. }) => {
+            _ if matches!(
+                ticket.standing,
+                TicketState::Parked { .. }
+                    | TicketState::Withheld { .. }
+                    | TicketState::Lost
+                    | TicketState::Reverted(_)
+            ) =>
+            {
                 fresh.standing = TicketState::Waiting;
             }
             _ => {}

@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Asking, Batch, Closing, Drain, DrainRules, Failing, Gate, GateVerdict, LandingStep, Merged, Parking,
-        Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget, Resolution,
-        Ticket, TicketState,
+        Asking, Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep,
+        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
+        Resolution, Ticket, TicketState,
     },
     settings::Origin,
 };
@@ -295,6 +295,23 @@ impl QueueBackend for World {
     fn is_known_red(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
         let tree: BTreeSet<TaskId> = self.tasks(commit).into_iter().collect();
         Ok(matches!(self.said.get(&tree), Some(GateVerdict::Red(_))))
+    }
+
+    fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {
+        let begun = self.parents[&ticket.source].0;
+        let mut found = Vec::new();
+        let mut next = Some(self.top());
+        while let Some(commit) = next.filter(|commit| Some(*commit) != begun) {
+            let (parent, task) = self.parents[&commit].clone();
+            if let (Some(before), Some(task)) = (parent, task)
+                && !ticket.needs.contains(&task)
+            {
+                found.push(EarlierLanding { task, before });
+            }
+            next = parent;
+        }
+        found.reverse();
+        Ok(found)
     }
 
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {

@@ -1,0 +1,106 @@
+//! A task branch that a person merged, and whose changes are not on the run's branch all the same: every command calls
+//! it merged and reverted.
+
+use arborist_testkit::Run;
+use serde_json::Value;
+
+use crate::queue_repo::QueueRepo;
+
+const PLAN: &str = r#"{"nodes": {"T1": {"id": "T1", "name": "one"}, "T2": {"id": "T2", "name": "two", "depends_on": ["T1"]}},
+  "root_ids": ["T1", "T2"]}"#;
+
+/// A repository whose task T1 is finished and queued.
+fn queued() -> QueueRepo {
+    let repo = QueueRepo::planned(PLAN, &["T1"]);
+    repo.agent("echo done > work.txt");
+    repo.merge(&["add", "T1"]).succeeds();
+    repo
+}
+
+fn merge_by_hand(repo: &QueueRepo, options: &[&str]) -> String {
+    let options = ["merge", "-q", "--no-ff", "-m", "by hand"].iter().chain(options);
+    repo.git(options.chain(&["arborist/task/main/T1"])).succeeds();
+    repo.git(["rev-parse", "HEAD"]).answer()
+}
+
+fn task(repo: &QueueRepo, id: &str) -> Value {
+    let document: Value = serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap();
+    let tasks = document["tasks"].as_array().unwrap();
+    tasks.iter().find(|task| task["id"] == id).unwrap().clone()
+}
+
+/// Every command gives the same answer.
+fn is_reverted(repo: &QueueRepo, words: &str) {
+    let found = task(repo, "T1");
+    assert_eq!((&found["state"], &found["landed"]), (&"reverted".into(), &false.into()));
+    assert_eq!(task(repo, "T2")["waits_for"], serde_json::json!(["T1"]), "its changes are not there");
+    let says = |run: Run, code| run.exits(code).err(words).err("git arborist reset T1");
+    repo.arborist(["state"]).succeeds().out("merged and reverted").out(words);
+    repo.arborist(["state", "T1"]).succeeds().out(words).out("git arborist reset T1");
+    repo.arborist(["state", "--exit-code"]).exits(1);
+    says(repo.merge(&["T1"]), 2);
+    says(repo.merge(&["T1", "--force"]), 2);
+    repo.merge(&["status"]).exits(2).out("reverted").out(words).err("git arborist reset T1");
+    says(repo.merge(&["run"]), 2).out("1 reverted (T1)");
+    repo.arborist(["worktree", "list", "--branches"]).succeeds().out("reverted");
+    says(repo.arborist(["gardener"]), 2);
+    says(repo.arborist(["gardener", "--jobs", "2"]), 2);
+    says(repo.arborist(["garden", "T1"]), 2);
+    assert_eq!(repo.calls(), 0, "nothing was done again");
+    repo.merge(&["drop", "T1"]).succeeds();
+    says(repo.merge(&["status"]), 0);
+    repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out(words);
+    repo.git(["rev-parse", "arborist/task/main/T1"]).succeeds();
+}
+
+#[test]
+fn a_task_that_was_merged_by_hand_and_reverted_is_called_that_until_it_is_back() {
+    let repo = queued();
+    let merge = merge_by_hand(&repo, &[]);
+    assert_eq!(task(&repo, "T1")["landed"], true);
+    repo.git(["revert", "--no-edit", "-m", "1", &merge]).succeeds();
+    let revert = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.write("other.txt", "later\n");
+    repo.commit("main goes on\n");
+    is_reverted(&repo, &format!("{} merged it, and {} took it back", &merge[..10], &revert[..10]));
+    repo.arborist(["state", "T1"]).succeeds().out(&format!("git revert {}", &revert[..10]));
+    repo.git(["revert", "--no-edit", &revert]).succeeds();
+    assert_eq!(task(&repo, "T1")["landed"], true, "the revert was reverted");
+    repo.merge(&["T1"]).succeeds();
+    repo.arborist(["cleanup", "--older-than", "0"]).succeeds().never("reverted");
+}
+
+#[test]
+fn a_merge_that_took_nothing_of_the_task_is_no_landing() {
+    let repo = queued();
+    let merge = merge_by_hand(&repo, &["-s", "ours"]);
+    is_reverted(&repo, &format!("{} merged it without its changes", &merge[..10]));
+    repo.arborist(["reset", "T1"]).succeeds();
+    assert_eq!(task(&repo, "T1")["state"], "pending", "it can be done again");
+}
+
+#[test]
+fn changes_that_were_taken_back_without_a_word_are_noticed_too() {
+    let repo = queued();
+    let merge = merge_by_hand(&repo, &[]);
+    repo.git(["rm", "-q", "T1.txt"]).succeeds();
+    let removed = repo.commit("not wanted\n");
+    is_reverted(&repo, &format!("{} merged it, and {} took it back", &merge[..10], &removed[..10]));
+}
+
+#[test]
+fn later_work_on_the_same_files_is_no_revert() {
+    let repo = queued();
+    merge_by_hand(&repo, &[]);
+    repo.write("T1.txt", "changed later\n");
+    repo.commit("main goes on\n");
+    assert_eq!(task(&repo, "T1")["landed"], true);
+    repo.git(["branch", "arborist/task/main/T2"]).succeeds();
+    repo.on_branch("T2", |repo| {
+        repo.git(["rm", "-q", "T1.txt"]).succeeds();
+        repo.finish("T2");
+    });
+    repo.merge(&["T2"]).succeeds();
+    assert_eq!(task(&repo, "T1")["landed"], true, "another task removed the file");
+    assert_eq!(task(&repo, "T2")["landed"], true);
+}
