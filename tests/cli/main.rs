@@ -113,6 +113,7 @@ mod proven_merges;
 mod proven_steps;
 mod queue_repo;
 mod readme;
+mod redaction;
 mod remote;
 mod remote_abreast;
 mod remote_http;

@@ -28,6 +28,7 @@ pub use calls::{
 };
 pub use checkout::{
     changed_paths::{ChangedPaths, Sorted},
+    file_secrets::{FileSecrets, SecretFiles},
     guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles},

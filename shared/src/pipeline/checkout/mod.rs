@@ -5,6 +5,7 @@
 //! `guard` compares refs, hooks and configuration, and restores whatever the child changed there.
 
 pub(super) mod changed_paths;
+pub(super) mod file_secrets;
 pub(super) mod guard;
 pub(super) mod guarded;
 pub(super) mod hook;

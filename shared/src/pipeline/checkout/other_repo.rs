@@ -136,6 +136,7 @@ impl OtherRepo {
     ) -> Result<RepoAttempt<'_>, GitError> {
         let recorder = self.recorder();
         let begun = place::begin(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
+        let begun = begun.searched_for(home.file_secrets.clone());
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
@@ -220,6 +221,12 @@ impl<'a> RepoAttempt<'a> {
     /// A message about commits that were folded in here.
     pub(in crate::pipeline) fn folded_message(&self, work: &AttemptWork) -> Option<String> {
         leftovers::folded_message(&work.folded).map(|words| format!("in {}: {words}", self.name))
+    }
+
+    /// Takes the warnings about this work.
+    pub(in crate::pipeline) fn take_warnings(&self, work: &mut AttemptWork) -> Vec<String> {
+        let warnings = std::mem::take(&mut work.warnings);
+        warnings.into_iter().map(|words| format!("in {}: {words}", self.name)).collect()
     }
 
     /// Whether the pre-commit hook must be asked about this work.

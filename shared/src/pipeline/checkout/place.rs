@@ -11,7 +11,7 @@ use crate::{
     message::visible,
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, UsersIgnoredFiles,
+        ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
             guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, Folded, WorktreeBefore},
@@ -49,6 +49,8 @@ pub struct AttemptCheckout {
     inside: Vec<Vec<u8>>,
     /// The files that git ignored in the user's checkout before the run.
     ignored: Arc<UsersIgnoredFiles>,
+    /// Searches changed files for secrets.
+    pub(super) file_secrets: Option<FileSecrets>,
     watch: AttemptWatch,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
@@ -90,6 +92,13 @@ impl AttemptCheckout {
     #[must_use]
     pub fn without(mut self, ignored: Arc<UsersIgnoredFiles>) -> Self {
         self.ignored = ignored;
+        self
+    }
+
+    /// Searches the files of the attempt for secrets.
+    #[must_use]
+    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
+        self.file_secrets = file_secrets;
         self
     }
 
@@ -222,6 +231,8 @@ pub struct AttemptWork {
     pub folded: Vec<Folded>,
     /// Messages for the user about what was restored.
     pub notes: Vec<String>,
+    /// Warnings about secrets in files.
+    pub warnings: Vec<String>,
     /// The worktree's tree and an index that matches it, if nothing in either is the user's.
     pub(super) seen: Option<(Oid, IndexFile)>,
 }
@@ -287,6 +298,7 @@ pub fn begin(
         locks,
         inside,
         ignored: Arc::default(),
+        file_secrets: None,
         watch,
         _branch: branch,
     })
@@ -361,6 +373,10 @@ pub fn turn(
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    // If a file is to be put back, the changes wait for the end.
+    if begun.refuses(repository, &changes)? {
+        return Ok(None);
+    }
     Ok((!changes.is_empty()).then_some(AttemptWork {
         tree,
         tip,
@@ -368,6 +384,7 @@ pub fn turn(
         trespass: None,
         folded,
         notes: Vec::new(),
+        warnings: Vec::new(),
         seen: None,
     }))
 }
@@ -427,7 +444,10 @@ pub fn end(
         && begun.left_out.is_empty()
         && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    Ok(AttemptWork { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
+    let (warnings, trespass) = (Vec::new(), joined(&trespasses));
+    let mut work = AttemptWork { tree, tip, changes, trespass, folded, notes, warnings, seen };
+    begun.search_for_secrets(recorder, &mut work)?;
+    Ok(work)
 }
 
 /// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
