@@ -6,7 +6,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{remove_frozen_settings, take_moved_aside, take_removed_locks, take_saved_files},
     name::TaskId,
-    process::{Program, protect_memory},
+    process::{Program, interrupt::received_signal, protect_memory},
     queue::take_unreadable_tickets,
 };
 use clap::{
@@ -78,6 +78,11 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
             ui.fail(&failure);
             failure.exit
         }
+    };
+    // Whatever could not be finished after a signal, the signal is the reason.
+    let exit = match received_signal().and_then(|signal| u8::try_from(signal).ok()) {
+        Some(signal) if exit == Exit::Fatal => Exit::Child(128 + signal),
+        _ => exit,
     };
     if ui.finish().is_err() { Exit::Fatal } else { exit }
 }

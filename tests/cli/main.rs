@@ -77,6 +77,7 @@ mod hooks_managers;
 mod hooks_push;
 mod hooks_status;
 mod http_server;
+mod hung_git;
 mod init;
 mod interrupted_attempts;
 mod landing_tests;

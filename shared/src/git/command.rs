@@ -5,6 +5,8 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use super::{
@@ -406,13 +408,27 @@ impl GitCommand {
     fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let dir = self.program.find_dir().unwrap_or_default();
         for _ in 0..MAX_LOCKS {
-            let ended = self.run(input)?;
+            let ended = self.run_past_changes(input)?;
             let may_retry = self.waits_for_locks && self.name != "worktree" && !ended.status.success();
             let lock = may_retry.then(|| locks::find_obstacle(&ended.complaint(), &dir)).flatten();
             match lock {
                 Some(lock) if locks::wait_for(&lock).is_ok() => {}
                 _ => return Ok(ended),
             }
+        }
+        self.run(input)
+    }
+
+    /// Runs it again shortly after it failed because another git moved what it was reading, as `pack-refs` and
+    /// `worktree prune` do: it found a file neither in its old place nor in its new one.
+    fn run_past_changes(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
+        let is_repeatable = self.name != "worktree" || !self.waits_for_locks;
+        for pause in RETRY_PAUSES.map(Duration::from_millis) {
+            let ended = self.run(input)?;
+            if ended.status.success() || !is_repeatable || !is_about_moved_file(&ended.complaint()) {
+                return Ok(ended);
+            }
+            thread::sleep(pause);
         }
         self.run(input)
     }
@@ -454,6 +470,21 @@ impl GitCommand {
             _ => checked(&name, finished).map(Some),
         }
     }
+}
+
+/// How long to wait before a command is run again, in milliseconds. git needs less to move a file.
+const RETRY_PAUSES: [u64; 3] = [10, 40, 150];
+
+/// Whether git's error message is about a file that another git has just moved or removed.
+fn is_about_moved_file(complaint: &str) -> bool {
+    let is_moved = |line: &str| {
+        line.contains("unable to resolve reference")
+            || line.contains("unable to read ref")
+            || (line.contains("Unable to create '") && line.ends_with(".lock': No such file or directory"))
+            || (line.contains("/worktrees/")
+                && ["failed to read ", "not a git repository: "].iter().any(|words| line.contains(words)))
+    };
+    complaint.lines().any(is_moved)
 }
 
 /// Options for every comparison. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would hide
