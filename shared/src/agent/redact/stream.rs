@@ -12,6 +12,9 @@ use super::{
 /// A longer line is not held back until its end.
 const WINDOW: usize = 64 * 1024;
 
+/// The same for the second pass, which gets long lines in large pieces.
+const CLEANED_WINDOW: usize = 8 * 1024;
+
 /// The longest private key; text after this many bytes is shown again.
 const LONGEST_PEM: usize = 64 * 1024;
 
@@ -36,8 +39,10 @@ impl Redactor {
     /// A redactor at the beginning of a stream.
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
-        let (plain, cleaned) =
-            (Pass::new(|text| View::unchanged(text)), Pass::new(|text| View::cleaned(text)));
+        let (plain, cleaned) = (
+            Pass::new(WINDOW, |text| View::unchanged(text)),
+            Pass::new(CLEANED_WINDOW, |text| View::cleaned(text)),
+        );
         Self { secrets: secrets.clone(), plain, cleaned }
     }
 
@@ -90,6 +95,8 @@ enum Settled {
 /// One search through a stream.
 #[derive(Clone)]
 struct Pass {
+    /// How much of a line is held back at most.
+    window: usize,
     view: fn(&[u8]) -> View<'_>,
     mode: Mode,
     /// The last two bytes before the buffer, as they are seen.
@@ -98,18 +105,18 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(view: fn(&[u8]) -> View<'_>) -> Self {
-        Self { view, mode: Mode::Open, before: *b"\n\n", buffer: Vec::new() }
+    fn new(window: usize, view: fn(&[u8]) -> View<'_>) -> Self {
+        Self { window, view, mode: Mode::Open, before: *b"\n\n", buffer: Vec::new() }
     }
 
     fn feed(&mut self, secrets: &Secrets, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
-        for part in bytes.chunks(WINDOW) {
+        for part in bytes.chunks(self.window) {
             self.buffer.extend_from_slice(part);
             if memchr(b'\n', part).is_some() {
                 self.walk(secrets, Settled::Lines, &mut shown);
             }
-            if self.buffer.len() > WINDOW {
+            if self.buffer.len() > self.window {
                 self.walk(secrets, Settled::LongLine, &mut shown);
             }
         }
@@ -161,7 +168,7 @@ impl Pass {
             self.before = [self.before[1], *byte];
         }
         // A line with more hidden than visible bytes is held back without the hidden ones.
-        self.buffer = match buffer.len() - rest > WINDOW / 2 && view.hides() {
+        self.buffer = match buffer.len() - rest > self.window / 2 && view.hides() {
             true => seen[at..].to_vec(),
             false => buffer[rest..].to_vec(),
         };
