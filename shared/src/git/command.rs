@@ -5,8 +5,6 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
-    time::Duration,
 };
 
 use super::{
@@ -142,6 +140,7 @@ impl GitCommand {
         let program = Self::plain_program(dir)
             .shielded_if_watched(true)
             .harmless()
+            .repeated_if(is_about_moved_file)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -172,6 +171,8 @@ impl GitCommand {
             name if ONE_WORKTREE.contains(&name) => program.settled(),
             _ => program,
         };
+        // `worktree add` creates a folder before it fails.
+        let program = if name == "worktree" { program } else { program.repeated_if(is_about_moved_file) };
         Self {
             name: name.to_owned(),
             program,
@@ -408,27 +409,13 @@ impl GitCommand {
     fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
         let dir = self.program.find_dir().unwrap_or_default();
         for _ in 0..MAX_LOCKS {
-            let ended = self.run_past_changes(input)?;
+            let ended = self.run(input)?;
             let may_retry = self.waits_for_locks && self.name != "worktree" && !ended.status.success();
             let lock = may_retry.then(|| locks::find_obstacle(&ended.complaint(), &dir)).flatten();
             match lock {
                 Some(lock) if locks::wait_for(&lock).is_ok() => {}
                 _ => return Ok(ended),
             }
-        }
-        self.run(input)
-    }
-
-    /// Runs it again shortly after it failed because another git moved what it was reading, as `pack-refs` and
-    /// `worktree prune` do: it found a file neither in its old place nor in its new one.
-    fn run_past_changes(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, GitError> {
-        let is_repeatable = self.name != "worktree" || !self.waits_for_locks;
-        for pause in RETRY_PAUSES.map(Duration::from_millis) {
-            let ended = self.run(input)?;
-            if ended.status.success() || !is_repeatable || !is_about_moved_file(&ended.complaint()) {
-                return Ok(ended);
-            }
-            thread::sleep(pause);
         }
         self.run(input)
     }
@@ -472,10 +459,8 @@ impl GitCommand {
     }
 }
 
-/// How long to wait before a command is run again, in milliseconds. git needs less to move a file.
-const RETRY_PAUSES: [u64; 3] = [10, 40, 150];
-
-/// Whether git's error message is about a file that another git has just moved or removed.
+/// Whether git's error message is about a file that another git has just moved or removed, as `pack-refs` and `worktree
+/// prune` do: it was neither in its old place nor in its new one.
 fn is_about_moved_file(complaint: &str) -> bool {
     let is_moved = |line: &str| {
         line.contains("unable to resolve reference")

@@ -49,6 +49,9 @@ const CLEANUP_SIGNALS: [i32; 5] = [1, 2, 3, 13, 15];
 /// The first scan of a huge checkout on a slow disk takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// How long to wait before a program is run again, in milliseconds.
+const REPEAT_PAUSES: [u64; 3] = [10, 40, 150];
+
 /// How long a program may take to end after SIGTERM.
 const TERM_GRACE: Duration = Duration::from_millis(200);
 
@@ -68,6 +71,8 @@ pub struct Program {
     is_cleared: bool,
     /// Whether it has a process group of its own.
     has_group: bool,
+    /// Whether it is run again after it failed with this message.
+    is_repeated: Option<fn(&str) -> bool>,
 }
 
 /// The result of a program that has ended.
@@ -100,6 +105,7 @@ impl Program {
             confinement: None,
             is_cleared: false,
             has_group: false,
+            is_repeated: None,
         }
     }
 
@@ -242,8 +248,26 @@ impl Program {
         self.finish_again(None)
     }
 
+    /// Runs it again, after a short while, if it fails with such a message.
+    #[must_use]
+    pub fn repeated_if(self, is_repeated: fn(&str) -> bool) -> Self {
+        Self { is_repeated: Some(is_repeated), ..self }
+    }
+
     /// The same for a program that may have to be run again.
     pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
+        for pause in REPEAT_PAUSES.map(Duration::from_millis) {
+            let ended = self.finish_once(input)?;
+            let is_repeated = |is_repeated: fn(&str) -> bool| is_repeated(&ended.complaint());
+            if ended.status.success() || !self.is_repeated.is_some_and(is_repeated) {
+                return Ok(ended);
+            }
+            thread::sleep(pause);
+        }
+        self.finish_once(input)
+    }
+
+    fn finish_once(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
         let stdin = match input {
             Some(input) => input::complete(input).map_err(|source| self.error(source))?.into(),
             None => Stdio::null(),
