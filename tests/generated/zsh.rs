@@ -31,7 +31,7 @@ fn function(path: &str, shape: &Shape) -> String {
     }
     // _arguments takes only one definition for the rest of the words. So the first word, which is a command or an
     // operand, decides what the others are.
-    let below = format!("_call_function ret {name}_$words[1]");
+    let below = format!(" _call_function ret {name}_$words[1]");
     let (operands, first, rest) = match shape.operands.is_empty() {
         true => (String::new(), String::new(), below),
         false => {
@@ -39,7 +39,7 @@ fn function(path: &str, shape: &Shape) -> String {
             let first = shape.operands.iter().filter_map(|operand| offer(&operand.value.kind));
             let first = first.map(|offer| format!("\n    {offer} && ret=0")).collect();
             let rest = format!(
-                "\n    if (( $+functions[{name}_$words[1]] )); then\n      {below}\n    else\n      {name}-operands && ret=0\n    fi"
+                "\n    if (( $+functions[{name}_$words[1]] )); then\n     {below}\n    else\n      {name}-operands && ret=0\n    fi"
             );
             (operands, first, rest)
         }
@@ -55,7 +55,7 @@ fn function(path: &str, shape: &Shape) -> String {
     {} && ret=0
   case $state in
   (command) _describe -t commands command commands && ret=0{first} ;;
-  (arguments) {rest} ;;
+  (arguments){rest} ;;
   esac
   return ret
 }}
