@@ -94,7 +94,9 @@ async fn watched(
 
 async fn listen(server: Server) -> anyhow::Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio();
-    let input = WatchedInput::new(stdin, server.0.gone.clone());
+    let (_, answers) = rmcp::transport::stdio();
+    let (gone, line, unsent) = (server.0.gone.clone(), Vec::new(), Vec::new());
+    let input = WatchedInput { stdin, gone, line, answers, unsent };
     let service = match server.serve((input, stdout)).await {
         Ok(service) => service,
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -120,10 +122,6 @@ struct WatchedInput {
 const PARSE_ERROR: &str = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"this line is not valid JSON\"}}\n";
 
 impl WatchedInput {
-    fn new(stdin: tokio::io::Stdin, gone: Cancel) -> Self {
-        Self { stdin, gone, line: Vec::new(), answers: tokio::io::stdout(), unsent: Vec::new() }
-    }
-
     /// Looks at everything that was read.
     fn look(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {

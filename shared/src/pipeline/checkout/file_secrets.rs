@@ -91,6 +91,13 @@ impl FileSecrets {
 }
 
 impl AttemptCheckout {
+    /// Searches the files of the attempt for secrets.
+    #[must_use]
+    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
+        self.file_secrets = file_secrets;
+        self
+    }
+
     /// Whether there is a secret in one of these files and it must not be committed.
     pub(super) fn refuses(&self, repository: &Repository, changes: &[TreeChange]) -> Result<bool, GitError> {
         match self.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {

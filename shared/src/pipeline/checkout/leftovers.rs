@@ -12,6 +12,7 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     message::visible,
     name::Oid,
+    pipeline::checkout::place::AttemptCheckout,
     safe_files,
 };
 
@@ -139,4 +140,17 @@ pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
             "{count} commits made meanwhile (last '{subject}') were folded in; they are kept as {name}{others}"
         )
     })
+}
+
+/// Names submodules with new uncommitted changes. Only the repository of the submodule could contain them.
+pub(super) fn find_dirty_submodules(
+    repository: &Repository,
+    begun: &AttemptCheckout,
+) -> Result<Option<String>, GitError> {
+    let dirty = repository.dirty_submodules(Some(begun.tree))?;
+    let new = dirty.iter().filter(|path| !begun.inside.contains(path));
+    let shown: Vec<String> = new.map(|path| visible(&String::from_utf8_lossy(path))).collect();
+    let words =
+        || format!("it changed files in a submodule, which are not committed here: {}", shown.join(", "));
+    Ok((!shown.is_empty()).then(words))
 }

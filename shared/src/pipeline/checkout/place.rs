@@ -8,7 +8,6 @@ use crate::{
         self, ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
         RefMove, Repository, Signing, Stamp, TreeChange, WorktreeSnapshot,
     },
-    message::visible,
     name::{Attempt, Oid, TaskId},
     pipeline::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
@@ -46,7 +45,7 @@ pub struct AttemptCheckout {
     /// Locks of git that already existed.
     locks: Vec<PathBuf>,
     /// Submodules with uncommitted changes.
-    inside: Vec<Vec<u8>>,
+    pub(super) inside: Vec<Vec<u8>>,
     /// The files that git ignored in the user's checkout before the run.
     ignored: Arc<UsersIgnoredFiles>,
     /// Searches changed files for secrets.
@@ -92,13 +91,6 @@ impl AttemptCheckout {
     #[must_use]
     pub fn without(mut self, ignored: Arc<UsersIgnoredFiles>) -> Self {
         self.ignored = ignored;
-        self
-    }
-
-    /// Searches the files of the attempt for secrets.
-    #[must_use]
-    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
-        self.file_secrets = file_secrets;
         self
     }
 
@@ -426,7 +418,7 @@ pub fn end(
     let touched = repository.changes(begun.before, after)?;
     let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(find_dirty_submodules(repository, begun)?);
+    trespasses.extend(leftovers::find_dirty_submodules(repository, begun)?);
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
@@ -474,19 +466,6 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
         })
     };
     repository.quit_operations()?.into_iter().map(words).collect()
-}
-
-/// Names submodules with new uncommitted changes. Only the repository of the submodule could contain them.
-fn find_dirty_submodules(
-    repository: &Repository,
-    begun: &AttemptCheckout,
-) -> Result<Option<String>, GitError> {
-    let dirty = repository.dirty_submodules(Some(begun.tree))?;
-    let new = dirty.iter().filter(|path| !begun.inside.contains(path));
-    let shown: Vec<String> = new.map(|path| visible(&String::from_utf8_lossy(path))).collect();
-    let words =
-        || format!("it changed files in a submodule, which are not committed here: {}", shown.join(", "));
-    Ok((!shown.is_empty()).then(words))
 }
 
 /// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,
