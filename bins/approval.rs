@@ -34,6 +34,9 @@ pub(crate) fn require(
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
         ui.note(&format!("these come from files of the repository, and --yes approves them:\n{lines}"));
+        if consent::was_approved_before(&unseen) {
+            ui.note(consent::OLD_APPROVALS);
+        }
     }
     consent::require(&repository.common_dir, commands, consent)
 }

@@ -10,7 +10,7 @@ use arborist_core::{
     },
     message::plain_text,
     name::TaskId,
-    process::{Program, protect_memory},
+    process::{Program, interrupt::received_signal, protect_memory},
     queue::take_unreadable_tickets,
 };
 use clap::{
@@ -87,6 +87,11 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
             ui.fail(&failure);
             failure.exit
         }
+    };
+    // Whatever could not be finished after a signal, the signal is the reason.
+    let exit = match received_signal().and_then(|signal| u8::try_from(signal).ok()) {
+        Some(signal) if exit == Exit::Fatal => Exit::Child(128 + signal),
+        _ => exit,
     };
     if ui.finish().is_err() { Exit::Fatal } else { exit }
 }

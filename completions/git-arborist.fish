@@ -474,7 +474,7 @@ complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d '
 # session resume
 complete -c git-arborist -n '__git_arborist_in session resume' -f
 complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Go on from the tree of this turn: a commit brings it back, and what came after it stays in history'
-complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since'
+complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since (also --accept-changes)'
 complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
@@ -590,14 +590,14 @@ complete -c git-arborist -n '__git_arborist_at hooks' -f
 complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what it does and takes'
 
 # hooks install
-complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push pre-receive update'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Only print what would be done'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print nothing but errors'
 complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
 
 # hooks uninstall
-complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push pre-receive update'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Only print what would be done'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print nothing but errors'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Take the hooks of an interactive agent out of its settings; no hooks of git'
@@ -609,13 +609,14 @@ complete -c git-arborist -n '__git_arborist_in hooks status' -l json -d 'Print o
 complete -c git-arborist -n '__git_arborist_in hooks status' -s h -l help -d 'Show what it does and takes'
 
 # hooks test
-complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre-push pre-receive update'
 complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
 
 # hooks run
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that claims to be a task\'s and is not sound'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse to push what is not sound, and to lose what was recorded; reads git\'s lines on standard input'
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same, where the push arrives'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'The same, where the push arrives; reads git\'s lines on standard input'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same for one ref; this is what the update hook of earlier versions calls'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f
 complete -c git-arborist -n '__git_arborist_at hooks run' -s h -l help -d 'Show what it does and takes'
 
@@ -626,6 +627,10 @@ complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -s h -l hel
 # hooks run pre-push
 complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -f
 complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -s h -l help -d 'Show what it does and takes'
+
+# hooks run pre-receive
+complete -c git-arborist -n '__git_arborist_in hooks run pre-receive' -f
+complete -c git-arborist -n '__git_arborist_in hooks run pre-receive' -s h -l help -d 'Show what it does and takes'
 
 # hooks run update
 complete -c git-arborist -n '__git_arborist_in hooks run update' -f

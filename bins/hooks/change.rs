@@ -58,9 +58,19 @@ pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
     let binary = Quoted::path(&own_path(BINARY)?);
-    let plan = |event| plan_install(&HookSite::load(event, &repository, &config)?, &binary);
+    let load = |event| HookSite::load(event, &repository, &config);
+    let plan = |event| plan_install(&load(event)?, &binary);
+    if options.names.contains(&HookEvent::Update) {
+        return Err(Failure::new(Exit::Usage, "the update hook was replaced by pre-receive")
+            .hint("install that: git arborist hooks install pre-receive"));
+    }
     let names = chosen(&options.names, &repository, &config);
-    let plans = names.into_iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    let mut plans = names.iter().copied().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    if names.contains(&HookEvent::PreReceive) {
+        // An earlier version installed it, and pre-receive checks everything that it checked.
+        let old = plan_uninstall(&load(HookEvent::Update)?);
+        plans.extend((!old.steps.is_empty()).then_some(old));
+    }
     carry_out(&plans, options, &repository, ui)?;
     if options.reporter == Voice::Normal {
         plans.iter().flat_map(|plan| &plan.notes).for_each(|note| ui.hint(note));

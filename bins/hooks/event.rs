@@ -12,7 +12,9 @@ pub enum HookEvent {
     CommitMsg,
     /// Checks commits before they are pushed.
     PrePush,
-    /// Checks commits where they are received.
+    /// Checks a whole push where it is received.
+    PreReceive,
+    /// Checked each ref of a push alone. Earlier versions installed it; now it can only be removed.
     Update,
 }
 
@@ -22,7 +24,7 @@ const BINARY_LINE: &str = "arborist=";
 
 impl HookEvent {
     /// Every hook that we know.
-    pub const ALL: [Self; 3] = [Self::CommitMsg, Self::PrePush, Self::Update];
+    pub const ALL: [Self; 4] = [Self::CommitMsg, Self::PrePush, Self::PreReceive, Self::Update];
 
     /// Its name in git.
     #[must_use]
@@ -30,8 +32,19 @@ impl HookEvent {
         match self {
             Self::CommitMsg => "commit-msg",
             Self::PrePush => "pre-push",
+            Self::PreReceive => "pre-receive",
             Self::Update => "update",
         }
+    }
+
+    /// Whether git gives it lines on standard input.
+    pub(super) fn reads_lines(self) -> bool {
+        matches!(self, Self::PrePush | Self::PreReceive)
+    }
+
+    /// Whether it belongs into a repository that is pushed to.
+    pub(super) fn is_for_receivers(self) -> bool {
+        matches!(self, Self::PreReceive | Self::Update)
     }
 
     /// The name of its section in git's configuration; git forbids the bare name of an event.
@@ -45,6 +58,7 @@ impl HookEvent {
         let text = match self {
             Self::CommitMsg => include_str!("../../hooks/commit-msg.sh"),
             Self::PrePush => include_str!("../../hooks/pre-push.sh"),
+            Self::PreReceive => include_str!("../../hooks/pre-receive.sh"),
             Self::Update => include_str!("../../hooks/update.sh"),
         };
         text.replace("@BINARY@", &binary.0)
@@ -53,7 +67,7 @@ impl HookEvent {
     /// A hook file of our own.
     pub(super) fn script(self, binary: &Quoted) -> String {
         let frame = match self {
-            Self::PrePush => include_str!("../../hooks/script-stdin.sh"),
+            _ if self.reads_lines() => include_str!("../../hooks/script-stdin.sh"),
             _ => include_str!("../../hooks/script.sh"),
         };
         frame.replace("@CHECK@\n", &self.check(binary))
@@ -62,7 +76,7 @@ impl HookEvent {
     /// Lines for a hook file of others.
     pub(super) fn block(self, binary: &Quoted) -> String {
         let frame = match self {
-            Self::PrePush => include_str!("../../hooks/block-stdin.sh"),
+            _ if self.reads_lines() => include_str!("../../hooks/block-stdin.sh"),
             _ => include_str!("../../hooks/block.sh"),
         };
         frame.replace("@CHECK@\n", &self.check(binary))

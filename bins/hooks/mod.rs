@@ -87,7 +87,7 @@ struct InstallArgs {
     /// Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git
     #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
     agent: Option<Agent>,
-    /// Which hooks; without any, commit-msg and pre-push (in a bare repository: update)
+    /// Which hooks; without any, commit-msg and pre-push (in a bare repository: pre-receive)
     #[arg(value_enum, value_name = "HOOK")]
     names: Vec<HookEvent>,
 }
@@ -128,7 +128,9 @@ enum Call {
         /// Its address
         url: OsString,
     },
-    /// The same, where the push arrives
+    /// The same, where the push arrives; reads git's lines on standard input
+    PreReceive,
+    /// The same for one ref; this is what the update hook of earlier versions calls
     Update {
         /// The ref
         name: OsString,
@@ -197,6 +199,7 @@ fn answer(call: Call, ui: &mut Ui) -> Outcome {
     match call {
         Call::CommitMsg { file } => commit_msg::run(&file),
         Call::PrePush { remote, .. } => push::pre_push(&remote.to_string_lossy(), ui),
+        Call::PreReceive => push::pre_receive(ui),
         Call::Update { name, old, new } => {
             push::update(RefUpdate::new(&name.to_string_lossy(), old.0, new.0), ui)
         }
@@ -208,7 +211,8 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     let config = Config::load(&repository)?;
     ui.configure(&config);
     let load = |event| Ok(HookStatus::of(&HookSite::load(event, &repository, &config)?));
-    let hooks = HookEvent::ALL.into_iter().map(load).collect::<Result<_, Failure>>()?;
+    let mut hooks = HookEvent::ALL.into_iter().map(load).collect::<Result<Vec<_>, Failure>>()?;
+    hooks.retain(|hook| hook.event != HookEvent::Update || hook.state != HookState::Missing);
     let agents = agent::status(&repository).into_iter().collect();
     Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, (hooks, agents)))
 }
@@ -217,7 +221,7 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
 fn chosen(names: &[HookEvent], repository: &Repository, config: &Config) -> Vec<HookEvent> {
     let is_bare = repository.worktree.is_none() && config.find_text("core.bare") == Some("true");
     match names {
-        [] if is_bare => vec![HookEvent::Update],
+        [] if is_bare => vec![HookEvent::PreReceive],
         [] => vec![HookEvent::CommitMsg, HookEvent::PrePush],
         _ => HookEvent::ALL.into_iter().filter(|event| names.contains(event)).collect(),
     }

@@ -40,7 +40,7 @@ pub(super) fn sign(ui: &mut Ui) {
     }
 }
 
-/// What `pre-push` does if there is nothing to push. Before git 2.40, a test cannot have input.
+/// What a hook does if there is nothing to push. Before git 2.40, a test cannot have input.
 pub(super) fn answer_empty() -> Outcome {
     match std::env::var_os(VARIABLE) {
         Some(_) => Err(Failure::new(Exit::No, "fired without input")),
@@ -56,7 +56,7 @@ fn signature(nonce: &str) -> String {
 pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, Failure> {
     let nonce = format!("{:016x}", std::hash::RandomState::new().build_hasher().finish());
     let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
-    let takes_input = event == HookEvent::PrePush && repository.version >= GitVersion::HOOK_STDIN;
+    let takes_input = event.reads_lines() && repository.version >= GitVersion::HOOK_STDIN;
     let fired = repository.run_hook(&HookRun {
         event: event.as_str(),
         arguments: &arguments(event, &scratch, repository.format),
@@ -74,7 +74,8 @@ pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, F
 fn sample(event: HookEvent, format: ObjectFormat) -> String {
     match event {
         HookEvent::PrePush => format!("(delete) {} {PROBED} {}\n", id(format, '0'), id(format, '1')),
-        _ => SAMPLE.into(),
+        HookEvent::PreReceive => format!("{} {} {PROBED}\n", id(format, '1'), id(format, '0')),
+        HookEvent::CommitMsg | HookEvent::Update => SAMPLE.into(),
     }
 }
 
@@ -84,6 +85,7 @@ fn arguments(event: HookEvent, scratch: &Scratch, format: ObjectFormat) -> Vec<O
     match event {
         HookEvent::CommitMsg => vec![scratch.0.clone().into()],
         HookEvent::PrePush => vec!["arborist-probe".into(), "arborist-probe".into()],
+        HookEvent::PreReceive => Vec::new(),
         HookEvent::Update => vec![PROBED.into(), id(format, '1').into(), id(format, '0').into()],
     }
 }

@@ -9,8 +9,9 @@ pub(super) const LONG_ABOUT: &str = "\
 Install the hooks that keep the state sound.
 
 commit-msg refuses a message that claims to be a task's and is not sound, and lets every other message
-through untouched. pre-push, and update on the server, refuse to publish such commits, to delete or turn
-back a branch of arborist's, and to drop commits that record a task's state.
+through untouched. pre-push, and pre-receive on the server, refuse to publish such commits, to delete or turn
+back a branch of arborist's, and to drop commits that record a task's state. pre-receive sees all refs of a
+push together; installing it removes the update hook that earlier versions installed.
 
 Our hooks stand beside those that are there. With git 2.54 or newer they are named in the repository's
 configuration (hook.arborist-<hook>.command). Before that, a hook file that exists is renamed to
@@ -49,7 +50,7 @@ EXAMPLES
        git arborist hooks install commit-msg
 
    Guard a repository that is pushed to, although it has a checkout
-       git arborist hooks install update
+       git arborist hooks install pre-receive
 
    Let Claude Code record its turns as 'git arborist session' shows them
        git arborist hooks install --agent claude
@@ -82,7 +83,7 @@ EXAMPLES
 
 pub(super) const TEST_EXAMPLES: &str = "\
 EXAMPLES
-   Fire commit-msg and pre-push; in a bare repository, update
+   Fire commit-msg and pre-push; in a bare repository, pre-receive
        git arborist hooks test
 
    Fire one
@@ -96,7 +97,7 @@ EXAMPLES
    The line for a hook file of your own
        git-arborist-hooks run commit-msg \"$@\" || exit
        git-arborist-hooks run pre-push \"$@\" || exit
-       git-arborist-hooks run update \"$@\" || exit";
+       git-arborist-hooks run pre-receive || exit";
 
 /// The status for people.
 pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
@@ -108,17 +109,17 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
         let place = hook.place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         let manager = hook.manager.map(|manager| format!(" ({} is here)", manager.as_str()));
         let (name, word) = (hook.event.as_str(), ui.paint(tone, word));
-        ui.line(&format!("  {name:<10}  {word}{place}{}", manager.unwrap_or_default()));
+        ui.line(&format!("  {name:<11}  {word}{place}{}", manager.unwrap_or_default()));
         let chained = hook.chained.as_ref().map(|path| format!("calls '{path}' first"));
         for line in chained.iter().chain(&hook.note) {
-            ui.line(&format!("{:14}{}", "", visible(line)));
+            ui.line(&format!("{:15}{}", "", visible(line)));
         }
     }
     for AgentStatus { agent, state, place, note } in &status.agents {
         let (tone, word) = standing(*state);
         let place = place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
-        ui.line(&format!("  {agent:<10}  {}{place}", ui.paint(tone, word)));
-        note.iter().for_each(|note| ui.line(&format!("{:14}{}", "", shown(note))));
+        ui.line(&format!("  {agent:<11}  {}{place}", ui.paint(tone, word)));
+        note.iter().for_each(|note| ui.line(&format!("{:15}{}", "", shown(note))));
     }
 }
 

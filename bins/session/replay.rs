@@ -10,8 +10,9 @@ use arborist_core::{
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
     process::Cancel,
     record::{RunRecorder, TaskEvent},
+    run::bring_file,
     session::{Asked, Driver, Fork, RepositoryStart, SessionStart, SessionWriter, StoredRecord},
-    settings::Settings,
+    settings::{Settings, TRACKED_FILES},
     workspace::Workspace,
     worktree::SessionWorktree,
 };
@@ -65,7 +66,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;
     }
-    brought::require(&opened, &wishes, (commit, Some(&plan)), None, ui)?;
+    let configured = then::configured_in(&opened, newest, (args.turn, &moment))?;
+    brought::require(&opened, &wishes, (configured, Some(&plan)), None, ui)?;
     let Asked { options, withheld } = match wishes.asked(&opened, newest)? {
         Some(asked) => asked,
         None => opened.session_reader().asked_of(newest)?,
@@ -73,6 +75,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let session_worktree = session_worktree(&opened, &branch, &session, &args.onward, ui)?;
+    bring_configuration(&opened, &session_worktree, (configured, commit))?;
     announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
         "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
@@ -131,6 +134,25 @@ fn begin(
     let start = SessionStart { repositories, forked_from, ..start.clone() };
     SessionWriter::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
     Ok((session, branch))
+}
+
+/// Brings the configuration of one commit into the worktree of another; the start of the run commits it.
+fn bring_configuration(
+    opened: &OpenSessions,
+    session_worktree: &SessionWorktree,
+    (configured, commit): (Oid, Oid),
+) -> Result<(), Failure> {
+    let repository = &opened.repository;
+    for path in TRACKED_FILES {
+        let blob = repository.find_path(configured, path)?;
+        if blob == repository.find_path(commit, path)? {
+            continue;
+        }
+        if let Some(bytes) = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten() {
+            bring_file(&session_worktree.path, path, &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the start of the new run on its branch, and the states of all tasks right after the turn.

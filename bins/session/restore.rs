@@ -10,6 +10,7 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::start::{FrozenPlan, write_change},
     git::{RefMove, Repository, TreeChange},
     history::{BROUGHT_BACK, Run},
     message::{Body, Status, Wording},
@@ -17,6 +18,7 @@ use arborist_core::{
     process::{EndedProcesses, FileLock, OrphanLock},
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
     session::StoredRecord,
+    settings::TRACKED_FILES,
     worktree::SessionWorktree,
 };
 
@@ -64,11 +66,36 @@ pub(super) fn turn(
         (tree, &changes),
         &Past { then: then::at(opened, newest, &moment)?, words },
     )?;
+    bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
     ui.note(&match standing.as_slice() {
         [] => format!("nothing came after turn {number}"),
         some => format!("the tree of turn {number} is back, and tasks stand as then: {}", some.join(", ")),
     });
     Ok(recorder.head())
+}
+
+/// Records that the plan and the configuration of that time are in force again, if others were accepted since: the run
+/// would refuse the restored files as changed ones.
+fn bring_back_plan(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (history, moment): (&Run, &Moment),
+    recorder: &mut RunRecorder<'_>,
+) -> Result<(), Failure> {
+    let Some(start) = &history.start else { return Ok(()) };
+    let Some(plan) = then::frozen_plan(opened, newest, moment)? else { return Ok(()) };
+    let repository = &opened.repository;
+    let mut is_same = start.plan.as_ref() == Some(&plan);
+    for path in TRACKED_FILES {
+        let (now, then) =
+            (repository.find_path(start.accepted, path)?, repository.find_path(moment.commit, path)?);
+        is_same &= now == then;
+    }
+    if !is_same {
+        let words = ("brought back", Body::default());
+        write_change(recorder, FrozenPlan::Kept(&plan), words)?;
+    }
+    Ok(())
 }
 
 /// Restores the worktree of a session's branch to `commit`. Returns the recorder and the changes. Uncommitted changes

@@ -30,6 +30,7 @@ use super::{
     plumbing::append,
     restore,
     session_worktree::{go_on, is_own_branch, session_worktree},
+    then::{self, Moment},
 };
 use crate::{clock, entry::Outcome, gardening::give_back, ui::Ui};
 
@@ -41,8 +42,8 @@ pub(super) struct ResumeArgs {
     /// Go on from the tree of this turn: a commit brings it back, and what came after it stays in history
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
-    /// Go on although the plan has changed since
-    #[arg(long)]
+    /// Go on although the plan has changed since (also --accept-changes)
+    #[arg(long, alias = "accept-changes")]
     plan_changed: bool,
     #[command(flatten)]
     onward: Onward,
@@ -76,6 +77,12 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     refuse_other(record, &history)?;
     if let Some(start) = &history.start {
         brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+    }
+    if let Some(number) = args.turn {
+        // The plan and the configuration of that turn are in force again.
+        let moment = Moment::of(&opened, newest, number)?;
+        let plan = then::frozen_plan(&opened, newest, &moment)?;
+        brought::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
     }
     follow.go(ui)?;
     let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
@@ -124,7 +131,7 @@ fn enter(
     if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }
-    if has_changed.is_some() {
+    if has_changed.is_some() || args.plan_changed {
         wishes.switch("accept-changes");
     }
     ui.note(&format!(

@@ -98,6 +98,23 @@ pub(super) fn frozen_plan(
     Ok(start.and_then(|start| start.plan))
 }
 
+/// The commit with the configuration of a replay from this moment. If it precedes the start of the run, that is the
+/// start: it may have committed configuration that was not tracked before.
+pub(super) fn configured_in(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (turn, moment): (u32, &Moment),
+) -> Result<Oid, Failure> {
+    if turn > 0 {
+        return Ok(moment.commit);
+    }
+    let context = &newest.record.context;
+    let scope = RunScope { branch: context.branch.clone(), tip: Some(context.tip) };
+    let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    let start = run.start.filter(|start| start.session == newest.record.session);
+    Ok(start.map_or(moment.commit, |start| start.commit))
+}
+
 /// The tasks with events by then. If the turn belongs to a failed attempt, that attempt is to be tried again.
 pub(super) fn at(
     opened: &OpenSessions,

@@ -28,9 +28,14 @@ pub enum Consent {
 /// Why commands may not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// They are not approved; one per line.
-    #[error("these come from files of the repository and have not been approved:\n{0}")]
-    Unapproved(String),
+    /// They are not approved.
+    #[error("these come from files of the repository and have not been approved:\n{commands}")]
+    Unapproved {
+        /// The commands, one per line.
+        commands: String,
+        /// Whether some of them were approved by an earlier version, for all repositories.
+        is_old: bool,
+    },
     /// The approval could not be stored.
     #[error("could not keep the approval in '{path}': {source}")]
     Unkept {
@@ -44,15 +49,16 @@ pub enum ConsentError {
 impl Explain for ConsentError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Unapproved(_) => Exit::Person,
+            Self::Unapproved { .. } => Exit::Person,
             Self::Unkept { .. } => Exit::Fatal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unapproved(_) => {
-                Some("look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)".into())
+            Self::Unapproved { is_old, .. } => {
+                let old = if *is_old { format!("{OLD_APPROVALS}\n") } else { String::new() };
+                Some(format!("{old}look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
             }
             Self::Unkept { .. } => None,
         }
@@ -65,7 +71,10 @@ pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent)
     match consent {
         _ if unseen.is_empty() => Ok(()),
         Consent::Trusted => Ok(()),
-        Consent::None => Err(ConsentError::Unapproved(shown(&unseen))),
+        Consent::None => {
+            let is_old = was_approved_before(&unseen);
+            Err(ConsentError::Unapproved { commands: shown(&unseen), is_old })
+        }
         Consent::Given => unseen.into_iter().try_for_each(|command| remember(common_dir, command)),
     }
 }
@@ -75,6 +84,17 @@ pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent)
 pub fn unseen<'c>(common_dir: &Path, commands: &'c BTreeSet<String>) -> Vec<&'c String> {
     let is_seen = |command: &String| file_of(common_dir, command).is_some_and(|file| file.is_file());
     commands.iter().filter(|command| !is_seen(command)).collect()
+}
+
+/// Why a command is asked for again that an earlier version has approved.
+pub const OLD_APPROVALS: &str =
+    "you approved some of them before, for all repositories; an approval now holds for one repository";
+
+/// Whether an earlier version has approved one of these: for its text alone, which may run another script here.
+#[must_use]
+pub fn was_approved_before(commands: &[&String]) -> bool {
+    let is_old = |command: &&String| old_file_of(command).is_some_and(|file| file.is_file());
+    commands.iter().any(is_old)
 }
 
 /// Commands for display: no character can hide a part of one, and later lines of a command cannot be taken for another
@@ -99,10 +119,17 @@ fn remember(common_dir: &Path, command: &str) -> Result<(), ConsentError> {
 
 /// One file for each text and repository, named by the digest of both, in the user's state directory.
 fn file_of(common_dir: &Path, command: &str) -> Option<PathBuf> {
+    let both = [common_dir.as_os_str().as_bytes(), b"\0", command.as_bytes()].concat();
+    Some(folder()?.join(digest(&both)))
+}
+
+/// The file of earlier versions, named by the digest of the text.
+fn old_file_of(command: &str) -> Option<PathBuf> {
+    Some(folder()?.join(digest(command.as_bytes())))
+}
+
+fn folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
-    Some(
-        base.join("git-arborist/approved")
-            .join(digest(&[common_dir.as_os_str().as_bytes(), b"\0", command.as_bytes()].concat())),
-    )
+    Some(base.join("git-arborist/approved"))
 }

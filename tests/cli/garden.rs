@@ -255,6 +255,23 @@ fn an_approval_is_for_one_repository() {
 }
 
 #[test]
+fn an_approval_of_an_earlier_version_is_asked_for_again_with_the_reason() {
+    let repo = repo(WORKER);
+    repo.write(".arborist/config.toml", "test-command = \"true\"\n");
+    repo.commit("tests\n");
+    let reason = "an approval now holds for one repository";
+    repo.arborist(["garden"]).exits(2).never(reason);
+    // The name of the file was the SHA-256 digest of the text, 'test: true'.
+    let digest = "7fa52a0bd7923a33d2529807051276eb53385a91281866b39cbb47fd58c6bffc";
+    let approved = repo.home().join(".local/state/git-arborist/approved");
+    fs::create_dir_all(&approved).unwrap();
+    fs::write(approved.join(digest), "").unwrap();
+    repo.arborist(["garden"]).exits(2).err("test: true").err(reason);
+    repo.arborist(["garden", "--yes"]).succeeds().err(reason);
+    repo.arborist(["garden"]).succeeds().never(reason);
+}
+
+#[test]
 fn a_tracked_file_that_names_a_folder_outside_needs_approval() {
     for setting in ["worktree.base = \"../elsewhere\"", "log-dir = \"../elsewhere\""] {
         let repo = repo(WORKER);

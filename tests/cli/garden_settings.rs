@@ -176,6 +176,8 @@ fn no_key_is_forgotten() {
         "test.clean",
         "timeouts.limit",
         "review.diff-limit",
+        // tests/cli/redaction.rs
+        "redact.files",
         // tests/cli/gardener_jobs.rs
         "jobs",
         // tests/cli/worktree_settings.rs

@@ -143,7 +143,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
         "#!/bin/sh\ngit-arborist-hooks run commit-msg \"$@\" || exit\n",
     );
     repo.arborist(["hooks", "test", "commit-msg"]).succeeds().out("commit-msg: fires");
-    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg  installed: ");
+    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg   installed: ");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds().out("nothing to do");
     repo.git(["config", "core.hooksPath", "/dev/null"]).succeeds();
     repo.arborist(["hooks", "install"]).exits(2).err("hooks are switched off here");
@@ -179,7 +179,7 @@ fn what_somebody_edited_is_neither_replaced_nor_removed() {
     let edited = format!("{}# and mine\n", repo.read(".git/hooks/commit-msg"));
     repo.write(".git/hooks/commit-msg", &edited);
     repo.arborist(["hooks", "uninstall"]).exits(2).err("commit-msg' was edited");
-    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg  edited");
+    repo.arborist(["hooks", "status"]).succeeds().out("commit-msg   edited");
     assert_eq!(repo.read(".git/hooks/commit-msg"), edited);
     repo.arborist(["hooks", "install"]).exits(2).err("was edited, so it is left as it is");
     assert!(!repo.path(".git/hooks/pre-push").exists());
@@ -238,7 +238,7 @@ fn an_installation_that_was_cut_off_is_finished_by_the_next() {
 }
 
 #[test]
-fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
+fn all_worktrees_share_the_hook_and_a_bare_repository_gets_pre_receive() {
     let repo = TestRepo::init();
     repo.git(["worktree", "add", "-q", "-b", "linked", "../linked tree"]).succeeds();
     let linked = repo.root().join("linked tree");
@@ -248,9 +248,46 @@ fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
     repo.arborist_in(&linked, ["hooks", "test"]).succeeds();
 
     let bare = TestRepo::with_options(&["--bare"]);
-    bare.arborist(["hooks", "install"]).succeeds().out("update: wrote");
-    bare.arborist(["hooks", "test"]).succeeds().out("update: fires");
+    bare.arborist(["hooks", "install"]).succeeds().out("pre-receive: wrote");
+    bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: fires");
     assert!(!bare.path("hooks/commit-msg").exists());
     bare.arborist(["hooks", "uninstall"]).succeeds();
-    assert!(!bare.path("hooks/update").exists());
+    assert!(!bare.path("hooks/pre-receive").exists());
+}
+
+/// The update hook as earlier versions installed it.
+const OLD_UPDATE: &str = "#!/bin/sh
+# Installed by 'git arborist hooks install'; 'git arborist hooks uninstall' takes it away again.
+# The hook that stood here before, if any, goes first.
+[ ! -x \"$0.pre-arborist\" ] || \"$0.pre-arborist\" \"$@\" || exit
+arborist='/usr/bin/git-arborist-hooks'
+[ -x \"$arborist\" ] || arborist=$(command -v git-arborist-hooks) || arborist=
+[ -z \"$arborist\" ] || exec \"$arborist\" run update \"$@\"
+case $1 in refs/heads/arborist/* | refs/arborist/*) ;; *) exit 0 ;; esac
+echo \"error: '$1' is arborist's, and git-arborist-hooks is not there to check the push\" >&2
+echo \"hint: install git-arborist on the server again\" >&2
+exit 1
+";
+
+#[test]
+fn the_update_hook_of_earlier_versions_is_replaced_by_pre_receive() {
+    let mine = "#!/bin/sh\nexit 0\n";
+    for kept in [None, Some(mine)] {
+        let bare = TestRepo::with_options(&["--bare"]);
+        let install = || {
+            bare.write_script("hooks/update", OLD_UPDATE);
+            kept.into_iter().for_each(|text| bare.write_script("hooks/update.pre-arborist", text));
+        };
+        install();
+        bare.arborist(["hooks", "status"]).succeeds().out("update ");
+        bare.arborist(["hooks", "install"]).succeeds().out("update: re");
+        assert_eq!(fs::read_to_string(bare.path("hooks/update")).ok().as_deref(), kept);
+        bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: fires");
+        bare.arborist(["hooks", "status"]).succeeds().never("update ");
+        install();
+        bare.arborist(["hooks", "uninstall"]).succeeds();
+        assert_eq!(fs::read_to_string(bare.path("hooks/update")).ok().as_deref(), kept);
+        assert!(!bare.path("hooks/pre-receive").exists());
+    }
+    TestRepo::init().arborist(["hooks", "install", "update"]).exits(129).err("hooks install pre-receive");
 }

@@ -82,7 +82,7 @@ fn a_fresh_worktree_without_huskys_folder_is_told_not_to_be_guarded() {
         .exits(1)
         .out("commit-msg: does not fire")
         .err("is not in this worktree, so git runs no hook here");
-    repo.arborist_in(&fresh, ["hooks", "status"]).succeeds().out("commit-msg  does not run: ");
+    repo.arborist_in(&fresh, ["hooks", "status"]).succeeds().out("commit-msg   does not run: ");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_edited_block_is_left() {
     repo.arborist(["hooks", "uninstall"]).exits(2).err("our lines in");
     repo.arborist(["hooks", "install"]).exits(2).err("was edited");
     assert_eq!(repo.read(".husky/commit-msg"), edited);
-    repo.arborist(["hooks", "install", "update"]).exits(2).err("husky runs no update hook");
+    repo.arborist(["hooks", "install", "pre-receive"]).exits(2).err("husky runs no pre-receive hook");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_new_git_reads_the_hook_from_its_configuration() {
 
     with_new_git(&repo, &["status"])
         .succeeds()
-        .out("commit-msg  installed: hook.arborist-commit-msg.command");
+        .out("commit-msg   installed: hook.arborist-commit-msg.command");
     repo.arborist(["hooks", "status"]).succeeds().out("does not run hooks from its configuration, 2.54 does");
     with_new_git(&repo, &["uninstall"]).succeeds().out("unset hook.arborist-commit-msg.command");
     assert_eq!(repo.read(".git/config"), before);

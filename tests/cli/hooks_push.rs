@@ -1,4 +1,4 @@
-//! The pre-push and update hooks, through real pushes to a bare repository.
+//! The pre-push and pre-receive hooks, through real pushes to a bare repository.
 
 use std::{
     path::PathBuf,
@@ -13,7 +13,7 @@ const UNSOUND: &str = "done\n\nArborist-Step: complete\n";
 #[derive(Clone, Copy, PartialEq)]
 enum Guard {
     PrePush,
-    Update,
+    PreReceive,
 }
 
 /// A repository with a bare remote `origin`, a run on `main` and a task's branch, both pushed.
@@ -44,11 +44,11 @@ fn push(repo: &TestRepo, args: &[&str]) -> Run {
 
 fn on_both_sides(check: fn(&TestRepo)) {
     check(&with_finished(Guard::PrePush, "--object-format=sha1"));
-    check(&with_finished(Guard::Update, "--object-format=sha1"));
-    check(&with_finished(Guard::Update, "--object-format=sha256"));
+    check(&with_finished(Guard::PreReceive, "--object-format=sha1"));
+    check(&with_finished(Guard::PreReceive, "--object-format=sha256"));
     if TestRepo::init().git(["init", "-q", "--ref-format=reftable", "probe"]).code() == 0 {
         check(&with_finished(Guard::PrePush, "--ref-format=reftable"));
-        check(&with_finished(Guard::Update, "--ref-format=reftable"));
+        check(&with_finished(Guard::PreReceive, "--ref-format=reftable"));
     }
 }
 
@@ -251,7 +251,7 @@ fn lines_that_git_does_not_write_are_an_error() {
 #[test]
 fn a_branch_whose_name_is_not_utf8_is_guarded_too() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-    let repo = with_finished(Guard::Update, "--object-format=sha1");
+    let repo = with_finished(Guard::PreReceive, "--object-format=sha1");
     let push = |spec: &[u8]| repo.git([OsStr::new("push"), OsStr::new("origin"), OsStr::from_bytes(spec)]);
     push(b"main:refs/heads/f\xfcr").succeeds();
     repo.task("T1", "test-pass");
@@ -261,11 +261,11 @@ fn a_branch_whose_name_is_not_utf8_is_guarded_too() {
 
 #[test]
 fn without_the_binary_only_arborists_refs_are_refused() {
-    for guard in [Guard::PrePush, Guard::Update] {
+    for guard in [Guard::PrePush, Guard::PreReceive] {
         let repo = with_finished(guard, "--object-format=sha1");
         let (side, hook) = match guard {
             Guard::PrePush => (repo.path(".git"), "hooks/pre-push"),
-            Guard::Update => (remote(&repo), "hooks/update"),
+            Guard::PreReceive => (remote(&repo), "hooks/pre-receive"),
         };
         let text = std::fs::read_to_string(side.join(hook)).unwrap();
         let named = text.lines().find(|line| line.starts_with("arborist=")).unwrap();
@@ -278,4 +278,30 @@ fn without_the_binary_only_arborists_refs_are_refused() {
         push("main").succeeds();
         push("main:refs/arborist/saved/y").exits(1).err("git-arborist-hooks is not there to check");
     }
+}
+
+#[test]
+fn a_record_is_not_deleted_together_with_the_ref_that_keeps_its_commits() {
+    on_both_sides(|repo| {
+        let session = "arborist/task/main/T2";
+        push(repo, &[&format!("{session}:refs/heads/tmp")]).succeeds();
+        repo.git(["fetch", "-q"]).succeeds();
+        push(repo, &["--atomic", &format!(":{session}"), ":tmp"]).exits(1).err("would be lost with it");
+        push(repo, &[&format!(":{session}"), ":tmp"]).exits(1).err("would be lost with it");
+        let refs = repo.git(["ls-remote", "origin"]).answer();
+        assert!(refs.contains(session), "{refs}");
+        // One that stays keeps the commits.
+        push(repo, &[&format!(":{session}")]).succeeds();
+    });
+}
+
+#[test]
+fn a_branch_is_not_rewound_where_only_a_record_keeps_the_state_of_its_tasks() {
+    let repo = with_finished(Guard::PreReceive, "--object-format=sha1");
+    repo.task("T1", "test-pass");
+    push(&repo, &["main", "main:refs/arborist/saved/x"]).succeeds();
+    let rewind = push(&repo, &["--force", "main~1:refs/heads/main"]);
+    rewind.exits(1).err("would lose 1 commit with the state of tasks");
+    push(&repo, &["main:refs/heads/kept"]).succeeds();
+    push(&repo, &["--force", "main~1:refs/heads/main"]).succeeds();
 }

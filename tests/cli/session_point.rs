@@ -224,3 +224,50 @@ fn a_turn_of_the_last_failed_attempt_is_tried_again() {
         assert_eq!(repo.calls(), calls + 1, "{verb}: it is judged again, and not done again");
     }
 }
+
+#[test]
+fn a_replay_from_the_start_keeps_configuration_that_was_not_tracked_then() {
+    let repo = repo("claude", WORK);
+    repo.write(".arborist/config.toml", "report-dir = \"elsewhere\"\n");
+    repo.arborist(["gardener"]).succeeds();
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let said = repo.arborist(["session", "replay", &id, "--turn", "0"]).succeeds();
+    let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+    let files = repo.git(["ls-tree", "-r", "--name-only", &branch]).answer();
+    assert!(files.contains(".arborist/config.toml") && files.contains("elsewhere/"), "{files}");
+    repo.arborist(["state", "--exit-code", "--scope", &branch]).succeeds();
+}
+
+#[test]
+fn the_plan_of_a_turn_is_in_force_again_after_going_back_to_it() {
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 the work\n");
+    repo.commit("one task\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more\n");
+    repo.commit("two tasks\n");
+    repo.arborist(["gardener", "--accept-changes"]).succeeds();
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    assert_eq!(repo.read("tasks.md"), "- [ ] T001 the work\n");
+    let state = json(&repo, &["state", "--json"]);
+    let planned = state["tasks"].as_array().unwrap().iter().filter(|task| task["planned"] == true);
+    assert_eq!(planned.count(), 1, "{state}");
+    assert_eq!(state["summary"]["complete"], 1, "{state}");
+    repo.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn a_changed_configuration_is_accepted_with_the_option_that_the_hint_names() {
+    let repo = repo("claude", WORK);
+    repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
+    repo.write(".arborist/config.toml", "report-dir = \"one\"\n");
+    repo.commit("two tasks\n");
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.write(".arborist/config.toml", "report-dir = \"two\"\n");
+    repo.commit("another folder\n");
+    let id = json(&repo, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    repo.arborist(["session", "resume", &id]).exits(2).err("--accept-changes");
+    repo.arborist(["session", "resume", &id, "--accept-changes"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds();
+}

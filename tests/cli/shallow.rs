@@ -132,7 +132,6 @@ fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
         let clone = repo.root().join(name);
         let place = clone.to_str().unwrap();
         repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
-        repo.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
         let jobs = ["gardener", "--jobs", "2", begin];
         repo.arborist_in(&clone, jobs).succeeds().out("2 completed").never("fetched");
         assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
@@ -140,6 +139,33 @@ fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
     }
     repo.arborist_in(&repo.root().join("in-place"), ["state", "--exit-code"]).succeeds();
     repo.arborist_in(&repo.root().join("in-place"), ["gardener"]).succeeds().out("nothing was left to do");
+}
+
+#[test]
+fn a_clone_of_depth_1_is_worked_in_without_an_option() {
+    let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", worker);
+    let source = format!("file://{}", repo.path("").display());
+    let clone = repo.root().join("clone");
+    let place = clone.to_str().unwrap();
+    repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+    let said = repo.arborist_in(&clone, ["gardener"]).succeeds().out("2 completed").never("fetched");
+    said.err("shallow clone without a run of this branch").err("git fetch --unshallow");
+    assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
+    repo.arborist_in(&clone, ["state", "--exit-code"]).succeeds();
+    repo.arborist_in(&clone, ["gardener"]).succeeds().out("nothing was left to do").never("shallow");
+}
+
+#[test]
+fn a_shallow_clone_with_a_part_of_a_run_is_refused() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "exit 1");
+    repo.run_start("main", "s1");
+    repo.commit_complete(&TaskCommit::new("T001", "complete").trailer("Session", "s1"));
+    let source = format!("file://{}", repo.path("").display());
+    let clone = repo.root().join("clone");
+    let place = clone.to_str().unwrap();
+    repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+    repo.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
 }
 
 #[test]

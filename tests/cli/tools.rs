@@ -244,3 +244,21 @@ fn nonsense_does_not_end_it_and_the_end_does() {
     bench.close();
     assert_eq!(repo.git(["status", "--porcelain"]).answer().trim(), "?? a");
 }
+
+#[test]
+fn a_line_that_is_not_json_is_answered_with_a_parse_error() {
+    let repo = TestRepo::init();
+    let said = repo.arborist_with(["tools", "--root", "app=."], b"not json\n\n[1,2\n{\"un").succeeds();
+    let answers: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    for answer in answers {
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &Value::Null), "{answer}");
+    }
+    let mut bench = ToolsClient::open(&repo, &[]);
+    writeln!(bench.stdin.as_mut().unwrap(), "not json").unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut bench.stdout, &mut line).unwrap();
+    assert!(line.contains("-32700"), "{line}");
+    assert!(!bench.tools().is_empty(), "the conversation continues");
+    bench.close();
+}

@@ -30,10 +30,20 @@ pub(crate) fn sample() -> Command {
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print: JSON"))
 }
 
+/// `git arborist merge`, with a command of its own and tasks as operands.
+fn both() -> Command {
+    Command::new("git-arborist-merge")
+        .bin_name("git arborist merge")
+        .about("Land tasks")
+        .subcommand(Command::new("status").about("Show the queue"))
+        .arg(Arg::new("task").value_name("TASK").num_args(0..))
+        .arg(Arg::new("into").long("into").value_name("BRANCH").help("The target"))
+}
+
 /// A repository with the completions of the sample, two branches, two tasks and a command of somebody else.
 fn planted() -> TestRepo {
     let repo = TestRepo::init();
-    let shapes = [Shape::of(&sample())];
+    let shapes = [Shape::of(&sample()), Shape::of(&both())];
     for (place, text) in [
         (".local/share/bash-completion/completions/git-arborist", bash::completion(&shapes)),
         (".local/share/zsh/site-functions/_git-arborist", zsh::completion(&shapes)),
@@ -87,6 +97,16 @@ fn every_shell_offers_commands_of_commands_and_their_options() {
         shell.offers("git arborist sample ", &["install", "show"], &["notes.md"]);
         shell.offers("git arborist sample install --", &["--help"], &["--hidden", "--json"]);
         shell.offers("git arborist sample install ", &["commit-msg", "pre-push"], &["notes.md", "show"]);
+    }
+}
+
+#[test]
+fn every_shell_offers_tasks_beside_commands() {
+    let repo = planted();
+    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+        shell.offers("git arborist merge ", &["status", "T001", "T002"], &["notes.md"]);
+        shell.offers("git arborist merge T001 T", &["T002"], &["status", "notes.md"]);
+        shell.offers("git arborist merge T001 --", &["--into"], &["notes.md"]);
     }
 }
 

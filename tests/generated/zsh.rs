@@ -22,13 +22,31 @@ fn descriptions<'a>(commands: impl Iterator<Item = (&'a str, &'a str)>) -> Strin
 fn function(path: &str, shape: &Shape) -> String {
     let name = format!("__git-arborist_{}", path.replace(' ', "_"));
     let mut specs: Vec<String> = shape.options.iter().flat_map(option).collect();
-    specs.extend(shape.operands.iter().map(operand));
+    let alone = |name: &str| {
+        let specs: Vec<String> = specs.iter().cloned().chain(shape.operands.iter().map(operand)).collect();
+        format!("{name} () {{\n  _arguments -s -S \\\n    {}\n}}\n", specs.join(" \\\n    "))
+    };
     if shape.commands.is_empty() {
-        return format!("{name} () {{\n  _arguments -s -S \\\n    {}\n}}\n", specs.join(" \\\n    "));
+        return alone(&name);
     }
+    // _arguments takes only one definition for the rest of the words. So the first word, which is a command or an
+    // operand, decides what the others are.
+    let below = format!(" _call_function ret {name}_$words[1]");
+    let (operands, first, rest) = match shape.operands.is_empty() {
+        true => (String::new(), String::new(), below),
+        false => {
+            let operands = alone(&format!("{name}-operands")) + "\n";
+            let first = shape.operands.iter().filter_map(|operand| offer(&operand.value.kind));
+            let first = first.map(|offer| format!("\n    {offer} && ret=0")).collect();
+            let rest = format!(
+                "\n    if (( $+functions[{name}_$words[1]] )); then\n     {below}\n    else\n      {name}-operands && ret=0\n    fi"
+            );
+            (operands, first, rest)
+        }
+    };
     specs.extend(["'(-): :->command'".into(), "'(-)*:: :->arguments'".into()]);
     format!(
-        "{name} () {{
+        "{operands}{name} () {{
   local curcontext=$curcontext state line ret=1
   local -A opt_args
   local -a commands=(
@@ -36,8 +54,8 @@ fn function(path: &str, shape: &Shape) -> String {
   _arguments -C -s -S \\
     {} && ret=0
   case $state in
-  (command) _describe -t commands command commands && ret=0 ;;
-  (arguments) _call_function ret {name}_$words[1] ;;
+  (command) _describe -t commands command commands && ret=0{first} ;;
+  (arguments){rest} ;;
   esac
   return ret
 }}
@@ -74,6 +92,18 @@ fn operand(operand: &Operand) -> String {
     let many = if operand.repeats { "*" } else { "" };
     let optional = if operand.required || operand.repeats { ":" } else { "::" };
     quoted(&format!("{many}{optional}{}", action(&operand.value)))
+}
+
+/// The command that offers values of this kind, if there are any to offer.
+fn offer(kind: &Kind) -> Option<String> {
+    Some(match kind {
+        Kind::Task => "__git-arborist-tasks".to_owned(),
+        Kind::Branch | Kind::Revision => "__git-arborist-branches".to_owned(),
+        Kind::File => "_files".to_owned(),
+        Kind::Folder => "_directories".to_owned(),
+        Kind::OneOf(words) => format!("compadd -- {}", words.join(" ")),
+        Kind::Text => return None,
+    })
 }
 
 fn action(value: &Value) -> String {

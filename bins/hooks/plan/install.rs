@@ -27,9 +27,9 @@ pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result
         return Err(outside(site));
     }
     match &site.husky {
-        Some(_) if site.event == HookEvent::Update => Err(Failure::new(
+        Some(_) if site.event.is_for_receivers() => Err(Failure::new(
             Exit::Person,
-            "husky runs no update hook: it belongs into the repository that is pushed to",
+            "husky runs no pre-receive hook: it belongs into the repository that is pushed to",
         )),
         Some(file) => plan(block_steps(site.event, file)?),
         None if site.dir.reach == DirPlace::Worktree => script_plan(site, &Quoted::none()),

@@ -8,7 +8,7 @@ use arborist_core::{
     name::Oid,
 };
 
-use super::{Objection, Push, RefUpdate, slice::Slice};
+use super::{Objection, Push, RefUpdate, receiver::Keepers, slice::Slice};
 
 /// What a push does to the commits of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,21 +32,43 @@ pub(super) struct Loss {
     pub sound: Vec<Oid>,
 }
 
-/// Everything that the receiver loses, found in one walk.
-#[derive(Default)]
+/// Everything that the receiver loses.
 pub(super) struct Lost {
+    /// With our own refs.
+    ours: LostCommits,
+    /// With other branches.
+    others: LostCommits,
+}
+
+/// Lost commits, found in one walk.
+#[derive(Default)]
+struct LostCommits {
     slice: Slice,
     sound: HashSet<Oid>,
 }
 
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
+        let ours = LostCommits::scan(push, Keepers::All, RefUpdate::is_ours)?;
+        let others = LostCommits::scan(push, Keepers::Branches, |update| !update.is_ours())?;
+        Ok(Self { ours, others })
+    }
+
+    /// The loss with a ref that was at `old`.
+    fn with(&self, update: &RefUpdate, old: Oid) -> Loss {
+        if update.is_ours() { self.ours.with(old) } else { self.others.with(old) }
+    }
+}
+
+impl LostCommits {
+    fn scan(push: &Push<'_>, keepers: Keepers, which: impl Fn(&RefUpdate) -> bool) -> Result<Self, GitError> {
         let mut lost = Self::default();
-        let tips = push.old_commits(|update| update.is_guarded() && update.old != update.new);
+        let is_changed = |update: &RefUpdate| update.is_guarded() && update.old != update.new;
+        let tips = push.old_commits(|update| is_changed(update) && which(update));
         if tips.is_empty() {
             return Ok(lost);
         }
-        let kept = push.receiver.kept(&push.refs, push.updates);
+        let kept = push.receiver.kept(&push.refs, push.updates, keepers);
         push.each_between(&tips, &kept, |commit| {
             lost.slice.add(commit);
             if matches!(read(commit.message()), MessageReading::Sound(_)) {
@@ -80,7 +102,7 @@ impl PushEffect {
         let Some(old) = push.commit(old) else {
             return Ok(Self::Unknown);
         };
-        let loss = lost.with(old);
+        let loss = lost.with(update, old);
         let Some(new) = update.new else {
             return Ok(Self::Deleted(loss));
         };

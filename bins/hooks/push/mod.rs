@@ -1,4 +1,4 @@
-//! `hooks run pre-push` and `hooks run update`: what is pushed must be well-formed, and no recorded state may be lost.
+//! `hooks run pre-push`, `pre-receive` and `update`: what is pushed must be well-formed, and no recorded state may be lost.
 
 mod fate;
 mod objection;
@@ -11,7 +11,7 @@ use std::{collections::HashMap, io::Read};
 
 use anyhow::Context;
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     git::{GitError, RawCommit, Ref, Repository},
     name::Oid,
 };
@@ -29,13 +29,27 @@ const BATCH: usize = 1024;
 
 /// Handles the lines that git gives to `pre-push` on standard input.
 pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
+    check_lines(&Receiver::Remote(remote.to_owned()), ref_update::parse_sent, ui)
+}
+
+/// Handles the lines that git gives to `pre-receive` on standard input: all refs of a push together, so that none can
+/// be dropped with the ref that seemed to keep its commits.
+pub(super) fn pre_receive(ui: &mut Ui) -> Outcome {
+    check_lines(&Receiver::Here, ref_update::parse_received, ui)
+}
+
+fn check_lines(
+    receiver: &Receiver,
+    parse: impl Fn(&str) -> Result<Vec<RefUpdate>, Failure>,
+    ui: &mut Ui,
+) -> Outcome {
     let mut input = Vec::new();
     std::io::stdin().read_to_end(&mut input).context("could not read standard input")?;
-    let updates = ref_update::parse_lines(&String::from_utf8_lossy(&input))?;
+    let updates = parse(&String::from_utf8_lossy(&input))?;
     if updates.is_empty() {
         return super::probe::answer_empty();
     }
-    check(&Receiver::Remote(remote.to_owned()), &updates, ui)
+    check(receiver, &updates, ui)
 }
 
 /// Handles one ref, as git passes it to `update`.

@@ -17,6 +17,15 @@ pub(super) enum Receiver {
     Here,
 }
 
+/// The refs whose commits count as kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keepers {
+    /// All of them.
+    All,
+    /// All but records and saved work: state is read from branches, and cleaning up removes the others.
+    Branches,
+}
+
 impl Receiver {
     /// The refs of the receiver, without `HEAD`, which only repeats another ref.
     pub(super) fn load_refs(&self, repository: &Repository) -> Result<Vec<Ref>, GitError> {
@@ -27,11 +36,13 @@ impl Receiver {
     }
 
     /// The commits of `refs` that the receiver keeps in any case, and those that it gets.
-    pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate]) -> Vec<Oid> {
+    pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate], keepers: Keepers) -> Vec<Oid> {
         let names: HashSet<String> = changed.iter().map(|update| self.name_here(update)).collect();
+        let is_keeper = |name: &str| keepers == Keepers::All || !name.starts_with("refs/arborist/");
         let kept = refs.iter().filter(|found| !names.contains(&pattern(&found.name)));
-        let kept = kept.map(|found| found.target).chain(changed.iter().filter_map(|update| update.new));
-        distinct(kept)
+        let kept = kept.filter(|found| is_keeper(&found.name)).map(|found| found.target);
+        let new = changed.iter().filter(|update| is_keeper(&update.name)).filter_map(|update| update.new);
+        distinct(kept.chain(new))
     }
 
     fn root(&self) -> String {

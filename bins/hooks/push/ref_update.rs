@@ -53,27 +53,43 @@ impl FromStr for PushedValue {
     }
 }
 
-/// Parses lines `<local name> <local id> <remote name> <remote id>`. Only the local name may contain spaces.
-pub(super) fn parse_lines(input: &str) -> Result<Vec<RefUpdate>, Failure> {
-    input.lines().filter(|line| !line.is_empty()).map(parse_line).collect()
+/// Parses the lines of `pre-push`. Only the local name may contain spaces.
+pub(super) fn parse_sent(input: &str) -> Result<Vec<RefUpdate>, Failure> {
+    let parse = |line: &str| {
+        let mut words = line.rsplitn(4, ' ');
+        let (old, name, new) = (words.next()?, words.next()?, words.next()?);
+        words.next()?;
+        parse_update(name, old, new)
+    };
+    parse_lines(input, ("pre-push", "<local name> <local id> <remote name> <remote id>"), parse)
 }
 
-fn parse_line(line: &str) -> Result<RefUpdate, Failure> {
-    let strange = || {
-        Failure::new(
-            Exit::Fatal,
-            format!("a line that git does not give to pre-push: '{}'", line.escape_debug()),
-        )
-        .hint("git writes: <local name> <local id> <remote name> <remote id>")
+/// Parses the lines of `pre-receive`.
+pub(super) fn parse_received(input: &str) -> Result<Vec<RefUpdate>, Failure> {
+    let parse = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let (old, new, name) = (words.next()?, words.next()?, words.next()?);
+        parse_update(name, old, new)
     };
-    let mut words = line.rsplitn(4, ' ');
-    let (Some(old), Some(name), Some(new), Some(_)) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(strange());
+    parse_lines(input, ("pre-receive", "<old id> <new id> <name>"), parse)
+}
+
+fn parse_lines(
+    input: &str,
+    (hook, format): (&str, &str),
+    parse: impl Fn(&str) -> Option<RefUpdate>,
+) -> Result<Vec<RefUpdate>, Failure> {
+    let strange = |line: &str| {
+        let what = format!("a line that git does not give to {hook}: '{}'", line.escape_debug());
+        Failure::new(Exit::Fatal, what).hint(format!("git writes: {format}"))
     };
-    let id = |hex: &str| hex.parse::<PushedValue>().map_err(|_| strange());
-    Ok(RefUpdate::new(name, id(old)?.0, id(new)?.0))
+    let lines = input.lines().filter(|line| !line.is_empty());
+    lines.map(|line| parse(line).ok_or_else(|| strange(line))).collect()
+}
+
+fn parse_update(name: &str, old: &str, new: &str) -> Option<RefUpdate> {
+    let id = |hex: &str| hex.parse::<PushedValue>().ok();
+    Some(RefUpdate::new(name, id(old)?.0, id(new)?.0))
 }
 
 #[cfg(test)]
@@ -85,12 +101,15 @@ mod tests {
         for length in [40, 64] {
             let (zero, one) = ("0".repeat(length), "1".repeat(length));
             let lines = format!("(delete) {zero} refs/heads/a {one}\n\n:/fix it {one} refs/heads/b {zero}\n");
-            let updates = parse_lines(&lines).unwrap();
-            assert_eq!(updates[0], RefUpdate::new("refs/heads/a", one.parse().ok(), None));
-            assert_eq!(updates[1], RefUpdate::new("refs/heads/b", None, one.parse().ok()));
+            let received = format!("{one} {zero} refs/heads/a\n{zero} {one} refs/heads/b\n");
+            for updates in [parse_sent(&lines).unwrap(), parse_received(&received).unwrap()] {
+                assert_eq!(updates[0], RefUpdate::new("refs/heads/a", one.parse().ok(), None));
+                assert_eq!(updates[1], RefUpdate::new("refs/heads/b", None, one.parse().ok()));
+            }
         }
-        assert!(parse_lines("a b c\n").is_err());
-        assert!(parse_lines("a b c d\n").is_err());
+        for line in ["a b c\n", "a b c d\n"] {
+            assert!(parse_sent(line).is_err() && parse_received(line).is_err());
+        }
     }
 
     #[test]

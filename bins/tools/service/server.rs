@@ -23,7 +23,7 @@ use rmcp::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
     command::{self, CommandLimits},
@@ -94,7 +94,9 @@ async fn watched(
 
 async fn listen(server: Server) -> anyhow::Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio();
-    let input = WatchedInput { stdin, gone: server.0.gone.clone() };
+    let (_, answers) = rmcp::transport::stdio();
+    let (gone, line, unsent) = (server.0.gone.clone(), Vec::new(), Vec::new());
+    let input = WatchedInput { stdin, gone, line, answers, unsent };
     let service = match server.serve((input, stdout)).await {
         Ok(service) => service,
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -104,10 +106,51 @@ async fn listen(server: Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Standard input. Its end cancels all commands, not only the conversation.
+/// Standard input. Its end cancels all commands, not only the conversation. A line that is not JSON is answered here,
+/// because the protocol's library ignores it.
 struct WatchedInput {
     stdin: tokio::io::Stdin,
     gone: Cancel,
+    /// The line that is being read.
+    line: Vec<u8>,
+    answers: tokio::io::Stdout,
+    /// Answers that are not written yet.
+    unsent: Vec<u8>,
+}
+
+/// The answer to a line that is not JSON.
+const PARSE_ERROR: &str = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"this line is not valid JSON\"}}\n";
+
+impl WatchedInput {
+    /// Looks at everything that was read.
+    fn look(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim_ascii();
+        if !line.is_empty() && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
+            self.unsent.extend_from_slice(PARSE_ERROR.as_bytes());
+        }
+    }
+
+    /// Writes the answers. An error means that nobody reads them.
+    fn send(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while !self.unsent.is_empty() {
+            let written = match Pin::new(&mut self.answers).poll_write(context, &self.unsent) {
+                Poll::Ready(written) => written.unwrap_or(self.unsent.len()),
+                Poll::Pending => return Poll::Pending,
+            };
+            self.unsent.drain(..written);
+        }
+        Pin::new(&mut self.answers).poll_flush(context).map(drop)
+    }
 }
 
 impl AsyncRead for WatchedInput {
@@ -118,10 +161,17 @@ impl AsyncRead for WatchedInput {
     ) -> Poll<io::Result<()>> {
         let known = buffer.filled().len();
         let polled = Pin::new(&mut self.stdin).poll_read(context, buffer);
-        if polled.is_ready() && buffer.filled().len() == known {
+        self.look(&buffer.filled()[known..]);
+        let is_end = polled.is_ready() && buffer.filled().len() == known;
+        if is_end {
             self.gone.cancel();
+            self.end_line();
         }
-        polled
+        match self.send(context) {
+            // The process ends soon, so the last answers must be written first.
+            Poll::Pending if is_end => Poll::Pending,
+            _ => polled,
+        }
     }
 }
 

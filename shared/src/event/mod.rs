@@ -388,6 +388,11 @@ impl EventKind {
     pub fn note(words: impl Into<String>) -> Self {
         Self::Note { level: NoteLevel::Note, words: words.into(), once: false }
     }
+
+    /// A warning.
+    pub fn warning(words: impl Into<String>) -> Self {
+        Self::Note { level: NoteLevel::Warning, words: words.into(), once: false }
+    }
 }
 
 impl JsonSchema for RunEvent {

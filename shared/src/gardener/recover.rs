@@ -8,7 +8,7 @@ use crate::{
     history::{Conflicts, Event, Run, TaskWork, WorkBase},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
-    pipeline::{ChangedPaths, Sorted, mark_interrupted, place::quit_operations},
+    pipeline::{ChangedPaths, Sorted, mark_interrupted, quit_operations},
     plan::Plan,
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
 };

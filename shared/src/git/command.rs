@@ -140,6 +140,7 @@ impl GitCommand {
         let program = Self::plain_program(dir)
             .shielded_if_watched(true)
             .harmless()
+            .repeated_if(is_about_moved_file)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -170,6 +171,8 @@ impl GitCommand {
             name if ONE_WORKTREE.contains(&name) => program.settled(),
             _ => program,
         };
+        // `worktree add` creates a folder before it fails.
+        let program = if name == "worktree" { program } else { program.repeated_if(is_about_moved_file) };
         Self {
             name: name.to_owned(),
             program,
@@ -454,6 +457,19 @@ impl GitCommand {
             _ => checked(&name, finished).map(Some),
         }
     }
+}
+
+/// Whether git's error message is about a file that another git has just moved or removed, as `pack-refs` and `worktree
+/// prune` do: it was neither in its old place nor in its new one.
+fn is_about_moved_file(complaint: &str) -> bool {
+    let is_moved = |line: &str| {
+        line.contains("unable to resolve reference")
+            || line.contains("unable to read ref")
+            || (line.contains("Unable to create '") && line.ends_with(".lock': No such file or directory"))
+            || (line.contains("/worktrees/")
+                && ["failed to read ", "not a git repository: "].iter().any(|words| line.contains(words)))
+    };
+    complaint.lines().any(is_moved)
 }
 
 /// Options for every comparison. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would hide

@@ -58,6 +58,9 @@ pub enum GitError {
     /// Another process holds the lock.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The directory that this process runs in is gone.
+    #[error("the current directory cannot be read, it may have been deleted: {0}")]
+    NoCurrentDir(#[source] std::io::Error),
     /// Another git holds the lock of the index, or was killed.
     #[error("'{}' is there: another git is at work in this checkout, or was killed", path.display())]
     IndexHeld {
@@ -173,6 +176,7 @@ impl Explain for GitError {
                 path.display()
             )),
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
+            Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())

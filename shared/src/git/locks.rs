@@ -21,7 +21,7 @@ use super::{
     stale::is_abandoned,
 };
 use crate::{
-    process::{Cancel, FileLock, Occupants, find_dead, forget_dead},
+    process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal},
     safe_files,
 };
 
@@ -91,7 +91,7 @@ pub(super) fn wait_for(lock: &Path) -> Result<(), GitError> {
         {
             return Ok(());
         }
-        if Instant::now() >= end {
+        if Instant::now() >= end || received_signal().is_some() {
             return Err(held(lock));
         }
         thread::sleep(POLL_INTERVAL);

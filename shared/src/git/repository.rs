@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
-    process::{Holder, ProcessError, ProgramOutput, RunningProgram, find_other_drivers, find_outer_driver},
+    process::{Holder, ProgramOutput, RunningProgram, find_other_drivers, find_outer_driver},
     safe_files,
 };
 
@@ -86,8 +86,7 @@ impl Repository {
 
     /// The directory that this process was started in.
     pub fn current_dir() -> Result<PathBuf, GitError> {
-        let here = std::env::current_dir();
-        Ok(here.map_err(|source| ProcessError { program: "git".into(), source })?)
+        std::env::current_dir().map_err(GitError::NoCurrentDir)
     }
 
     /// The repository that git finds from `dir`. If the branch has commits, one call of git answers everything,

@@ -297,6 +297,12 @@ impl Repository {
     }
 }
 
+/// The file that `core.safecrlf` refuses, in git's error message, which does not quote it.
+fn find_converted(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(" would be replaced by ")?;
+    rest.split_once(" in ").map(|(_, path)| path)
+}
+
 impl PrivateIndex<'_> {
     /// Adds all files of the worktree, except for ignored ones, and writes a tree.
     pub fn add_and_write_tree(&self) -> Result<Oid, GitError> {
@@ -353,8 +359,9 @@ impl PrivateIndex<'_> {
             is_inner && self.repository.top().join(path).symlink_metadata().is_ok_and(|found| !found.is_dir())
         };
         let quoted = complaint.split(['\'', '"']).filter(|word| !word.is_empty());
-        let mut quoted = quoted.filter(|word| is_file(word)).map(|word| word.as_bytes().to_vec());
-        quoted.find(|path| !known.contains(path))
+        let named = quoted.chain(complaint.lines().filter_map(find_converted));
+        let mut named = named.filter(|word| is_file(word)).map(|word| word.as_bytes().to_vec());
+        named.find(|path| !known.contains(path))
     }
 
     /// Like [`Self::add_and_write_tree`], for repeated snapshots: git writes the index only if something changed, so

@@ -42,6 +42,8 @@ pub enum HistoryError {
     Shallow {
         /// The last commit that is here.
         edge: Oid,
+        /// Whether commits of the run are here, so that it must have begun.
+        has_begun: bool,
     },
     /// The plan was changed on two sides that were then merged.
     #[error("the plan was changed side by side, by {} and {}", commits[0].short(), commits[1].short())]

@@ -10,7 +10,7 @@ use std::{
 use super::{
     HistoryError,
     cache::Cache,
-    entry::{HistoryEntry, takes_back},
+    entry::{CommitMeaning, HistoryEntry, takes_back},
     graph::{Graph, Marks},
     read_ahead::ReadAhead,
 };
@@ -237,7 +237,10 @@ impl Walker<'_> {
     fn refuse_shallow_edge(&self, entries: &[HistoryEntry]) -> Result<(), HistoryError> {
         let edge = self.find_shallow_edge();
         match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
-            Some(entry) => Err(HistoryError::Shallow { edge: entry.id }),
+            Some(entry) => {
+                let is_part = |entry: &HistoryEntry| matches!(entry.note, CommitMeaning::Event(_));
+                Err(HistoryError::Shallow { edge: entry.id, has_begun: entries.iter().any(is_part) })
+            }
             None => Ok(()),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::hidden::{hidden_length, is_invisible};
+
 /// The longest body that is written, in bytes.
 const LONGEST: usize = 64 * 1024;
 
@@ -137,14 +139,18 @@ pub fn plain_text(text: &str) -> String {
         return text.trim_end().to_owned();
     }
     let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let hidden = hidden_length(rest.as_bytes());
+        if hidden > 0 {
+            rest = &rest[hidden..];
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
         match c {
-            '\u{1b}' => skip_escape(&mut chars),
-            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' if rest.starts_with('\n') => {}
             '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => plain.push('\n'),
             '\t' => plain.push_str("    "),
-            c if c.is_control() || is_invisible(c) => {}
             c => plain.push(c),
         }
     }
@@ -195,24 +201,6 @@ pub fn escape_json(json: &str) -> String {
         }
     }
     escaped
-}
-
-/// Marks that reorder or hide text in a terminal.
-pub(super) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// Skips the rest of an escape sequence (CSI to its final byte, OSC to its end).
-fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match chars.peek() {
-        Some('[') => {
-            chars.next();
-            while chars.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
-            chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
-        }
-        Some(']') => while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {},
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,9 @@ pub use calls::{
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
 };
 pub use checkout::{
+    branch::quit_operations,
     changed_paths::{ChangedPaths, Sorted},
+    file_secrets::{FileSecrets, SecretFiles},
     guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MessageOrigin, PromptTemplate};
+use super::{MessageOrigin, PromptTemplate, SecretFiles};
 use crate::{
     agent::{
         AgentError,
@@ -48,6 +48,8 @@ pub struct RunOptions {
     pub reviews_in: ReviewsIn,
     /// Whether an attempt continues the agent session of the one before it.
     pub sessions: Sessions,
+    /// What happens if an agent writes a secret into a file.
+    pub secret_files: SecretFiles,
     /// Where the messages of turns come from.
     pub message_by: MessageOrigin,
     /// How long a model may take to write a commit message.
@@ -182,6 +184,7 @@ impl RunOptions {
                 Some("checkout") => ReviewsIn::Checkout,
                 _ => ReviewsIn::Scratch,
             },
+            secret_files: SecretFiles::of(settings),
             message_by,
             message_limits: Limits {
                 whole: Some(seconds(settings, "timeouts.commit-message", 30)),

@@ -8,7 +8,7 @@ use std::{
 /// The first executable file called `name` in the directories of `path` (the value of `PATH`).
 #[must_use]
 pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
-    which::which_in(name, Some(path), std::env::current_dir().ok()?).ok()
+    which::which_in(name, Some(path), std::env::current_dir().unwrap_or_default()).ok()
 }
 
 /// Whether `file` is a file with an execute permission.

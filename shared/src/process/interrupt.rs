@@ -33,6 +33,12 @@ pub(super) fn signal_cancel() -> Option<&'static Cancel> {
     SIGNAL_CANCEL.get()
 }
 
+/// The signal that requested to stop, if there was one.
+#[must_use]
+pub fn received_signal() -> Option<i32> {
+    signal_cancel().and_then(Cancel::signal)
+}
+
 /// Whether signals are handled and do not end this process by themselves.
 pub(super) fn is_watched() -> bool {
     WATCHED.load(Ordering::SeqCst)

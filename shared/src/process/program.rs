@@ -17,10 +17,13 @@ use std::{
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     sync::{Mutex, PoisonError},
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::{
+    event::{PollFd, PollFlags},
+    process::{Signal, kill_process_group},
+};
 
 use super::{
     Confinement, ProcessError, TimedReader, crash,
@@ -29,7 +32,7 @@ use super::{
     input, interrupt,
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
-    process_group::{ProcessGroup, Terminable, clear},
+    process_group::{ProcessGroup, Terminable, clear, number},
     quiet::Writer,
     spawn,
     timed_reader::{ProgramWait, WaitBounds},
@@ -46,6 +49,12 @@ const CLEANUP_SIGNALS: [i32; 5] = [1, 2, 3, 13, 15];
 /// The first scan of a huge checkout on a slow disk takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// How long to wait before a program is run again, in milliseconds.
+const REPEAT_PAUSES: [u64; 3] = [10, 40, 150];
+
+/// How long a program may take to end after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(200);
+
 /// A program with its arguments, environment and directory, ready to be started.
 #[derive(Debug)]
 pub struct Program {
@@ -60,6 +69,10 @@ pub struct Program {
     confinement: Option<Confinement>,
     /// Whether everything that it starts must end with it.
     is_cleared: bool,
+    /// Whether it has a process group of its own.
+    has_group: bool,
+    /// Whether it is run again after it failed with this message.
+    is_repeated: Option<fn(&str) -> bool>,
 }
 
 /// The result of a program that has ended.
@@ -91,6 +104,8 @@ impl Program {
             is_settled: false,
             confinement: None,
             is_cleared: false,
+            has_group: false,
+            is_repeated: None,
         }
     }
 
@@ -217,6 +232,7 @@ impl Program {
             program: name,
             patience: Some(PATIENCE),
             mark: None,
+            has_group: true,
             _writer: writer,
         })
     }
@@ -232,8 +248,26 @@ impl Program {
         self.finish_again(None)
     }
 
+    /// Runs it again, after a short while, if it fails with such a message.
+    #[must_use]
+    pub fn repeated_if(self, is_repeated: fn(&str) -> bool) -> Self {
+        Self { is_repeated: Some(is_repeated), ..self }
+    }
+
     /// The same for a program that may have to be run again.
     pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
+        for pause in REPEAT_PAUSES.map(Duration::from_millis) {
+            let ended = self.finish_once(input)?;
+            let is_repeated = |is_repeated: fn(&str) -> bool| is_repeated(&ended.complaint());
+            if ended.status.success() || !self.is_repeated.is_some_and(is_repeated) {
+                return Ok(ended);
+            }
+            thread::sleep(pause);
+        }
+        self.finish_once(input)
+    }
+
+    fn finish_once(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
         let stdin = match input {
             Some(input) => input::complete(input).map_err(|source| self.error(source))?.into(),
             None => Stdio::null(),
@@ -264,6 +298,7 @@ impl Program {
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.command.process_group(0);
+        self.has_group = true;
         self
     }
 
@@ -352,17 +387,20 @@ impl Program {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
         if self.is_shielded_if_watched && interrupt::is_watched() {
             self.command.process_group(0);
+            self.has_group = true;
         }
         let mark = self.is_cleared.then(RunMark::fresh);
         if let Some(mark) = &mark {
             spawn::adopt_orphans();
             self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
+            self.has_group = true;
         }
         let program = self.command.get_program().to_os_string();
         let writer = self.begin_writing();
         let mut child = self.spawn()?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(RunningProgram { child, pipes, program, patience: Some(LIMIT), mark, _writer: writer })
+        let (patience, has_group) = (Some(LIMIT), self.has_group);
+        Ok(RunningProgram { child, pipes, program, patience, mark, has_group, _writer: writer })
     }
 }
 
@@ -420,6 +458,7 @@ pub struct RunningProgram {
     patience: Option<Duration>,
     /// The mark of everything that it starts, if that must end with it.
     mark: Option<RunMark>,
+    has_group: bool,
     _writer: Option<Writer>,
 }
 
@@ -481,8 +520,11 @@ impl RunningProgram {
             }
         };
         let read = self.pipes.take().map(|pipes| pipes.read(pid, on_silence)).transpose();
-        let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
-        let status = self.child.wait().map_err(|source| self.error(source))?;
+        let ended = read.and_then(|read| Ok((read.unwrap_or_default(), self.wait()?)));
+        if let (Err(_), Some(group)) = (&ended, &group) {
+            group.kill(&group.living());
+        }
+        let ((stdout, stderr), status) = ended.map_err(|source| self.error(source))?;
         if let Some(group) = group {
             spawn::forget(pid);
             if !clear(&mut LeftoverProcesses(group), Duration::ZERO).is_empty() {
@@ -493,6 +535,44 @@ impl RunningProgram {
             crash::note_lost_child();
         }
         Ok(ProgramOutput { status, stdout, stderr })
+    }
+
+    /// Waits for its end. It has closed its streams, so that usually takes no time, but it can hang now as well.
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(pid) = number(self.child.id())
+            && let Ok(end) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        {
+            let mut wait = ProgramWait::new(LIMIT, self.child.id());
+            while !wait.poll(&mut [PollFd::new(&end, PollFlags::IN)])? {}
+        }
+        self.child.wait()
+    }
+
+    /// Ends it, and what it has started in its group. After a signal it is asked first, so that git removes its locks.
+    fn end(&mut self) {
+        let group = number(self.child.id()).filter(|_| self.has_group);
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if let Some(group) = group.filter(|_| interrupt::received_signal().is_some()) {
+            let _ = kill_process_group(group, Signal::TERM);
+            let end = Instant::now() + TERM_GRACE;
+            while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            if matches!(self.child.try_wait(), Ok(None)) {
+                crash::note_lost_child();
+            }
+        }
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn error(&self, source: io::Error) -> ProcessError {
@@ -519,8 +599,7 @@ impl Terminable for LeftoverProcesses {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
         spawn::forget(self.child.id());
     }
 }

@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     io::{self, Read},
     process::ChildStdout,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -33,7 +34,18 @@ impl Read for TimedReader {
 
 /// How long after a signal a program that we wait for may take to end by itself. Its work usually takes milliseconds,
 /// and leaving it half done costs more than waiting.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The same if another program did not end in that time: the next one probably hangs, too.
+const GRACE_AFTER_HANG: Duration = Duration::from_millis(250);
+
+/// Whether a program did not end in time after a signal.
+static HAS_HUNG: AtomicBool = AtomicBool::new(false);
+
+/// The error of a program that did not end in time after a signal.
+#[derive(Debug, thiserror::Error)]
+#[error("it was ended because this command was stopped by a signal")]
+struct Hung;
 
 /// How often a program is checked for waiting at a named pipe. It is ended if it waits at two checks.
 const STUCK: Duration = Duration::from_secs(1);
@@ -86,6 +98,8 @@ pub fn within<T>(limit: Duration, cancel: &Cancel, work: impl FnOnce() -> T) -> 
 pub(super) struct ProgramWait {
     end: Instant,
     signal_cancel: Option<&'static Cancel>,
+    /// Whether a signal has requested to stop.
+    is_signalled: bool,
     bounds: Option<WaitBounds>,
     pid: u32,
     /// When it was first seen waiting for a named pipe, if it was waiting at every check since.
@@ -100,6 +114,7 @@ impl ProgramWait {
         Self {
             end,
             signal_cancel: interrupt::signal_cancel(),
+            is_signalled: false,
             bounds,
             pid,
             stuck: None,
@@ -125,10 +140,16 @@ impl ProgramWait {
     pub(super) fn poll(&mut self, fds: &mut [PollFd<'_>]) -> io::Result<bool> {
         if self.signal_cancel.is_some_and(Cancel::is_cancelled) {
             self.signal_cancel = None;
-            self.end = self.end.min(Instant::now() + GRACE);
+            self.is_signalled = true;
+            let grace = if HAS_HUNG.load(Ordering::SeqCst) { GRACE_AFTER_HANG } else { GRACE };
+            self.end = self.end.min(Instant::now() + grace);
         }
         let is_cancelled = self.bounds.as_ref().is_some_and(|bounds| bounds.cancel.is_cancelled());
         let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() && self.is_signalled {
+            HAS_HUNG.store(true, Ordering::SeqCst);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, Hung));
+        }
         if left.is_zero() || is_cancelled {
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -20,8 +20,14 @@ use crate::{
     workspace::{NamingMistake, Toolbox, Workspace},
 };
 
-/// Settings that let a run begin with failing tests, or show a reviewer more than the commit under review.
-const WEAKENING_VALUES: [(&str, &str); 2] = [("test.allow-red", "true"), ("steps.review.place", "checkout")];
+/// Settings that let a run begin with failing tests, show a reviewer more than the commit under review, or let agents
+/// commit secrets.
+const WEAKENING_VALUES: [(&str, &str); 4] = [
+    ("test.allow-red", "true"),
+    ("steps.review.place", "checkout"),
+    ("redact.files", "off"),
+    ("redact.files", "warn"),
+];
 
 /// Finds the commands of a run that come from files of the repository.
 struct ForeignCommands<'a> {

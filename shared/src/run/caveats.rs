@@ -28,6 +28,10 @@ impl OpenRun {
         if !words.is_empty() {
             listener.remark(&visible(&format!("goes on with what this session was given before:{words}")));
         }
+        if self.is_untouched && self.pending_move.is_none() && !self.request.new_run {
+            listener.warn("this is a shallow clone without a run of this branch, so the run begins anew");
+            listener.hint("if one began before, stop, and fetch it: git fetch --unshallow");
+        }
         self.tell_of_crowding(listener);
         self.tell_of_missing_tools(planned, listener)?;
         self.tell_of_unmeasured(planned, listener)

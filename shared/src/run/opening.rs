@@ -22,7 +22,7 @@ use crate::{
     failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
-    history::{CommitCache, CommitSource, Run, RunScope, State},
+    history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
     message::Body,
     name::{BranchName, Oid, SessionId},
     pipeline::{
@@ -84,7 +84,7 @@ pub struct OpenRun {
     pub(super) has_session_branch: bool,
     /// Whether the branch has no commit of this run yet: because it was created for the run, or because a new run was
     /// requested in a shallow clone, where old runs cannot be found.
-    is_untouched: bool,
+    pub(super) is_untouched: bool,
     /// Where logs are kept: the user's checkout.
     pub(super) home: PathBuf,
     /// The uncommitted work of the user's checkout, if the run works elsewhere.
@@ -130,7 +130,7 @@ impl OpenRun {
             home,
             has_session_branch: session.is_some(),
             is_untouched: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
-                || request.new_run && repository.is_shallow,
+                || is_first_in_shallow(&repository, &request, (&branch, head))?,
             pending_move,
             saved_checkout: OnceLock::new(),
             brings_plan: false,
@@ -407,6 +407,25 @@ impl OpenRun {
             _ => start::new_session(self.head),
         })
     }
+}
+
+/// Whether a run begins in a shallow clone. If nothing here belongs to an earlier run of the branch, there is nothing to
+/// continue.
+fn is_first_in_shallow(
+    repository: &Repository,
+    request: &RunRequest,
+    (branch, head): (&BranchName, Oid),
+) -> Result<bool, Failure> {
+    if !repository.is_shallow || request.new_run {
+        return Ok(repository.is_shallow);
+    }
+    let scope = RunScope { branch: branch.clone(), tip: Some(head) };
+    let is_unknown = matches!(
+        Run::scan(repository, scope, CommitSource::Fresh),
+        Err(HistoryError::Shallow { has_begun: false, .. })
+    );
+    let traces = ["refs/arborist/sessions/", &branch.task_refs()];
+    Ok(is_unknown && repository.list_refs(&traces)?.is_empty())
 }
 
 fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {

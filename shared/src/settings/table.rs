@@ -261,6 +261,14 @@ const GENERAL: &[Setting] = &[
         about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
     },
     Setting {
+        key: "redact.files",
+        variable: Some("ARBORIST_REDACT_FILES"),
+        kind: ValueKind::Choice(&["warn", "refuse", "off"]),
+        expected: "warn, refuse or off",
+        default: "warn",
+        about: "What happens if an agent writes the value of a secret variable of the environment into a file that is committed: the run warns with the names of the file and the variable; or the file is put back and the attempt fails; or files are not searched.",
+    },
+    Setting {
         key: "jobs",
         variable: Some("ARBORIST_JOBS"),
         kind: ValueKind::Size,

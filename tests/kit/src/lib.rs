@@ -10,7 +10,7 @@ mod snapshot;
 mod terminal;
 
 pub use message::TaskCommit;
-pub use run::Run;
+pub use run::{Run, Said};
 pub use shell::{Shell, is_installed};
 pub use snapshot::steady;
 pub use terminal::Terminal;

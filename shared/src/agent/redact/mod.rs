@@ -2,10 +2,15 @@
 //!
 //! [`Secrets`] contains what to search for, a [`Redactor`] searches one stream. Whole lines pass at once; only an
 //! unfinished line is held back, and of a very long one only as much as a secret may need.
+//!
+//! Text is searched as it is, and then as it looks after control characters and escape sequences have been removed:
+//! otherwise `abc\e[31mdef` would pass, and become the secret where it is displayed or committed.
 
+mod encoding;
 mod secrets;
 mod shape;
 mod stream;
+mod view;
 
 pub use secrets::{Secrets, SecretsError};
 pub use stream::Redactor;

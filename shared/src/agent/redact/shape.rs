@@ -1,5 +1,7 @@
 //! The formats of well-known tokens: a prefix, and what may follow it.
 
+use super::encoding::decode_base64;
+
 /// The bytes that a token may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alphabet {
@@ -27,6 +29,12 @@ impl Alphabet {
 pub(super) enum Rest {
     /// At least this many bytes of an alphabet; all of them are removed.
     Run(Alphabet, usize),
+    /// The rest of a JSON web token: its header, a dot and its content.
+    Jwt,
+    /// The base64 form of a name, a colon and a password.
+    Basic,
+    /// A name, a colon and a password up to the `@` of a URL.
+    Userinfo,
     /// A label that ends in `PRIVATE KEY-----` or `PRIVATE KEY BLOCK-----`, and a block.
     Pem,
 }
@@ -47,6 +55,10 @@ const fn token(opening: &'static str, alphabet: Alphabet, least: usize) -> Secre
 /// `Bearer ` stays, so that a reader sees what was there.
 const fn bearer(opening: &'static str) -> SecretShape {
     SecretShape { opening, rest: Rest::Run(Alphabet::Token, 12), kept: opening.len() }
+}
+
+const fn basic(opening: &'static str) -> SecretShape {
+    SecretShape { opening, rest: Rest::Basic, kept: opening.len() }
 }
 
 pub(super) const SHAPES: &[SecretShape] = &[
@@ -76,35 +88,76 @@ pub(super) const SHAPES: &[SecretShape] = &[
     bearer("Bearer "),
     bearer("bearer "),
     bearer("BEARER "),
+    basic("Basic "),
+    basic("basic "),
+    basic("BASIC "),
+    SecretShape { opening: "eyJ", rest: Rest::Jwt, kept: 0 },
+    SecretShape { opening: "://", rest: Rest::Userinfo, kept: 3 },
     SecretShape { opening: "-----BEGIN ", rest: Rest::Pem, kept: 0 },
 ];
 
-/// How many bytes after a prefix are needed to decide whether it is a token.
-pub(super) const LOOKAHEAD: usize = 80;
+/// How many bytes after a prefix are needed to decide whether it is a token. The header of a web token can be long.
+pub(super) const LOOKAHEAD: usize = 1024;
 
 impl SecretShape {
     /// How many bytes of `text`, which begins with the prefix, are certainly secret.
     pub(super) fn measure(&self, text: &[u8]) -> Option<usize> {
         let rest = &text[self.opening.len()..];
+        let rest = &rest[..rest.len().min(LOOKAHEAD)];
         let length = match self.rest {
             Rest::Run(alphabet, least) => rest
                 .get(..least)
                 .is_some_and(|run| run.iter().all(|byte| alphabet.holds(*byte)))
                 .then_some(least)?,
+            Rest::Jwt => web_token(rest)?,
+            Rest::Basic => basic_length(rest)?,
+            Rest::Userinfo => userinfo(rest)?,
             Rest::Pem => pem_label(rest)?,
         };
         Some(self.opening.len() + length)
     }
 
-    /// Whether a token may begin after `before`. It cannot begin inside of a word, as in `task-…`.
-    pub(super) fn may_follow(&self, before: Option<u8>) -> bool {
-        self.rest == Rest::Pem || before.is_none_or(|byte| !Alphabet::Word.holds(byte))
+    /// Whether a token may begin after these two bytes. It cannot begin inside of a word, as in `task-…`; the `n` of
+    /// an escape such as `\n` does not count as one.
+    pub(super) fn may_follow(&self, before: [u8; 2]) -> bool {
+        let is_escape = before[0] == b'\\' && matches!(before[1], b'n' | b'r' | b't');
+        matches!(self.rest, Rest::Pem | Rest::Userinfo) || is_escape || !Alphabet::Word.holds(before[1])
     }
+}
+
+/// The shortest header and the shortest content of a web token, in bytes.
+const SHORTEST_PART: usize = 10;
+
+/// The length of a web token without its signature.
+fn web_token(rest: &[u8]) -> Option<usize> {
+    let part = |text: &[u8]| text.iter().take_while(|byte| Alphabet::Word.holds(**byte)).count();
+    let header = part(rest);
+    let content = part(rest.get(header..)?.strip_prefix(b".")?);
+    (header >= SHORTEST_PART && content >= SHORTEST_PART).then_some(header + 1 + content)
+}
+
+/// The shortest base64 form of a name and a password.
+const SHORTEST_BASIC: usize = 8;
+
+/// The length of the base64 form of a name and a password.
+fn basic_length(rest: &[u8]) -> Option<usize> {
+    let length = rest.iter().take_while(|byte| Alphabet::Token.holds(**byte)).count();
+    let decoded = decode_base64(&rest[..length]);
+    let is_text = decoded.iter().all(|byte| !byte.is_ascii_control());
+    (length >= SHORTEST_BASIC && is_text && decoded.contains(&b':')).then_some(length)
+}
+
+/// The length of the name and the password in a URL, up to the `@`.
+fn userinfo(rest: &[u8]) -> Option<usize> {
+    let is_part = |byte: &u8| byte.is_ascii_graphic() && !b"/?#\"'<>`\\".contains(byte);
+    let authority = &rest[..rest.iter().take_while(|byte| is_part(byte)).count()];
+    let end = authority.iter().rposition(|byte| *byte == b'@')?;
+    let colon = authority[..end].iter().position(|byte| *byte == b':')?;
+    (colon + 1 < end).then_some(end)
 }
 
 /// The length of the label of a private key, including the dashes after it.
 fn pem_label(rest: &[u8]) -> Option<usize> {
-    let rest = &rest[..rest.len().min(LOOKAHEAD)];
     let label = rest
         .iter()
         .position(|byte| !(byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' '))?;

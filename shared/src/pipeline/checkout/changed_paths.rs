@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::{
     git::{GitError, Repository, TreeChange},
     name::Oid,
-    pipeline::checkout::place,
+    pipeline::checkout::branch,
     record::Unfinished,
 };
 
@@ -80,7 +80,7 @@ impl ChangedPaths {
         if touched.is_empty() {
             return Ok(Sorted { changes, trespass: None });
         }
-        let kept = place::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
+        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
         repository.put_back(before, &touched)?;
         let paths: Vec<String> = touched.iter().map(TreeChange::shown).collect();
         let trespass = format!(

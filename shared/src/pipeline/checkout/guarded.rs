@@ -6,8 +6,8 @@ use crate::{
     pipeline::{
         ConcurrentChildren, ConfigGuard, OtherRepo,
         checkout::{
+            branch,
             guard::{ConfigWatch, PlaceWatch, joined},
-            place,
         },
     },
     record::RunRecorder,
@@ -44,9 +44,9 @@ impl Guarded {
         let mut found = self.watch.end();
         found.extend(self.places.iter().flat_map(PlaceWatch::end));
         if let Some(attempt) = attempt
-            && !place::is_untouched(recorder)?
+            && !branch::is_untouched(recorder)?
         {
-            found.extend(place::put_back_at(recorder, attempt, recorder.head())?);
+            found.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
         }
         Ok(joined(&found))
     }
@@ -78,7 +78,7 @@ pub(in crate::pipeline) fn put_back_tracked(
     let mut kept = String::new();
     if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
         let now = repository.snapshot()?;
-        let under = place::save_tree(repository, attempt, (now, recorder.head()))?;
+        let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
         kept = format!("; that is kept in {under}");
     }
     repository.put_back(recorder.tree(), &touched.changes)?;
@@ -91,8 +91,8 @@ pub(in crate::pipeline) fn put_back_tracked(
 /// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had
 /// changed. Commits are saved under the name of the mark `attempt`.
 pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
-    if place::is_untouched(recorder)? {
+    if branch::is_untouched(recorder)? {
         return Ok(Vec::new());
     }
-    place::put_back_at(recorder, attempt, recorder.head())
+    branch::put_back_at(recorder, attempt, recorder.head())
 }

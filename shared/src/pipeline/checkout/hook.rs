@@ -7,8 +7,9 @@ use crate::{
     pipeline::{
         PipelineError, PreCommit,
         checkout::{
+            branch,
             guard::joined,
-            place::{self, AttemptCheckout, AttemptWork},
+            place::{AttemptCheckout, AttemptWork},
         },
     },
     process::Cancel,
@@ -45,7 +46,7 @@ pub(in crate::pipeline) fn ask_hook(
     // The hook may have run scripts that the agent has just changed.
     begun.look_at_end(&mut noticed);
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
-        noticed.extend(place::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
+        noticed.extend(branch::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
     }
     work.trespass = joined(&noticed);
     let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
@@ -94,7 +95,7 @@ fn put_back_unstaged(
     if changes.is_empty() {
         return Ok(None);
     }
-    let kept = place::save_tree(repository, &begun.unfinished.name, (now, begun.head))?;
+    let kept = branch::save_tree(repository, &begun.unfinished.name, (now, begun.head))?;
     repository.put_back(wanted, &changes)?;
     let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
     let paths = paths.join(", ");

@@ -4,7 +4,9 @@
 //! An attempt begins and ends with a snapshot through a private index ([`place`]). Around every child process the
 //! `guard` compares refs, hooks and configuration, and restores whatever the child changed there.
 
+pub(super) mod branch;
 pub(super) mod changed_paths;
+pub(super) mod file_secrets;
 pub(super) mod guard;
 pub(super) mod guarded;
 pub(super) mod hook;

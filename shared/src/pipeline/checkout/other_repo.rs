@@ -12,7 +12,7 @@ use crate::{
     pipeline::{
         IgnoredFiles, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
         checkout::{
-            guarded, hook, leftovers,
+            branch, guarded, hook, leftovers,
             place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
         },
         steps::prompt::{RepoDiff, diff_command},
@@ -95,9 +95,9 @@ impl OtherRepo {
         let (recorder, repository) = (self.recorder(), &self.repository);
         let mark = Unfinished::name_of(recorder.branch(), task, attempt);
         repository.clear_locks(recorder.branch());
-        let mut found = place::quit_operations(repository, &mark)?;
-        if !place::is_untouched(&recorder)? {
-            found.extend(place::put_back_at(&recorder, &mark, recorder.head())?);
+        let mut found = branch::quit_operations(repository, &mark)?;
+        if !branch::is_untouched(&recorder)? {
+            found.extend(branch::put_back_at(&recorder, &mark, recorder.head())?);
         }
         let removed = repository.remove_special(&[])?;
         found.extend(removed.iter().map(|path| format!("{} was no plain file", path.display())));
@@ -116,7 +116,7 @@ impl OtherRepo {
             changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
         let mut words = None;
         if !changes.is_empty() {
-            let kept = place::save_tree(repository, mark, (now, recorder.head()))?;
+            let kept = branch::save_tree(repository, mark, (now, recorder.head()))?;
             repository.put_back(recorder.tree(), &changes)?;
             let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
             let paths = paths.join(", ");
@@ -136,6 +136,7 @@ impl OtherRepo {
     ) -> Result<RepoAttempt<'_>, GitError> {
         let recorder = self.recorder();
         let begun = place::begin(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
+        let begun = begun.searched_for(home.file_secrets.clone());
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
@@ -220,6 +221,12 @@ impl<'a> RepoAttempt<'a> {
     /// A message about commits that were folded in here.
     pub(in crate::pipeline) fn folded_message(&self, work: &AttemptWork) -> Option<String> {
         leftovers::folded_message(&work.folded).map(|words| format!("in {}: {words}", self.name))
+    }
+
+    /// Takes the warnings about this work.
+    pub(in crate::pipeline) fn take_warnings(&self, work: &mut AttemptWork) -> Vec<String> {
+        let warnings = std::mem::take(&mut work.warnings);
+        warnings.into_iter().map(|words| format!("in {}: {words}", self.name)).collect()
     }
 
     /// Whether the pre-commit hook must be asked about this work.

@@ -5,13 +5,14 @@ use std::{io::ErrorKind, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use crate::{
     git::{
-        self, ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, NewCommit, PrivateIndex,
-        RefMove, Repository, Signing, Stamp, TreeChange, WorktreeSnapshot,
+        ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateIndex, Repository, Stamp,
+        TreeChange, WorktreeSnapshot,
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, UsersIgnoredFiles,
+        ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
+            branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
             guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, Folded, WorktreeBefore},
             submodules::SubmodulesBefore,
@@ -49,6 +50,8 @@ pub struct AttemptCheckout {
     inside: SubmodulesBefore,
     /// The files that git ignored in the user's checkout before the run.
     ignored: Arc<UsersIgnoredFiles>,
+    /// Searches changed files for secrets.
+    pub(super) file_secrets: Option<FileSecrets>,
     watch: AttemptWatch,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
@@ -222,6 +225,8 @@ pub struct AttemptWork {
     pub folded: Vec<Folded>,
     /// Messages for the user about what was restored.
     pub notes: Vec<String>,
+    /// Warnings about secrets in files.
+    pub warnings: Vec<String>,
     /// The worktree's tree and an index that matches it, if nothing in either is the user's.
     pub(super) seen: Option<(Oid, IndexFile)>,
 }
@@ -287,6 +292,7 @@ pub fn begin(
         locks,
         inside,
         ignored: Arc::default(),
+        file_secrets: None,
         watch,
         _branch: branch,
     })
@@ -361,6 +367,10 @@ pub fn turn(
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    // If a file is to be put back, the changes wait for the end.
+    if begun.refuses(repository, &changes)? {
+        return Ok(None);
+    }
     Ok((!changes.is_empty()).then_some(AttemptWork {
         tree,
         tip,
@@ -368,6 +378,7 @@ pub fn turn(
         trespass: None,
         folded,
         notes: Vec::new(),
+        warnings: Vec::new(),
         seen: None,
     }))
 }
@@ -427,7 +438,10 @@ pub fn end(
         && begun.left_out.is_empty()
         && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    Ok(AttemptWork { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
+    let (warnings, trespass) = (Vec::new(), joined(&trespasses));
+    let mut work = AttemptWork { tree, tip, changes, trespass, folded, notes, warnings, seen };
+    begun.search_for_secrets(recorder, &mut work)?;
+    Ok(work)
 }
 
 /// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
@@ -438,123 +452,4 @@ fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     }
     recorder.repository().clear_locks(recorder.branch());
     Ok(())
-}
-
-/// Ends a merge, rebase or similar operation that was left unfinished. Finishing it later would undo what was recorded
-/// since, or claim that something was merged.
-pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<String>, GitError> {
-    let words = |git::EndedOperation { what, with, stashed }| {
-        let of = with.map_or_else(String::new, |commit| format!(" of {}", commit.short()));
-        let left = format!("it left a {what}{of} unfinished");
-        Ok(match stashed {
-            Some(stashed) => {
-                format!("{left}, and what it had stashed is kept as {}", save(repository, attempt, stashed)?)
-            }
-            None => left,
-        })
-    };
-    repository.quit_operations()?.into_iter().map(words).collect()
-}
-
-/// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,
-/// which is returned with the tip; the branch itself is moved when the work is committed. It must still descend from
-/// `base`, where the agent found it; the agent may rewrite its own turns.
-pub(in crate::pipeline) fn put_back_branch(
-    recorder: &RunRecorder<'_>,
-    attempt: &str,
-    base: Oid,
-) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
-    let repository = recorder.repository();
-    let branch = recorder.branch();
-    let ours = recorder.head();
-    let mut trespasses = unlink_branch(recorder, attempt)?;
-    trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
-    let found = repository.find_head(branch)?;
-    if !matches!(found, HeadOf::Branch { .. }) {
-        repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
-    }
-    let tip = match found {
-        HeadOf::Branch { tip } => tip,
-        HeadOf::Elsewhere { tip } => {
-            trespasses.push("it switched to another branch".to_owned());
-            tip
-        }
-        HeadOf::Nowhere => {
-            let name = branch.to_ref();
-            repository
-                .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: put back")?;
-            trespasses.push("it deleted or renamed the branch".to_owned());
-            return Ok((ours, None, trespasses));
-        }
-    };
-    if tip == ours {
-        return Ok((ours, None, trespasses));
-    }
-    let saved = save(repository, attempt, tip)?;
-    if !repository.is_ancestor(base, tip)? {
-        trespasses.push("it moved the branch away from the run's own commits".to_owned());
-    }
-    Ok((tip, Some(saved), trespasses))
-}
-
-/// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
-fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
-    let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
-    if !repository.is_symbolic_ref(&name) {
-        return Ok(Vec::new());
-    }
-    if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
-        save(repository, attempt, tip)?;
-    }
-    repository.remove_symbolic_ref(&name)?;
-    // An older value of it may be packed.
-    let old = repository.find_ref(&name)?;
-    if old != Some(recorder.head()) {
-        let back = RefMove { name: &name, new: Some(recorder.head()), old };
-        repository.move_refs(&[back], "arborist: put back")?;
-    }
-    Ok(vec!["it made the branch lead to another one".to_owned()])
-}
-
-/// Moves the branch back to `tip` and checks it out. Its previous value is saved.
-pub(in crate::pipeline) fn put_back_at(
-    recorder: &RunRecorder<'_>,
-    attempt: &str,
-    tip: Oid,
-) -> Result<Vec<String>, GitError> {
-    let (found, _, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
-    if found != tip {
-        let name = recorder.branch().to_ref();
-        let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
-        recorder.repository().move_refs(&[back], "arborist: put back")?;
-        trespasses.push("it committed by itself".to_owned());
-    }
-    Ok(trespasses)
-}
-
-/// Whether the branch is checked out and where the run left it.
-pub(in crate::pipeline) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
-    recorder.repository().is_head_at(recorder.branch(), recorder.head())
-}
-
-/// Saves the tree of a worktree that must be restored, as a commit on top of `parent`, and returns the ref.
-pub(in crate::pipeline) fn save_tree(
-    repository: &Repository,
-    attempt: &str,
-    (tree, parent): (Oid, Oid),
-) -> Result<String, GitError> {
-    let message = format!("worktree after {}\n", attempt.trim_start_matches("refs/arborist/wip/"));
-    let commit =
-        repository.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
-    save(repository, attempt, commit)
-}
-
-/// Saves commits that no other ref contains, under a name derived from the mark of the attempt, and returns the ref.
-fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
-    let folder = attempt.replace("refs/arborist/wip/", "refs/arborist/saved/");
-    let name = format!("{folder}-{}", tip.short());
-    if repository.list_refs(&[&name])?.is_empty() {
-        repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;
-    }
-    Ok(name)
 }

@@ -6,9 +6,9 @@ use crate::{
     pipeline::{
         ConfigGuard,
         checkout::{
+            branch,
             guard::{ConfigWatch, PlaceWatch, joined},
             leftovers::{self, WorktreeBefore},
-            place,
         },
     },
     record::RunRecorder,
@@ -68,10 +68,10 @@ impl ReviewedCheckout {
         let is_untouched = self.is_clean
             && (self.is_known_untouched(recorder)?
                 || self.is_as_before(recorder, &recorder.repository().status()?));
-        trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
+        trespasses.extend(branch::quit_operations(recorder.repository(), attempt)?);
         // A branch that became a symbolic ref has the same value, but writing to it would move another branch.
-        if !is_untouched || !place::is_untouched(recorder)? {
-            trespasses.extend(place::put_back_at(recorder, attempt, recorder.head())?);
+        if !is_untouched || !branch::is_untouched(recorder)? {
+            trespasses.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);
         }
         Ok(joined(&trespasses))
@@ -80,7 +80,7 @@ impl ReviewedCheckout {
     /// Whether nothing has changed, as far as can be decided without git.
     fn is_known_untouched(&self, recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
         let is_clean = || recorder.repository().is_known_clean(recorder.tree());
-        Ok(self.status.is_none() && place::is_untouched(recorder)? && is_clean())
+        Ok(self.status.is_none() && branch::is_untouched(recorder)? && is_clean())
     }
 
     fn is_as_before(&self, recorder: &RunRecorder<'_>, status: &[u8]) -> bool {
@@ -100,7 +100,7 @@ impl ReviewedCheckout {
         let shown: Vec<String> = files.iter().map(TreeChange::shown).collect();
         let mut kept = String::new();
         if !files.is_empty() {
-            let under = place::save_tree(repository, attempt, (after, recorder.head()))?;
+            let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
             let is_shared = recorder.branch() == recorder.run();
             kept =

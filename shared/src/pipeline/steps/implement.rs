@@ -11,8 +11,8 @@ use crate::{
     message::{Body, Status, Step as StepKind, plain_text},
     name::Attempt,
     pipeline::{
-        AgentCall, CallReply, Expense, FinishedCall, IgnoredFiles, OtherRepo, PipelineError, TaskContext,
-        TaskRun,
+        AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
+        TaskContext, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -91,7 +91,8 @@ impl TaskRun<'_, '_, '_> {
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
         let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
         let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
-        let begun = begun.without(ignored.unwrap_or_default());
+        let search = FileSecrets::new(self.context.run.options.secret_files, &self.context.run.secrets);
+        let begun = begun.without(ignored.unwrap_or_default()).searched_for(search);
         let mut repo_attempts = other_repo::enter(other_repos, self.task, attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
@@ -173,6 +174,12 @@ impl TaskRun<'_, '_, '_> {
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
             self.context.emit(&self.task.id, EventKind::note(words));
+        }
+        let mut warnings = std::mem::take(&mut work.warnings);
+        warnings.extend(beside.iter_mut().flat_map(|(repo_attempt, work)| repo_attempt.take_warnings(work)));
+        for words in warnings {
+            let words = format!("{}: {words}", self.task.id);
+            self.context.emit(&self.task.id, EventKind::warning(words));
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (repo_attempt, work) in beside {

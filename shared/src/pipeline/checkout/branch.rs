@@ -1,0 +1,127 @@
+//! The branch of an attempt: after a child ran, the branch is put back to where the run left it, and what the child had
+//! committed, stashed or left in the worktree is saved.
+
+use crate::{
+    git::{self, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
+    name::Oid,
+    record::RunRecorder,
+};
+
+/// Ends a merge, rebase or similar operation that was left unfinished. Finishing it later would undo what was recorded
+/// since, or claim that something was merged.
+pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<String>, GitError> {
+    let words = |git::EndedOperation { what, with, stashed }| {
+        let of = with.map_or_else(String::new, |commit| format!(" of {}", commit.short()));
+        let left = format!("it left a {what}{of} unfinished");
+        Ok(match stashed {
+            Some(stashed) => {
+                format!("{left}, and what it had stashed is kept as {}", save(repository, attempt, stashed)?)
+            }
+            None => left,
+        })
+    };
+    repository.quit_operations()?.into_iter().map(words).collect()
+}
+
+/// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,
+/// which is returned with the tip; the branch itself is moved when the work is committed. It must still descend from
+/// `base`, where the agent found it; the agent may rewrite its own turns.
+pub(in crate::pipeline) fn put_back_branch(
+    recorder: &RunRecorder<'_>,
+    attempt: &str,
+    base: Oid,
+) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
+    let repository = recorder.repository();
+    let branch = recorder.branch();
+    let ours = recorder.head();
+    let mut trespasses = unlink_branch(recorder, attempt)?;
+    trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
+    let found = repository.find_head(branch)?;
+    if !matches!(found, HeadOf::Branch { .. }) {
+        repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
+    }
+    let tip = match found {
+        HeadOf::Branch { tip } => tip,
+        HeadOf::Elsewhere { tip } => {
+            trespasses.push("it switched to another branch".to_owned());
+            tip
+        }
+        HeadOf::Nowhere => {
+            let name = branch.to_ref();
+            repository
+                .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: put back")?;
+            trespasses.push("it deleted or renamed the branch".to_owned());
+            return Ok((ours, None, trespasses));
+        }
+    };
+    if tip == ours {
+        return Ok((ours, None, trespasses));
+    }
+    let saved = save(repository, attempt, tip)?;
+    if !repository.is_ancestor(base, tip)? {
+        trespasses.push("it moved the branch away from the run's own commits".to_owned());
+    }
+    Ok((tip, Some(saved), trespasses))
+}
+
+/// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
+fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+    let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
+    if !repository.is_symbolic_ref(&name) {
+        return Ok(Vec::new());
+    }
+    if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
+        save(repository, attempt, tip)?;
+    }
+    repository.remove_symbolic_ref(&name)?;
+    // An older value of it may be packed.
+    let old = repository.find_ref(&name)?;
+    if old != Some(recorder.head()) {
+        let back = RefMove { name: &name, new: Some(recorder.head()), old };
+        repository.move_refs(&[back], "arborist: put back")?;
+    }
+    Ok(vec!["it made the branch lead to another one".to_owned()])
+}
+
+/// Moves the branch back to `tip` and checks it out. Its previous value is saved.
+pub(in crate::pipeline) fn put_back_at(
+    recorder: &RunRecorder<'_>,
+    attempt: &str,
+    tip: Oid,
+) -> Result<Vec<String>, GitError> {
+    let (found, _, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
+    if found != tip {
+        let name = recorder.branch().to_ref();
+        let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
+        recorder.repository().move_refs(&[back], "arborist: put back")?;
+        trespasses.push("it committed by itself".to_owned());
+    }
+    Ok(trespasses)
+}
+
+/// Whether the branch is checked out and where the run left it.
+pub(in crate::pipeline) fn is_untouched(recorder: &RunRecorder<'_>) -> Result<bool, GitError> {
+    recorder.repository().is_head_at(recorder.branch(), recorder.head())
+}
+
+/// Saves the tree of a worktree that must be restored, as a commit on top of `parent`, and returns the ref.
+pub(in crate::pipeline) fn save_tree(
+    repository: &Repository,
+    attempt: &str,
+    (tree, parent): (Oid, Oid),
+) -> Result<String, GitError> {
+    let message = format!("worktree after {}\n", attempt.trim_start_matches("refs/arborist/wip/"));
+    let commit =
+        repository.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
+    save(repository, attempt, commit)
+}
+
+/// Saves commits that no other ref contains, under a name derived from the mark of the attempt, and returns the ref.
+pub(super) fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
+    let folder = attempt.replace("refs/arborist/wip/", "refs/arborist/saved/");
+    let name = format!("{folder}-{}", tip.short());
+    if repository.list_refs(&[&name])?.is_empty() {
+        repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;
+    }
+    Ok(name)
+}

@@ -1,0 +1,138 @@
+//! Looks for secrets in the files that an agent changed, before they are committed. A file with a secret that must not
+//! be committed is put back, so that the next attempt begins without it.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    agent::redact::Secrets,
+    git::{GitError, Repository, TreeChange},
+    name::Oid,
+    pipeline::checkout::{
+        guard::joined,
+        place::{AttemptCheckout, AttemptWork},
+    },
+    record::RunRecorder,
+    settings::Settings,
+};
+
+/// What happens if an agent writes a secret into a file that is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretFiles {
+    /// The run warns.
+    Warn,
+    /// The file is put back, and the attempt fails.
+    Refuse,
+    /// Nothing; files are not searched.
+    Ignore,
+}
+
+impl SecretFiles {
+    /// Reads the setting `redact.files`.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        match settings.text("redact.files") {
+            Some("refuse") => Self::Refuse,
+            Some("off") => Self::Ignore,
+            _ => Self::Warn,
+        }
+    }
+}
+
+/// A search for secrets in changed files.
+#[derive(Debug, Clone)]
+pub struct FileSecrets {
+    /// What happens if one is found.
+    mode: SecretFiles,
+    secrets: Secrets,
+}
+
+/// A file with secrets.
+struct SecretFile {
+    change: TreeChange,
+    /// Names the file and the variables.
+    message: String,
+}
+
+impl FileSecrets {
+    /// A search for these secrets; `None` if the user does not want one.
+    #[must_use]
+    pub fn new(mode: SecretFiles, secrets: &Secrets) -> Option<Self> {
+        (mode != SecretFiles::Ignore).then(|| Self { mode, secrets: secrets.clone() })
+    }
+
+    /// The changed files that contain values of variables which they did not contain before. Only the changed files are
+    /// read, and the old versions only of those in which something was found.
+    fn find(&self, repository: &Repository, changes: &[TreeChange]) -> Result<Vec<SecretFile>, GitError> {
+        let mut found = Vec::new();
+        for change in changes {
+            let after = self.variables(repository, change.after)?;
+            if after.is_empty() {
+                continue;
+            }
+            let before = self.variables(repository, change.before)?;
+            let new: Vec<&str> = after.difference(&before).map(String::as_str).collect();
+            if !new.is_empty() {
+                let message = format!("it wrote the value of {} into {}", new.join(" and "), change.shown());
+                found.push(SecretFile { change: change.clone(), message });
+            }
+        }
+        Ok(found)
+    }
+
+    fn variables(
+        &self,
+        repository: &Repository,
+        side: Option<(u32, Oid)>,
+    ) -> Result<BTreeSet<String>, GitError> {
+        let Some((_, blob)) = side else { return Ok(BTreeSet::new()) };
+        let content = repository.find_blob(blob)?.unwrap_or_default();
+        Ok(self.secrets.variables_in(&content).into_iter().map(str::to_owned).collect())
+    }
+}
+
+impl AttemptCheckout {
+    /// Searches the files of the attempt for secrets.
+    #[must_use]
+    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
+        self.file_secrets = file_secrets;
+        self
+    }
+
+    /// Whether there is a secret in one of these files and it must not be committed.
+    pub(super) fn refuses(&self, repository: &Repository, changes: &[TreeChange]) -> Result<bool, GitError> {
+        match self.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {
+            Some(search) => Ok(!search.find(repository, changes)?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
+    /// Warns about the files with secrets, or puts them back and makes the attempt fail.
+    pub(super) fn search_for_secrets(
+        &self,
+        recorder: &RunRecorder<'_>,
+        work: &mut AttemptWork,
+    ) -> Result<(), GitError> {
+        let Some(search) = &self.file_secrets else { return Ok(()) };
+        let repository = recorder.repository();
+        if search.mode == SecretFiles::Warn {
+            // Also what the turns of this attempt have committed.
+            let changes = repository.changes(self.tree, work.tree)?;
+            work.warnings.extend(search.find(repository, &changes)?.into_iter().map(|file| file.message));
+            return Ok(());
+        }
+        let found = search.find(repository, &work.changes)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let (files, messages): (Vec<TreeChange>, Vec<String>) =
+            found.into_iter().map(|file| (file.change, file.message)).unzip();
+        repository.stage_as_in(&recorder.head().to_string(), &files)?;
+        repository.put_back(recorder.tree(), &files)?;
+        work.changes.retain(|change| !files.contains(change));
+        work.tree = repository.tree_with(recorder.tree(), &work.changes)?;
+        repository.require_verified(recorder.tree(), work.tree)?;
+        work.seen = None;
+        work.trespass = joined(&work.trespass.take().into_iter().chain(messages).collect::<Vec<_>>());
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! A git that hangs, fails for a moment or cannot take in a file: signals, retries and errors that name the cause.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::{Run, TestRepo};
+
+const WORKER: &str =
+    "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
+
+/// A git whose first `add` after the agent's work hangs, with a child of its own.
+const HANGING: &str = "#!/bin/sh
+case \" $* \" in *' add '*)
+  if [ -e 'ROOT/repo/T001.txt' ]; then
+    TRAP
+    touch 'ROOT/hangs'
+    while :; do sleep 600 & wait $!; done
+  fi ;;
+esac
+exec REAL_GIT \"$@\"
+";
+
+fn real_git() -> String {
+    let found = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().trim().to_owned()
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn one_signal_ends_a_run_although_its_git_hangs() {
+    for trap in ["", "trap '' TERM"] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+        let root = repo.root().display().to_string();
+        let script = HANGING.replace("ROOT", &root).replace("TRAP", trap).replace("REAL_GIT", &real_git());
+        repo.plant("git", &script);
+        let mut command = repo.command("git-arborist-gardener", &repo.path(""));
+        let mut run = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("git hangs", || repo.root().join("hangs").exists());
+        let began = Instant::now();
+        let killed = Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        wait_for("the run ends", || run.try_wait().unwrap().is_some());
+        let took = began.elapsed();
+        assert_eq!(run.wait().unwrap().code(), Some(143), "'{trap}'");
+        assert!(took < Duration::from_secs(8), "'{trap}': {took:?}");
+        // The real git is found again, and the task is done.
+        fs::remove_file(repo.bin().join("git")).unwrap();
+        repo.arborist(["gardener"]).succeeds();
+    }
+}
+
+#[test]
+fn a_git_that_fails_because_another_one_moved_a_file_is_run_again() {
+    for complaint in [
+        "fatal: unable to resolve reference 'refs/heads/main'",
+        "fatal: failed to read /x/.git/worktrees/lane-1/commondir: Success",
+        "fatal: Unable to create '/x/.git/refs/heads/a/b.lock': No such file or directory",
+    ] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+        let root = repo.root().display().to_string();
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in *' worktree list --porcelain '*)\n  if mkdir '{root}/failed' 2>/dev/null; then\n    echo \"{complaint}\" >&2; exit 128\n  fi ;;\nesac\nexec {} \"$@\"\n",
+            real_git()
+        );
+        repo.plant("git", &script);
+        repo.arborist(["worktree", "list"]).succeeds();
+        assert!(repo.root().join("failed").exists(), "git did not fail");
+    }
+}
+
+#[test]
+fn a_deleted_working_directory_is_named_as_the_cause() {
+    let repo = TestRepo::init();
+    fs::create_dir(repo.path("gone")).unwrap();
+    for program in ["git-arborist-state", "git-arborist-gardener", "git-arborist-session list"] {
+        let mut command = repo.command("sh", &repo.path(""));
+        command.args(["-c", &format!("mkdir -p gone && cd gone && rmdir ../gone && exec {program}")]);
+        let said = Run::of(&mut command, b"").exits(128);
+        said.err("the current directory cannot be read, it may have been deleted").never("is git installed");
+    }
+}
+
+#[test]
+fn a_file_that_safecrlf_refuses_fails_the_attempt_and_not_the_run() {
+    let worker = "case \"$prompt\" in
+Review*) echo APPROVED ;;
+*safecrlf* | *'would be replaced'*) printf 'a\\nb\\n' > a.txt ;;
+*) printf 'a\\r\\nb\\n' > a.txt ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", worker);
+    repo.git(["config", "core.autocrlf", "input"]).succeeds();
+    repo.git(["config", "core.safecrlf", "true"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let why = repo.git(["log", "--format=%B", "--grep=T001@implement-fail"]).answer();
+    assert!(why.contains("CRLF would be replaced by LF in a.txt"), "{why}");
+    assert_eq!(repo.git(["show", "HEAD:a.txt"]).answer(), "a\nb");
+}
