@@ -52,7 +52,9 @@ impl TaskLines {
                     _ => why.as_deref().map(|why| self.failed_attempt(brush, task, *status, why)),
                 }
             }
-            (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => None,
+            (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => {
+                None
+            }
             _ => words::line(brush, event),
         }
     }
@@ -60,7 +62,8 @@ impl TaskLines {
     fn end(&mut self, brush: Brush, task: &TaskId, status: Status) -> Option<String> {
         let running = self.running.remove(task)?;
         let tone = if status == Status::Complete { Tone::Good } else { Tone::Bad };
-        let mut facts = vec![clock::duration(running.since.elapsed().as_secs().try_into().unwrap_or(i64::MAX))];
+        let mut facts =
+            vec![clock::duration(running.since.elapsed().as_secs().try_into().unwrap_or(i64::MAX))];
         if running.attempt > 1 {
             facts.push(format!("{} attempts", running.attempt));
         }
