@@ -83,8 +83,8 @@ pub(crate) struct GardeningArgs {
     /// Show what would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run, also print the prompts
-    #[arg(short, long, requires = "dry_run")]
+    /// Also print a line for each step and each commit; with --dry-run, the prompts
+    #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
     /// Say only what went wrong
     #[arg(short, long)]

@@ -1,7 +1,7 @@
 //! One task in detail: its state, its history, and its failures.
 
 use arborist_core::{
-    history::{Event, TaskHistory},
+    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, State, TaskHistory},
     message::{Key, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
@@ -13,6 +13,9 @@ use crate::{
     ui::{Tone, Ui},
     work::gerund,
 };
+
+/// How many lines of one part of a failure's output are shown.
+const MOST_LINES: usize = 20;
 
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
     let Some(standing) = view.progress.find(task) else {
@@ -44,6 +47,8 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
 
 fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("state", state_words(view, standing))];
+    facts.extend(failure_facts(view, standing));
+    facts.extend(next_command(view, standing).map(|command| ("next", command)));
     let phase =
         standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
     facts.extend(phase.map(|phase| ("phase", plain_text(phase.name))));
@@ -70,6 +75,9 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
         return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
     }
     let mut words = standing.state.as_str().to_owned();
+    if tree::is_paused(view, standing) {
+        words.push_str(", paused");
+    }
     if let Some(attempt) = standing.attempt() {
         words.push_str(&format!(", attempt {}", attempt.ordinal()));
     }
@@ -94,6 +102,41 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
         words.push_str(", not on the branch yet: the landing waits for your checkout");
     }
     words
+}
+
+/// Why the last attempt failed, and which tests did.
+fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
+    let is_over = standing.state.is_settled() && standing.state != State::Failed;
+    let Some(history) = standing.history.filter(|_| !is_over && !view.work.has(standing)) else {
+        return Vec::new();
+    };
+    let Some(last) = history.last().filter(|last| last.is_failure()) else { return Vec::new() };
+    let first_line = |event: &Event, heading: &str| {
+        let sections = event.body().sections;
+        let section = sections.into_iter().find(|section| section.heading == heading)?;
+        Some(tree::one_line(section.text.lines().next()?))
+    };
+    let mut facts = Vec::new();
+    facts.extend(first_line(last, FAILED).map(|why| ("why", why)));
+    let failed_tests = history.current().iter().rev().find_map(|event| first_line(event, FAILED_TESTS));
+    facts.extend(failed_tests.map(|test| ("failed test", test)));
+    facts
+}
+
+/// The command that continues with this task; `None` if nothing is left to do, or a run is working on it.
+fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<String> {
+    let task = standing.id;
+    match standing.state {
+        _ if view.work.has(standing) => None,
+        State::Failed => Some(format!("git arborist garden {task} --retry-failed")),
+        State::Forked => Some(format!("git arborist reset {task}")),
+        State::Complete => standing.is_apart().then(|| format!("git arborist merge {task}")),
+        State::Implementing | State::Testing | State::Reviewing => {
+            Some(format!("git arborist garden {task}"))
+        }
+        State::Pending => standing.is_ready.then(|| format!("git arborist garden {task}")),
+        State::Skipped => None,
+    }
 }
 
 fn need(view: &StateView<'_>, id: &TaskId) -> String {
@@ -156,11 +199,28 @@ fn show_tests(ui: &mut Ui, event: &Event) {
     }
 }
 
-/// The output of a failure. It is foreign text, and stays marked as such.
+/// The output of a failure. It is foreign text, and stays marked as such. If the failed tests are known, the rest of
+/// the output of the tests is left out; otherwise only the end of each part is shown. The logs have all of it.
 fn show_words(ui: &mut Ui, event: &Event) {
-    for section in event.body().sections {
+    let sections = event.body().sections;
+    let has_tests = sections.iter().any(|section| section.heading == FAILED_TESTS);
+    let is_output = |heading: &str| {
+        heading == EXCERPTS || (heading.starts_with("Test (") && heading.ends_with("chars):"))
+    };
+    let has_excerpts = sections.iter().any(|section| section.heading == EXCERPTS);
+    for section in sections {
+        let is_repeated = has_tests || (has_excerpts && section.heading != EXCERPTS);
+        if is_repeated && is_output(&section.heading) {
+            continue;
+        }
         ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));
-        for line in plain_text(&section.text).lines() {
+        let text = plain_text(&section.text);
+        let lines: Vec<&str> = text.lines().collect();
+        let hidden = lines.len().saturating_sub(MOST_LINES);
+        if hidden > 0 {
+            ui.line(&ui.paint(Tone::Dim, &format!("          [{hidden} lines are left out]")));
+        }
+        for line in &lines[hidden..] {
             ui.line(format!("          > {line}").trim_end());
         }
     }

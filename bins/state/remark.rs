@@ -1,7 +1,7 @@
 //! Remarks about a task besides its state: the process at work, the last failure, what it waits for.
 
 use arborist_core::{
-    history::{Event, State},
+    history::{Event, FAILED, State},
     message::{Status, Step},
     name::Oid,
     progress::NodeProgress,
@@ -21,13 +21,13 @@ pub(super) fn busy_words(doing: &StepStatus) -> String {
 pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     let mut parts = Vec::new();
     if view.work.has_cut_off(standing) {
-        parts.push("cut off".into());
+        parts.push("interrupted".into());
     }
     if standing.state == State::Reverted {
         parts.extend(standing.history.and_then(|history| history.reverted).map(|reverted| reverted.words()));
     }
     if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
-        parts.extend(failure_word(last));
+        parts.extend(failure_words(last));
     }
     let last = standing.history.and_then(|history| history.last());
     if standing.state == State::Testing && last.is_some_and(|last| last.status() == Status::TestPass) {
@@ -57,11 +57,13 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     if !standing.waits_for.is_empty() && !standing.state.is_settled() {
         parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
     }
-    parts.join(", ")
+    let remark = parts.join(", ");
+    let reason = last.filter(|_| standing.state == State::Failed).and_then(reason);
+    reason.map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"))
 }
 
-/// The last failure, if the state alone does not tell it.
-fn failure_word(last: &Event) -> Option<String> {
+/// Why the last attempt failed, in a few words.
+fn failure_words(last: &Event) -> Option<String> {
     match last.status().step() {
         _ if last.is_interruption() => Some("interrupted".into()),
         Step::Implement => Some("the agent failed".into()),
@@ -69,6 +71,13 @@ fn failure_word(last: &Event) -> Option<String> {
         Step::Review => Some("rejected".into()),
         _ => None,
     }
+}
+
+/// Why a task failed, in one line.
+fn reason(last: &Event) -> Option<String> {
+    let sections = last.body().sections;
+    let why = sections.into_iter().find(|section| section.heading == FAILED)?;
+    Some(one_line(why.text.lines().next()?))
 }
 
 /// The first three, and how many more.

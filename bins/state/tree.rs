@@ -114,13 +114,14 @@ pub(super) fn show_line(ui: &mut Ui, view: &StateView<'_>) {
 fn summary(view: &StateView<'_>) -> String {
     let Share { done, total } = view.progress.share();
     let mut parts = vec![format!("{done} of {total} done")];
-    let is_busy = |s: &&NodeProgress<'_>| s.state.is_under_way() || view.work.has(s);
-    let busy = view.progress.counted().filter(is_busy).count();
+    let running = view.progress.counted().filter(|s| view.work.has(s)).count();
+    let paused = view.progress.counted().filter(|s| is_paused(view, s)).count();
     let ready = view.progress.count_ready();
     let is_apart = |s: &&NodeProgress<'_>| s.is_apart();
     let counts = [
         (view.progress.counted().filter(is_apart).count(), "of them not landed"),
-        (busy, "under way"),
+        (running, "running"),
+        (paused, "paused"),
         (view.count(State::Failed), "failed"),
         (view.count(State::Forked), "forked"),
         (view.count(State::Reverted), "merged and reverted"),
@@ -133,6 +134,11 @@ fn summary(view: &StateView<'_>) -> String {
     parts
         .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
     format!("{}: {}", view.run.scope.branch, parts.join(", "))
+}
+
+/// Whether a task was started, and no run is working on it now.
+pub(super) fn is_paused(view: &StateView<'_>, standing: &NodeProgress<'_>) -> bool {
+    standing.state.is_under_way() && !view.work.has(standing)
 }
 
 fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
@@ -214,6 +220,7 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
         State::Pending if view.work.has(standing) => "begun",
         State::Pending if standing.is_ready => "ready",
+        _ if is_paused(view, standing) => "paused",
         state => state.as_str(),
     };
     let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));

@@ -1,6 +1,7 @@
 //! Reports a run: as lines for a person, as a live view on a terminal, or as events for a program.
 
 mod summary;
+mod task_lines;
 mod view;
 mod words;
 
@@ -11,7 +12,7 @@ use arborist_core::{
     run::{EndedRun, RunListener},
 };
 
-use self::view::LiveView;
+use self::{task_lines::TaskLines, view::LiveView};
 use super::GardeningArgs;
 use crate::{
     clock,
@@ -23,8 +24,10 @@ use crate::{
 /// How a run is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// As lines, with a live view if the terminal supports it.
+    /// One line for each finished task and each failed attempt, with a live view if the terminal supports it.
     Lines,
+    /// The same with a line for each step and each commit.
+    Verbose,
     /// Only problems.
     Quiet,
     /// As JSON events.
@@ -37,6 +40,7 @@ pub(crate) struct Reporter<'u> {
     ui: &'u mut Ui,
     manner: Manner,
     live: Option<Live<RunEvent>>,
+    task_lines: TaskLines,
     /// Hints about remotes that were printed already.
     hinted: BTreeSet<String>,
 }
@@ -46,6 +50,7 @@ impl<'u> Reporter<'u> {
         let manner = match (args.json, args.quiet) {
             (true, _) => Manner::Events,
             (_, true) => Manner::Quiet,
+            _ if args.verbose => Manner::Verbose,
             _ => Manner::Lines,
         };
         Self { manner, ..Self::plain(ui) }
@@ -53,14 +58,20 @@ impl<'u> Reporter<'u> {
 
     /// A reporter for something other than a run: lines only.
     pub(crate) fn plain(ui: &'u mut Ui) -> Self {
-        Self { ui, manner: Manner::Lines, live: None, hinted: BTreeSet::new() }
+        Self {
+            ui,
+            manner: Manner::Lines,
+            live: None,
+            task_lines: TaskLines::default(),
+            hinted: BTreeSet::new(),
+        }
     }
 
     /// Prints an answer for which nothing had to be run.
     pub(crate) fn answer(&mut self, words: &str) {
         match self.manner {
             Manner::Events => self.print(&RunEvent::of_run(EventKind::note(words))),
-            Manner::Lines | Manner::Quiet => self.ui.line(words),
+            Manner::Lines | Manner::Verbose | Manner::Quiet => self.ui.line(words),
         }
     }
 
@@ -74,7 +85,7 @@ impl<'u> Reporter<'u> {
             }
             Manner::Quiet if ended.is_well => {}
             _ if is_stopped_early => {}
-            Manner::Lines | Manner::Quiet => {
+            Manner::Lines | Manner::Verbose | Manner::Quiet => {
                 summary::lines(&ended.account).iter().for_each(|line| self.ui.line(line));
             }
         }
@@ -97,8 +108,12 @@ impl<'u> Reporter<'u> {
             }
             kind => {
                 let is_trouble = matches!(kind, EventKind::Recorded { why: Some(_), .. });
-                let line = words::line(self.ui.err_brush(), event);
-                if let Some(line) = line.filter(|_| self.manner == Manner::Lines || is_trouble) {
+                let brush = self.ui.err_brush();
+                let line = match self.manner {
+                    Manner::Verbose => words::line(brush, event),
+                    _ => self.task_lines.line(brush, event),
+                };
+                if let Some(line) = line.filter(|_| self.manner != Manner::Quiet || is_trouble) {
                     self.ui.err(&format!("{line}\n"));
                 }
             }
@@ -119,10 +134,10 @@ impl RunListener for Reporter<'_> {
                 self.print(&event);
                 event.end_of_task().iter().for_each(|end| self.print(end));
             }
-            Manner::Lines | Manner::Quiet => self.say(&event),
+            Manner::Lines | Manner::Verbose | Manner::Quiet => self.say(&event),
         }
         match &event.kind {
-            EventKind::RunBegins(opening) if self.manner == Manner::Lines => {
+            EventKind::RunBegins(opening) if matches!(self.manner, Manner::Lines | Manner::Verbose) => {
                 self.live = self.ui.watch(LiveView::new(opening, self.ui.err_brush()));
             }
             EventKind::RunEnds => self.live = None,

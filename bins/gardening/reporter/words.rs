@@ -12,7 +12,7 @@ use crate::{
     ui::{Brush, Tone},
 };
 
-/// The line for an event; `None` for events that only the live view shows.
+/// The line for an event with `--verbose`; `None` for events that only the live view shows.
 pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::StepBegins { name, attempt, step, by } => {
@@ -23,7 +23,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         }
         EventKind::Recorded { status, commit, why, files, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
-            let why = why.as_ref().map(|why| format!(": {}", unrepeated(*status, &one_line(why))));
+            let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &one_line(why))));
             let why = why.unwrap_or_default();
             let files = match files {
                 None => String::new(),
@@ -84,7 +84,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
 }
 
 /// A reviewer's reason without the word that the status has already.
-fn unrepeated(status: Status, why: &str) -> &str {
+pub(super) fn without_status(status: Status, why: &str) -> &str {
     let rest = why.strip_prefix("REJECTED:").map(str::trim_start);
     rest.filter(|rest| status == Status::ReviewRejected && !rest.is_empty()).unwrap_or(why)
 }

@@ -11,6 +11,12 @@ use crate::{
 /// The heading of the reason of a step that failed.
 pub const FAILED: &str = "Why it failed:";
 
+/// The heading over the failed tests of a test step, with their messages.
+pub const FAILED_TESTS: &str = "Failed tests:";
+
+/// The heading over parts of the output of a test step that failed.
+pub const EXCERPTS: &str = "Excerpts of the output:";
+
 /// The heading of the reason of an attempt that was interrupted.
 pub const INTERRUPTED: &str = "Why it was interrupted:";
 

@@ -19,7 +19,7 @@ mod tasks;
 mod walk;
 
 pub use base::{BROUGHT_BACK, Conflicts, TaskWork, WorkBase};
-pub use event::{Event, FAILED, INTERRUPTED};
+pub use event::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::EventPosition;
 pub use memory::CommitCache;

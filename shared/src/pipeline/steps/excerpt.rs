@@ -8,12 +8,10 @@ use super::{
     failed_tests::{FailedTest, READERS},
     prompt::shares,
 };
-use crate::message::{Body, plain_text};
-
-/// The heading over failed tests, in the commit of a failed test step.
-pub(super) const FAILED_TESTS: &str = "Failed tests:";
-/// The heading over parts of the output, in the same commit.
-pub(super) const EXCERPTS: &str = "Excerpts of the output:";
+use crate::{
+    history::{EXCERPTS, FAILED_TESTS},
+    message::{Body, plain_text},
+};
 
 /// How many characters of messages are quoted for all tests together.
 const MESSAGES: usize = 6000;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::excerpt::{EXCERPTS, FAILED_TESTS, cut_middle};
+use super::excerpt::cut_middle;
 use crate::{
-    history::Event,
+    history::{EXCERPTS, Event, FAILED_TESTS},
     message::{Key, Status, Step, plain_text},
 };
 

@@ -1,0 +1,93 @@
+//! The lines of a run without `--verbose`: one for each finished task, and one for each failed attempt.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use arborist_core::{
+    event::{EventKind, RunEvent},
+    message::{Status, one_line},
+    name::TaskId,
+    progress::RunTotals,
+};
+
+use super::words;
+use crate::{
+    clock,
+    ui::{Brush, Tone},
+};
+
+/// The tasks that are running, as far as their lines need it.
+#[derive(Debug, Default)]
+pub(super) struct TaskLines {
+    running: BTreeMap<TaskId, RunningTask>,
+}
+
+#[derive(Debug)]
+struct RunningTask {
+    name: String,
+    since: Instant,
+    attempt: u32,
+    spent: RunTotals,
+}
+
+impl TaskLines {
+    /// The line for an event; `None` for an event that needs none.
+    pub(super) fn line(&mut self, brush: Brush, event: &RunEvent) -> Option<String> {
+        match (&event.kind, &event.task) {
+            (EventKind::StepBegins { name, attempt, .. }, Some(task)) => {
+                let running = self.running.entry(task.clone()).or_insert_with(|| RunningTask {
+                    name: one_line(name),
+                    since: Instant::now(),
+                    attempt: 0,
+                    spent: RunTotals::default(),
+                });
+                running.attempt = attempt.ordinal();
+                None
+            }
+            (EventKind::Recorded { status, why, spent, .. }, Some(task)) => {
+                if let Some(running) = self.running.get_mut(task) {
+                    running.spent = running.spent.plus(spent.totals);
+                }
+                match status {
+                    Status::Complete | Status::Failed => self.end(brush, task, *status),
+                    _ => why.as_deref().map(|why| self.failed_attempt(brush, task, *status, why)),
+                }
+            }
+            (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => {
+                None
+            }
+            _ => words::line(brush, event),
+        }
+    }
+
+    fn end(&mut self, brush: Brush, task: &TaskId, status: Status) -> Option<String> {
+        let running = self.running.remove(task)?;
+        let tone = if status == Status::Complete { Tone::Good } else { Tone::Bad };
+        let mut facts =
+            vec![clock::duration(running.since.elapsed().as_secs().try_into().unwrap_or(i64::MAX))];
+        if running.attempt > 1 {
+            facts.push(format!("{} attempts", running.attempt));
+        }
+        facts.extend(running.spent.cost.map(|cost| format!("${cost:.2}")));
+        Some(format!(
+            "{} {} \"{}\" ({})",
+            brush.paint(Tone::Strong, task.as_str()),
+            brush.paint(tone, status.as_str()),
+            running.name,
+            facts.join(", ")
+        ))
+    }
+
+    fn failed_attempt(&self, brush: Brush, task: &TaskId, status: Status, why: &str) -> String {
+        let attempt = self.running.get(task).map_or(1, |running| running.attempt);
+        let what = match status {
+            Status::ImplementFail => "implement failed",
+            Status::TestFail => "tests failed",
+            Status::ReviewRejected => "review rejected",
+            _ => status.as_str(),
+        };
+        let why = one_line(why);
+        let why = words::without_status(status, &why);
+        let what = brush.paint(Tone::Bad, what);
+        format!("{} attempt {attempt}: {what}: {why}", brush.paint(Tone::Strong, task.as_str()))
+    }
+}
