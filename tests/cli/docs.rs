@@ -332,7 +332,7 @@ fn the_picture_can_be_made_again() {
     let mut command = repo.command("python3", repo.root());
     Run::of(command.arg(script).arg(&target), b"").succeeds();
     let picture = fs::read_to_string(target).unwrap();
-    for text in ["$ git arborist gardener", "review-rejected", "3 of 3 done", "</svg>"] {
+    for text in ["$ git arborist gardener", "review rejected", "3 of 3 done", "</svg>"] {
         assert!(picture.contains(text), "no '{text}' in:\n{picture}");
     }
 }
