@@ -127,9 +127,11 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
 fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<String> {
     let task = standing.id;
     match standing.state {
-        _ if view.work.has(standing) => None,
+        _ if view.work.has(standing) || standing.planned.is_some_and(|node| !node.children.is_empty()) => {
+            None
+        }
         State::Failed => Some(format!("git arborist garden {task} --retry-failed")),
-        State::Forked => Some(format!("git arborist reset {task}")),
+        State::Forked | State::Reverted => Some(format!("git arborist reset {task}")),
         State::Complete => standing.is_apart().then(|| format!("git arborist merge {task}")),
         State::Implementing | State::Testing | State::Reviewing => {
             Some(format!("git arborist garden {task}"))
