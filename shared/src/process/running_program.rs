@@ -1,0 +1,243 @@
+//! A program that is running: its streams are read and its end is waited for, with limits, because a git can hang.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufReader, Read, Write},
+    os::unix::process::ExitStatusExt,
+    process::{Child, ChildStderr, ChildStdout, ExitStatus},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags},
+    process::{Signal, kill_process_group},
+};
+
+use super::{
+    ProcessError, ProgramOutput, TimedReader, crash, interrupt,
+    mark::RunMark,
+    process_group::{ProcessGroup, Terminable, clear, number},
+    quiet::Writer,
+    spawn,
+    timed_reader::ProgramWait,
+    watch::has_ended,
+};
+
+/// Signals on which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
+const CLEANUP_SIGNALS: [i32; 5] = [1, 2, 3, 13, 15];
+
+/// The longest time for any program that is run for its answer: a git that waits for a named pipe would wait forever.
+/// The first scan of a huge checkout on a slow disk takes minutes.
+pub(super) const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// How long a program may take to end after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(200);
+
+/// Enlarges the pipe, because a walk over a whole history comes through it, and with a large pipe the two programs wake
+/// each other less often. A failure is ignored.
+#[cfg(target_os = "linux")]
+fn widen(pipe: &ChildStdout) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_pipe: &ChildStdout) {}
+
+/// A running program. Dropping it ends it.
+#[derive(Debug)]
+pub struct RunningProgram {
+    pub(super) child: Child,
+    pub(super) pipes: Option<Pipes>,
+    pub(super) program: OsString,
+    pub(super) patience: Option<Duration>,
+    /// The mark of everything that it starts, if that must end with it.
+    pub(super) mark: Option<RunMark>,
+    pub(super) has_group: bool,
+    pub(super) _writer: Option<Writer>,
+}
+
+/// Our ends of its pipes.
+#[derive(Debug)]
+pub(super) enum Pipes {
+    /// Nothing was read yet.
+    Fresh(ChildStdout, ChildStderr),
+    /// Its output is read as a stream, and a thread collects its errors.
+    Streamed(BufReader<TimedReader>, JoinHandle<Vec<u8>>),
+}
+
+impl Pipes {
+    fn streamed(self, patience: Option<Duration>, pid: u32) -> Self {
+        let Self::Fresh(out, err) = self else { return self };
+        widen(&out);
+        let reader = TimedReader { pipe: out, patience, pid };
+        Self::Streamed(BufReader::with_capacity(1 << 18, reader), thread::spawn(|| drain(err)))
+    }
+
+    /// Reads the rest of both streams. `on_silence` is called whenever nothing arrives for a while.
+    fn read(self, pid: u32, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
+        match self {
+            Self::Fresh(out, err) => read_both((out, err), pid, on_silence),
+            Self::Streamed(mut reader, complaints) => {
+                let mut rest = Vec::new();
+                reader.read_to_end(&mut rest)?;
+                Ok((rest, complaints.join().unwrap_or_default()))
+            }
+        }
+    }
+}
+
+impl RunningProgram {
+    /// Its standard output.
+    pub fn output(&mut self) -> Option<&mut BufReader<TimedReader>> {
+        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, self.child.id()));
+        match &mut self.pipes {
+            Some(Pipes::Streamed(reader, _)) => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Sends a request, if it was started for a conversation.
+    pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(words)
+    }
+
+    /// Reads the rest of its output and waits for its end.
+    pub fn finish(mut self) -> Result<ProgramOutput, ProcessError> {
+        drop(self.child.stdin.take());
+        let pid = self.child.id();
+        let mark = self.mark.take();
+        let group = mark.map(|mark| ProcessGroup::new(pid, mark));
+        // Processes that it left behind may hold our pipes open.
+        let on_silence = || {
+            if let Some(group) = group.as_ref().filter(|_| has_ended(&self.child)) {
+                group.kill(&group.living());
+            }
+        };
+        let read = self.pipes.take().map(|pipes| pipes.read(pid, on_silence)).transpose();
+        let ended = read.and_then(|read| Ok((read.unwrap_or_default(), self.wait()?)));
+        if let (Err(_), Some(group)) = (&ended, &group) {
+            group.kill(&group.living());
+        }
+        let ((stdout, stderr), status) = ended.map_err(|source| self.error(source))?;
+        if let Some(group) = group {
+            spawn::forget(pid);
+            if !clear(&mut LeftoverProcesses(group), Duration::ZERO).is_empty() {
+                return Err(self.error(io::Error::other("it left processes behind that could not be ended")));
+            }
+        }
+        if status.signal().is_some_and(|signal| !CLEANUP_SIGNALS.contains(&signal)) {
+            crash::note_lost_child();
+        }
+        Ok(ProgramOutput { status, stdout, stderr })
+    }
+
+    /// Waits for its end. It has closed its streams, so that usually takes no time, but it can hang now as well.
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(pid) = number(self.child.id())
+            && let Ok(end) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        {
+            let mut wait = ProgramWait::new(LIMIT, self.child.id());
+            while !wait.poll(&mut [PollFd::new(&end, PollFlags::IN)])? {}
+        }
+        self.child.wait()
+    }
+
+    /// Ends it, and what it has started in its group. After a signal it is asked first, so that git removes its locks.
+    fn end(&mut self) {
+        let group = number(self.child.id()).filter(|_| self.has_group);
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if let Some(group) = group.filter(|_| interrupt::received_signal().is_some()) {
+            let _ = kill_process_group(group, Signal::TERM);
+            let end = Instant::now() + TERM_GRACE;
+            while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            if matches!(self.child.try_wait(), Ok(None)) {
+                crash::note_lost_child();
+            }
+        }
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn error(&self, source: io::Error) -> ProcessError {
+        ProcessError { program: self.program.to_string_lossy().into_owned(), source }
+    }
+}
+
+/// Processes that a program left behind.
+struct LeftoverProcesses(ProcessGroup);
+
+impl Terminable for LeftoverProcesses {
+    fn living(&mut self) -> Vec<u32> {
+        self.0.living()
+    }
+
+    fn kill(&self, members: &[u32]) {
+        self.0.kill(members);
+    }
+
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+impl Drop for RunningProgram {
+    fn drop(&mut self) {
+        self.end();
+        spawn::forget(self.child.id());
+    }
+}
+
+/// Reads both streams until they end, whichever has data: a program can block on one while we wait for the other.
+fn read_both(
+    (mut out, mut err): (ChildStdout, ChildStderr),
+    pid: u32,
+    mut on_silence: impl FnMut(),
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut piece = vec![0; 1 << 16];
+    let mut wait = ProgramWait::new(LIMIT, pid);
+    let mut is_open = [true, true];
+    while is_open != [false, false] {
+        let mut fds = Vec::with_capacity(2);
+        fds.extend(is_open[0].then(|| PollFd::new(&out, PollFlags::IN)));
+        fds.extend(is_open[1].then(|| PollFd::new(&err, PollFlags::IN)));
+        if !wait.poll(&mut fds)? {
+            on_silence();
+            continue;
+        }
+        let mut has = fds.iter().map(|fd| !fd.revents().is_empty());
+        let has = is_open.map(|is_open| is_open && has.next().unwrap_or(false));
+        if has[0] {
+            is_open[0] = pass_on(&mut out, &mut piece, &mut stdout)?;
+        }
+        if has[1] {
+            is_open[1] = pass_on(&mut err, &mut piece, &mut stderr)?;
+        }
+    }
+    Ok((stdout, stderr))
+}
+
+/// Reads once. Returns false at the end.
+fn pass_on(from: &mut impl Read, piece: &mut [u8], to: &mut Vec<u8>) -> io::Result<bool> {
+    let read = from.read(piece)?;
+    to.extend_from_slice(&piece[..read]);
+    Ok(read > 0)
+}
+
+fn drain(mut stderr: ChildStderr) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stderr.read_to_end(&mut bytes);
+    bytes
+}
