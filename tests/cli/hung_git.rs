@@ -70,11 +70,11 @@ fn a_git_that_fails_because_another_one_moved_a_file_is_run_again() {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
         let root = repo.root().display().to_string();
         let script = format!(
-            "#!/bin/sh\ncase \" $* \" in *' worktree list --porcelain '*)\n  if mkdir '{root}/failed' 2>/dev/null; then\n    echo \"{complaint}\" >&2; exit 128\n  fi ;;\nesac\nexec {} \"$@\"\n",
+            "#!/bin/sh\ncase \" $* \" in *' for-each-ref '*)\n  if mkdir '{root}/failed' 2>/dev/null; then\n    echo \"{complaint}\" >&2; exit 128\n  fi ;;\nesac\nexec {} \"$@\"\n",
             real_git()
         );
         repo.plant("git", &script);
-        repo.arborist(["worktree", "list"]).succeeds();
+        repo.arborist(["session", "list"]).succeeds();
         assert!(repo.root().join("failed").exists(), "git did not fail");
     }
 }
