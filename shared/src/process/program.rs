@@ -422,6 +422,8 @@ impl BackgroundProgram {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
