@@ -29,11 +29,14 @@ fn worktrees(workspace: &TestWorkspace, repo: &str) -> usize {
     workspace.git_in(&workspace.clone_of(repo), ["worktree", "list"]).answer().lines().count()
 }
 
-/// The item of this kind in one repository.
+/// The item of this kind in one repository; of worktrees, that of the session.
 fn item<'r>(report: &'r Value, repo: &str, kind: &str) -> &'r Value {
     let items = report["items"].as_array().unwrap();
-    let found: Vec<&Value> =
-        items.iter().filter(|item| item["repo"] == repo && item["kind"] == kind).collect();
+    let is_it = |item: &&Value| {
+        let is_of_session = kind != "worktree" || item["name"].as_str().unwrap().starts_with("session-");
+        item["repo"] == repo && item["kind"] == kind && is_of_session
+    };
+    let found: Vec<&Value> = items.iter().filter(is_it).collect();
     assert_eq!(found.len(), 1, "{kind} in {repo}: {report:#}");
     found[0]
 }
@@ -42,9 +45,10 @@ fn item<'r>(report: &'r Value, repo: &str, kind: &str) -> &'r Value {
 fn it_covers_all_repositories_of_the_workspace() {
     let (workspace, branch) = finished();
     let tip = workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", &branch]).answer();
+    let before = worktrees(&workspace, "backend");
     let said = workspace.arborist([&FORCED[..], &["--dry-run"]].concat()).succeeds();
     said.out("In repo:\nWould remove:").out("In backend:\nWould remove:");
-    assert_eq!(worktrees(&workspace, "backend"), 2, "a dry run removes nothing");
+    assert_eq!(worktrees(&workspace, "backend"), before, "a dry run removes nothing");
     let said = workspace.arborist(FORCED).succeeds();
     said.out("In repo:\nRemoved:").out("In backend:\nRemoved:").out(&format!("{branch} of repo"));
     for repo in ["repo", "backend"] {
@@ -105,7 +109,7 @@ fn a_session_whose_home_is_gone_is_kept_and_its_home_is_named() {
         format!("whether its session is over: it is recorded in {}, which cannot be read", home.display());
     said.out(&branch).out(&why);
     assert_eq!(workspace.git_in(&backend, ["for-each-ref"]).answer(), before);
-    assert_eq!(worktrees(&workspace, "backend"), 2);
+    assert!(worktrees(&workspace, "backend") >= 2);
 }
 
 #[test]
