@@ -1,8 +1,12 @@
 //! What `cleanup --json` and `cleanup saved --json` print.
 
-use arborist_core::cleanup::{
-    CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork, UncommittedContent,
-    What,
+use arborist_core::{
+    cleanup::{
+        CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork,
+        UncommittedContent, What,
+    },
+    name::RepoName,
+    settings::Age,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -30,6 +34,8 @@ pub struct CleanupDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ItemDocument {
+    /// The repository of the workspace that it is in.
+    repo: String,
     /// What it is.
     #[schemars(schema_with = "kinds")]
     kind: &'static str,
@@ -44,6 +50,8 @@ struct ItemDocument {
     commit: Option<String>,
     /// The folder or file, if it is one.
     path: Option<String>,
+    /// The repository that records its session, if it is another one.
+    session_repo: Option<String>,
     /// What is to be done: `remove`, `save` (and remove then) or `keep`.
     #[schemars(schema_with = "verdicts")]
     verdict: &'static str,
@@ -74,6 +82,8 @@ struct ItemDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ReclaimedDocument {
+    /// The repository of the workspace that it is in.
+    repo: String,
     /// The worktree.
     worktree: String,
     /// The folder or file.
@@ -130,30 +140,33 @@ struct SavedWorkDocument {
 }
 
 impl CleanupDocument {
-    pub(super) fn new(outcomes: &Outcomes) -> Self {
-        let fate = |at: usize| outcomes.fates.as_ref().and_then(|fates| fates.get(at));
-        let items = outcomes.plan.items.iter().enumerate();
+    /// The document for the outcomes of all repositories.
+    pub(super) fn new(all: &[Outcomes], older_than: Age) -> Self {
+        let (mut items, mut reclaimed) = (Vec::new(), Vec::new());
+        for outcomes in all {
+            let fate = |at: usize| outcomes.fates.as_ref().and_then(|fates| fates.get(at));
+            let found = outcomes.plan.items.iter().enumerate();
+            items.extend(found.map(|(at, item)| ItemDocument::new(&outcomes.repo, item, fate(at))));
+            reclaimed.extend(outcomes.reclaimed.iter().map(|one| ReclaimedDocument {
+                repo: outcomes.repo.to_string(),
+                worktree: one.worktree.clone(),
+                path: one.path.display().to_string(),
+                size: one.size,
+                failed: one.failed.clone(),
+            }));
+        }
         Self {
-            dry_run: outcomes.fates.is_none(),
-            older_than: outcomes.older_than.0,
-            items: items.map(|(at, item)| ItemDocument::new(item, fate(at))).collect(),
-            reclaimed: outcomes
-                .reclaimed
-                .iter()
-                .map(|one| ReclaimedDocument {
-                    worktree: one.worktree.clone(),
-                    path: one.path.display().to_string(),
-                    size: one.size,
-                    failed: one.failed.clone(),
-                })
-                .collect(),
-            totals: totals(outcomes),
+            dry_run: all.iter().all(|outcomes| outcomes.fates.is_none()),
+            older_than: older_than.0,
+            items,
+            reclaimed,
+            totals: totals(all),
         }
     }
 }
 
 impl ItemDocument {
-    fn new(item: &JudgedCandidate, fate: Option<&CleanupOutcome>) -> Self {
+    fn new(repo: &RepoName, item: &JudgedCandidate, fate: Option<&CleanupOutcome>) -> Self {
         let candidate = &item.candidate;
         let (reference, remote, commit) = match &candidate.spot {
             CandidatePlace::Ref { name, tip } => (Some(name.clone()), None, Some(tip.to_string())),
@@ -180,12 +193,14 @@ impl ItemDocument {
             Some(CleanupOutcome::Failed(why)) => (Some("failed"), Some(why.clone()), Vec::new()),
         };
         Self {
+            repo: repo.to_string(),
             kind: candidate.what.as_str(),
             name: candidate.name.clone(),
             reference,
             remote,
             commit,
             path: candidate.path().map(|path| path.display().to_string()),
+            session_repo: candidate.home.clone(),
             verdict,
             reason,
             commits: match candidate.commits {
@@ -209,9 +224,14 @@ impl ItemDocument {
     }
 }
 
-/// The totals of a cleanup.
-pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
+/// The totals of a cleanup of all repositories.
+pub(super) fn totals(all: &[Outcomes]) -> TotalsDocument {
     let mut totals = TotalsDocument::default();
+    all.iter().for_each(|outcomes| add_totals(&mut totals, outcomes));
+    totals
+}
+
+fn add_totals(totals: &mut TotalsDocument, outcomes: &Outcomes) {
     for (at, item) in outcomes.plan.items.iter().enumerate() {
         let fate = outcomes.fates.as_ref().and_then(|fates| fates.get(at));
         let goes = match fate {
@@ -238,7 +258,6 @@ pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
     let freed = outcomes.reclaimed.iter().filter(|one| one.failed.is_none());
     totals.bytes += freed.map(|one| one.size).sum::<u64>();
     totals.failed += outcomes.reclaimed.iter().filter(|one| one.failed.is_some()).count();
-    totals
 }
 
 impl SavedDocument {

@@ -51,6 +51,14 @@ WHAT STAYS
    its work only if commits of the task stand on it, or if its log, a worktree,
    a ticket or a mark of an attempt tells so, whatever its name is.
 
+WORKSPACES
+   All repositories of the workspace are cleaned up, each by its own settings
+   for logs and worktrees and by the ages of this one. A session is over when
+   the repository that recorded it says so; if that one cannot be read, its
+   branches and worktrees stay. Saved work stays in its repository: list and
+   restore it there. A repository that only a tracked file names has to be
+   approved first.
+
 SAVED WORK
    Commits are saved as they are. Files that no commit holds are saved as 'git
    add' would take them, so through the filters and line endings that the

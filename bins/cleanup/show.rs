@@ -39,26 +39,38 @@ struct Entry<'a> {
     goes: bool,
 }
 
-pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes) {
-    let sections = sections(outcomes);
-    let is_empty = sections.iter().all(|section| section.entries.is_empty());
-    for section in sections.iter().filter(|section| !section.entries.is_empty()) {
+/// Shows the outcomes of all repositories, each under its name if there are several.
+pub(super) fn show(ui: &mut Ui, all: &[Outcomes]) {
+    let is_full = |outcomes: &&Outcomes| !outcomes.plan.items.is_empty() || !outcomes.reclaimed.is_empty();
+    if !all.iter().any(|outcomes| is_full(&outcomes)) {
+        ui.line("Nothing to clean up.");
+        return;
+    }
+    for (at, outcomes) in all.iter().filter(is_full).enumerate() {
+        if all.len() > 1 {
+            if at > 0 {
+                ui.line("");
+            }
+            ui.line(&format!("In {}:", outcomes.repo));
+        }
+        show_repository(ui, outcomes);
+    }
+    ui.line("");
+    ui.line(&summary(all));
+}
+
+fn show_repository(ui: &mut Ui, outcomes: &Outcomes) {
+    for section in sections(outcomes).iter().filter(|section| !section.entries.is_empty()) {
         let heading = ui.paint(section.tone, section.heading);
         ui.line(&heading);
         show_entries(ui, &section.entries);
     }
     show_reclaimed(ui, outcomes);
-    if is_empty && outcomes.reclaimed.is_empty() {
-        ui.line("Nothing to clean up.");
-        return;
-    }
-    ui.line("");
-    ui.line(&summary(outcomes));
 }
 
 /// Prints hints about what is kept, and about deleted saved work.
-pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: bool) {
-    let items = &outcomes.plan.items;
+pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: bool) {
+    let items: Vec<&JudgedCandidate> = all.iter().flat_map(|outcomes| &outcomes.plan.items).collect();
     let is_kept = |suits: &dyn Fn(What, &KeepReason) -> bool| {
         items
             .iter()
@@ -67,9 +79,11 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
     if !is_forced && is_kept(&|_, why| matches!(why, KeepReason::Loose(_) | KeepReason::Unsaved(_))) {
         ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
     }
-    let limit = outcomes.older_than;
-    let is_young = |what: What, why: &KeepReason| *why == KeepReason::Young(limit) && what != What::Saved;
-    if (is_forced || is_named) && limit.0 > 0 && is_kept(&is_young) {
+    let limit = all.first().map(|outcomes| outcomes.older_than).filter(|limit| limit.0 > 0);
+    let is_young = |what: What, why: &KeepReason| {
+        limit.is_some_and(|limit| *why == KeepReason::Young(limit)) && what != What::Saved
+    };
+    if (is_forced || is_named) && is_kept(&is_young) {
         ui.hint("what is younger goes too with: --older-than 0");
     }
     let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
@@ -79,23 +93,23 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
     if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
         ui.hint("a worktree that was moved is found again with: git arborist worktree repair");
     }
-    if let Some(session) = resting(items).filter(|_| is_forced || is_named) {
+    if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
         ui.hint(&format!(
             "a session that rests keeps what is its own; to give it up: git arborist session end --session {session}"
         ));
     }
-    let gone = outcomes.fates.iter().flatten().zip(items);
+    let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
     let is_saved = |(fate, item): (&CleanupOutcome, &JudgedCandidate)| {
         matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == What::Saved
     };
-    if gone.into_iter().any(is_saved) {
+    if gone.any(is_saved) {
         ui.hint("until git collects its objects, saved work comes back with: git update-ref <ref> <object>");
     }
 }
 
 /// The session that is not over although no process is at work, or a placeholder if there are several.
-fn resting(items: &[JudgedCandidate]) -> Option<String> {
-    let resting = |item: &JudgedCandidate| match &item.verdict {
+fn resting(items: &[&JudgedCandidate]) -> Option<String> {
+    let resting = |item: &&JudgedCandidate| match &item.verdict {
         CleanupVerdict::Keep(KeepReason::Active(Active::Session(
             id,
             SessionState::Paused | SessionState::Open,
@@ -200,7 +214,10 @@ fn row(entry: &Entry<'_>) -> Row {
     let age = candidate.time.filter(|_| candidate.what != What::Trash).map(clock::age);
     [
         candidate.what.as_str().to_owned(),
-        visible(&candidate.name),
+        match &candidate.home {
+            Some(home) => format!("{} of {}", visible(&candidate.name), visible(home)),
+            None => visible(&candidate.name),
+        },
         visible(&entry.why),
         candidate.size.map(size).unwrap_or_default(),
         age.unwrap_or_default(),
@@ -229,10 +246,10 @@ fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
     Table::bare(FITS, "  ").show(ui, &rows, |_, _| None);
 }
 
-fn summary(outcomes: &Outcomes) -> String {
-    let totals = totals(outcomes);
-    let would =
-        if outcomes.fates.is_none() { ("Would remove", "would be freed") } else { ("Removed", "are freed") };
+fn summary(all: &[Outcomes]) -> String {
+    let totals = totals(all);
+    let is_dry = all.iter().all(|outcomes| outcomes.fates.is_none());
+    let would = if is_dry { ("Would remove", "would be freed") } else { ("Removed", "are freed") };
     let mut words = format!("{} {}", would.0, totals.removed);
     if totals.trashed > 0 {
         words.push_str(&format!(", {} moved to trash", totals.trashed));

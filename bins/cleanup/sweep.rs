@@ -5,17 +5,22 @@ use std::path::PathBuf;
 use arborist_core::{
     cleanup::{
         CleanupOptions, CleanupOutcome, CleanupPlan, CleanupRules, CleanupVerdict, Mode, Reclaimed, Remotes,
-        Sweep, Topic, UnsavedPolicy,
+        Sweep, Topic, UnsavedPolicy, refuse_unknown_names,
     },
     failure::{Exit, Failure},
     git::{Network, Repository},
+    name::RepoName,
     process::Cancel,
     settings::{AGES, Age, Settings},
-    workspace::Workspace,
+    workspace::RepoSection,
 };
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::{document::CleanupDocument, open::open, show};
+use super::{
+    document::CleanupDocument,
+    open::{OpenRepositories, open_all},
+    show,
+};
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -58,30 +63,37 @@ const LONG: Age = Age::days(90);
 const CACHES: [&str; 2] = ["target/", "node_modules/"];
 
 impl SweepArgs {
-    fn options(&self, repository: &Repository, settings: &Settings) -> Result<CleanupOptions, Failure> {
+    /// The rules, which are the same in all repositories: those of the current one.
+    fn rules(&self, settings: &Settings) -> Result<CleanupRules, Failure> {
         let given = self.older_than.as_deref().map(parse_age).transpose()?;
-        let topics: Vec<Topic> = Topic::ALL
-            .into_iter()
-            .filter(|topic| self.only.iter().any(|only| only == topic.as_str()))
-            .collect();
-        let keep_saved = given.filter(|_| self.force && topics == [Topic::Saved]);
+        let keep_saved = given.filter(|_| self.force && self.topics() == [Topic::Saved]);
+        Ok(CleanupRules {
+            now: clock::now(),
+            older_than: given.unwrap_or_else(|| settings.age("cleanup.older-than").unwrap_or(USUAL)),
+            keep_saved: keep_saved.unwrap_or_else(|| settings.retention("cleanup.keep-saved", LONG)),
+            keep_records: settings.retention("cleanup.keep-records", LONG),
+            unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
+        })
+    }
+
+    fn topics(&self) -> Vec<Topic> {
+        let is_asked = |topic: &Topic| self.only.iter().any(|only| only == topic.as_str());
+        Topic::ALL.into_iter().filter(is_asked).collect()
+    }
+
+    /// The options for one repository, with its own settings.
+    fn options(&self, rules: &CleanupRules, section: &RepoSection, settings: &Settings) -> CleanupOptions {
         let dir = |key: &str, usual: &str| settings.text(key).unwrap_or(usual).to_owned();
-        Ok(CleanupOptions {
-            rules: CleanupRules {
-                now: clock::now(),
-                older_than: given.unwrap_or_else(|| settings.age("cleanup.older-than").unwrap_or(USUAL)),
-                keep_saved: keep_saved.unwrap_or_else(|| settings.retention("cleanup.keep-saved", LONG)),
-                keep_records: settings.retention("cleanup.keep-records", LONG),
-                unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
-            },
-            topics,
+        CleanupOptions {
+            rules: rules.clone(),
+            topics: self.topics(),
             names: self.names.clone(),
             remotes: if self.remote { Remotes::Cleaned } else { Remotes::Left },
             network: Network { silence: settings.network_silence(), cancel: Cancel::new() },
             log_dir: dir("log-dir", "spec/logs"),
             report_dir: dir("report-dir", "spec/reports"),
-            section: Workspace::load(repository, settings, &Cancel::new())?.main().clone(),
-        })
+            section: section.clone(),
+        }
     }
 }
 
@@ -90,8 +102,10 @@ fn parse_age(text: &str) -> Result<Age, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(format!("write it as {AGES}")))
 }
 
-/// The results of a cleanup.
+/// The results of a cleanup in one repository.
 pub(super) struct Outcomes {
+    /// The name of the repository.
+    pub(super) repo: RepoName,
     pub(super) plan: CleanupPlan,
     /// `None` for a dry run.
     pub(super) fates: Option<Vec<CleanupOutcome>>,
@@ -100,27 +114,52 @@ pub(super) struct Outcomes {
 }
 
 pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
-    let opened = open(ui)?;
-    let options = args.options(&opened.repository, &opened.settings)?;
-    let older_than = options.rules.older_than;
-    let sweep = Sweep::new(&opened.repository, opened.pool, options);
-    let plan = sweep.plan()?;
-    let fates = if args.dry_run { None } else { Some(sweep.apply(&plan)?) };
-    let mut reclaimed = Vec::new();
-    if args.reclaim {
-        let usual = || CACHES.map(str::to_owned).to_vec();
-        let patterns = opened.settings.words("cleanup.reclaim").map_or_else(usual, <[String]>::to_vec);
-        let mode = if args.dry_run { Mode::DryRun } else { Mode::Real };
-        reclaimed = sweep.reclaim(&patterns, &leaving(&plan, args.dry_run), mode)?;
+    let OpenRepositories { all, mut exit } = open_all(ui)?;
+    let Some((_, here)) = all.first() else { return Ok(exit) };
+    let rules = args.rules(&here.settings)?;
+    let usual = || CACHES.map(str::to_owned).to_vec();
+    let patterns = here.settings.words("cleanup.reclaim").map_or_else(usual, <[String]>::to_vec);
+    let places: Vec<(RepoSection, Repository)> =
+        all.iter().map(|(section, opened)| (section.clone(), opened.repository.clone())).collect();
+    let mut sweeps = Vec::new();
+    for ((section, opened), (_, repository)) in all.into_iter().zip(&places) {
+        let options = args.options(&rules, &section, &opened.settings);
+        let others = places.iter().filter(|(other, _)| other.name != section.name).cloned().collect();
+        sweeps.push((section.name, Sweep::new(repository, opened.pool, options, others)));
     }
-    let outcomes = Outcomes { plan, fates, reclaimed, older_than };
+    // Everything is decided before anything is deleted, so that a wrong name deletes nothing in any repository.
+    let plans = sweeps.iter().map(|(_, sweep)| sweep.plan()).collect::<Result<Vec<_>, _>>()?;
+    refuse_unknown_names(&args.names, &plans)?;
+    let mut outcomes = Vec::new();
+    for ((repo, sweep), plan) in sweeps.into_iter().zip(plans) {
+        let fates = match args.dry_run {
+            true => None,
+            false => match sweep.apply(&plan) {
+                Ok(fates) => Some(fates),
+                Err(error) if places.len() == 1 => return Err(error.into()),
+                // What was done in the others is still reported.
+                Err(error) => {
+                    ui.warn(&format!("'{repo}' is not cleaned up"));
+                    ui.fail(&error.into());
+                    exit = Exit::No;
+                    continue;
+                }
+            },
+        };
+        let mut reclaimed = Vec::new();
+        if args.reclaim {
+            let mode = if args.dry_run { Mode::DryRun } else { Mode::Real };
+            reclaimed = sweep.reclaim(&patterns, &leaving(&plan, args.dry_run), mode)?;
+        }
+        outcomes.push(Outcomes { repo, plan, fates, reclaimed, older_than: rules.older_than });
+    }
     if args.json {
-        document::print(ui, &CleanupDocument::new(&outcomes))?;
+        document::print(ui, &CleanupDocument::new(&outcomes, rules.older_than))?;
     } else {
         show::show(ui, &outcomes);
         show::hint(ui, &outcomes, args.force, !args.names.is_empty());
     }
-    Ok(exit_of(&outcomes))
+    Ok(if outcomes.iter().any(has_failed) { Exit::No } else { exit })
 }
 
 /// The worktrees that a dry run assumes to be deleted.
@@ -129,9 +168,8 @@ fn leaving(plan: &CleanupPlan, dry_run: bool) -> Vec<PathBuf> {
     goes.filter_map(|item| item.candidate.path().cloned()).collect()
 }
 
-fn exit_of(outcomes: &Outcomes) -> Exit {
-    let fates = outcomes.fates.iter().flatten();
-    let has_failed = fates.into_iter().any(|fate| matches!(fate, CleanupOutcome::Failed(_)))
-        || outcomes.reclaimed.iter().any(|one| one.failed.is_some());
-    if has_failed { Exit::No } else { Exit::Done }
+fn has_failed(outcomes: &Outcomes) -> bool {
+    let mut fates = outcomes.fates.iter().flatten();
+    fates.any(|fate| matches!(fate, CleanupOutcome::Failed(_)))
+        || outcomes.reclaimed.iter().any(|one| one.failed.is_some())
 }

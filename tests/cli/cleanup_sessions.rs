@@ -3,7 +3,6 @@
 use std::fs;
 
 use crate::cleanup_repo::{CleanupRepo, find};
-use crate::test_workspace::TestWorkspace;
 
 const NOW: &[&str] = &["--older-than", "0"];
 const FORCED: &[&str] = &["--older-than", "0", "--force"];
@@ -70,20 +69,6 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     repo.arborist(end).exits(1).err("has ended");
     repo.cleanup(&all).succeeds().never("paused").never("give it up");
     assert_ne!(repo.refs("refs/heads"), before);
-}
-
-#[test]
-fn in_another_repository_of_the_workspace_nobody_can_tell_whether_it_is_over() {
-    let workspace =
-        TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n");
-    workspace.agent("echo x > x.txt; echo APPROVED");
-    workspace.arborist(["gardener"]).succeeds();
-    let (clone, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
-    let before = workspace.git_in(&clone, ["for-each-ref"]).answer();
-    let said = workspace.arborist_in(&clone, ["cleanup", "--older-than", "0", "--force"]).succeeds();
-    said.out(&branch).out("not known: whether its session is over: it is recorded in another repository");
-    assert_eq!(workspace.git_in(&clone, ["for-each-ref"]).answer(), before);
-    assert_eq!(workspace.git_in(&clone, ["worktree", "list"]).answer().lines().count(), 2);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod cleanup_restore;
 mod cleanup_review;
 mod cleanup_sessions;
 mod cleanup_work;
+mod cleanup_workspace;
 mod confined_git;
 mod copied_files;
 mod cut_input;

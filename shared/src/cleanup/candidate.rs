@@ -244,6 +244,8 @@ pub struct Candidate {
     pub size: Option<u64>,
     /// Why an earlier deletion of it failed, if it is in the trash.
     pub deletion_failed: Option<String>,
+    /// The repository that records its session, if it is another one.
+    pub home: Option<String>,
 }
 
 impl Candidate {
@@ -265,6 +267,7 @@ impl Candidate {
             time: None,
             size: None,
             deletion_failed: None,
+            home: None,
         }
     }
 

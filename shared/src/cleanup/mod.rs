@@ -7,6 +7,7 @@
 mod apply;
 mod candidate;
 mod error;
+mod homes;
 mod judge;
 mod left_running;
 mod proof;
@@ -23,8 +24,11 @@ pub use reclaim::{Mode, Reclaimed};
 pub use restore::{RestoreRequest, RestoredRef, RestoredWork, restore};
 pub use saved::{Part, SavedWork, list_saved};
 
+use homes::{DriverLocks, KnownSession, SessionHomes, locks_of};
+
 use crate::{
     git::{Network, Repository},
+    session::SessionList,
     workspace::RepoSection,
     worktree::Pool,
 };
@@ -66,6 +70,9 @@ pub struct Sweep<'a> {
     /// `None` in a bare repository without worktrees.
     pool: Option<Pool>,
     options: CleanupOptions,
+    /// The other repositories of the workspace.
+    others: Vec<(RepoSection, Repository)>,
+    homes: SessionHomes,
 }
 
 /// The decisions about all candidates.
@@ -85,18 +92,21 @@ pub struct JudgedCandidate {
 }
 
 impl<'a> Sweep<'a> {
-    /// A cleanup of this repository.
+    /// A cleanup of this repository. `others` are the other repositories of its workspace.
     #[must_use]
-    pub fn new(repository: &'a Repository, pool: Option<Pool>, options: CleanupOptions) -> Self {
-        Self { repository, pool, options }
+    pub fn new(
+        repository: &'a Repository,
+        pool: Option<Pool>,
+        options: CleanupOptions,
+        others: Vec<(RepoSection, Repository)>,
+    ) -> Self {
+        let homes = SessionHomes::find(repository, &others);
+        Self { repository, pool, options, others, homes }
     }
 
     /// Collects candidates and decides. Changes nothing.
     pub fn plan(&self) -> Result<CleanupPlan, CleanupError> {
         let mut candidates = survey::collect(self)?;
-        if !self.options.names.is_empty() {
-            self.refuse_unknown_names(&candidates)?;
-        }
         survey::measure(&mut candidates);
         let verdicts = judge_all(&candidates, &self.options.rules);
         let items = candidates.into_iter().zip(verdicts);
@@ -105,9 +115,16 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Tells which branches were created for sessions.
-    fn session_branch_proof(&self) -> survey::SessionBranchProof<'_> {
-        survey::SessionBranchProof { repository: self.repository, section: &self.options.section }
+    /// All sessions that may have branches here, with their states now.
+    fn sessions(&self, recorded: &SessionList) -> Vec<KnownSession> {
+        let own = KnownSession::recorded_in(self.repository, &self.options.section, recorded);
+        own.into_iter().chain(self.homes.sessions()).collect()
+    }
+
+    /// Where the drivers of a run hold their locks: here, and where its session is recorded.
+    fn drivers_of(&self, run: &str) -> Vec<DriverLocks> {
+        let here = DriverLocks { folder: locks_of(&self.repository.common_dir), run: run.to_owned() };
+        std::iter::once(here).chain(self.homes.drivers_of(run)).collect()
     }
 
     fn covers(&self, topic: Topic) -> bool {
@@ -118,12 +135,15 @@ impl<'a> Sweep<'a> {
     fn wants(&self, owners: &[String]) -> bool {
         self.options.names.is_empty() || owners.iter().any(|owner| self.options.names.contains(owner))
     }
+}
 
-    fn refuse_unknown_names(&self, candidates: &[Candidate]) -> Result<(), CleanupError> {
-        let is_known = |name: &&String| candidates.iter().any(|candidate| candidate.owners.contains(name));
-        match self.options.names.iter().find(|name| !is_known(name)) {
-            Some(name) => Err(CleanupError::NothingOf(name.clone())),
-            None => Ok(()),
-        }
+/// Refuses a name to which nothing belongs in any of the repositories.
+pub fn refuse_unknown_names(names: &[String], plans: &[CleanupPlan]) -> Result<(), CleanupError> {
+    let is_known = |name: &&String| {
+        plans.iter().flat_map(|plan| &plan.items).any(|item| item.candidate.owners.contains(name))
+    };
+    match names.iter().find(|name| !is_known(name)) {
+        Some(name) => Err(CleanupError::NothingOf(name.clone())),
+        None => Ok(()),
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     gardener::{
         land::Landed,
         lanes::LaneStart,
+        other_lanes::OtherLanes,
         phase,
         recover::{TaskFacts, record_unfinished},
     },
@@ -30,7 +31,7 @@ use crate::{
     record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
-    worktree::{Pool, run_variables},
+    worktree::{Lease, Pool, run_variables},
 };
 
 /// What all workers of a run share.
@@ -54,6 +55,8 @@ pub struct Tools<'a> {
     pub sections: &'a [RepoSection],
     /// Lanes for several tasks at once; `None` if tasks work in the user's checkout.
     pub lanes: Option<&'a Lanes<'a>>,
+    /// Lanes in the other repositories; none if tasks work in checkouts.
+    pub other_lanes: Arc<Vec<OtherLanes>>,
 }
 
 impl<'a> Tools<'a> {
@@ -167,6 +170,9 @@ impl<'a> Tools<'a> {
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             context.tools = self.toolbox.server(&roots, &context.environment);
         }
+        if !self.other_lanes.is_empty() {
+            context.checkpoints.follow_checkouts(other_repos.iter().map(OtherRepo::for_session));
+        }
         (context.other_repos, context.test_only_repos) = (other_repos, test_only_repos);
     }
 }
@@ -256,23 +262,55 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
         let branch = tools.context.identity.run.task_branch(&task.id);
         lanes.repository.exempt_ref(&branch.to_ref())
     });
+    // The session's worktrees in other repositories must not move while the job uses them.
+    let mut checkouts = Vec::new();
+    let mut refreshed = Ok(());
+    for other in tools.other_lanes.iter() {
+        if let Some(used) = other_repos.iter_mut().find(|other_repo| other_repo.name == *other.name()) {
+            checkouts.push(other.lock_checkout());
+            refreshed = refreshed.and_then(|()| other.refresh(used));
+        }
+    }
+    let mut leases = Vec::new();
     let site = match place {
         JobPlace::Checkout(site) => Ok(*site),
-        JobPlace::Lane(start) => tools.take_lane(&task.id, &start, reports),
+        JobPlace::Lane(start) => {
+            // Taking the lane in the plan's repository ends the distrust.
+            let is_distrusted = tools.lanes.is_some_and(|lanes| lanes.queue.distrusted.has(&task.id));
+            let site = tools.take_lane(&task.id, &start, reports);
+            site.and_then(|site| {
+                let (places, taken) = tools.take_other_lanes(task, is_distrusted, reports)?;
+                other_repos.extend(places);
+                leases = taken;
+                Ok(site)
+            })
+        }
         JobPlace::Scratch(commit) => {
-            let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
+            let result = refreshed.and_then(|()| {
+                test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports)
+            });
             let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
             let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
             return;
         }
     };
-    let (site, result) = match site {
+    let (site, result) = match refreshed.and(site) {
         Ok(site) => {
             let (site, result) = work_at(tools, (task, work), (site, &mut other_repos), &mut events, reports);
             let result = result.map_err(|error| site.explain(error));
             (Some(site), result)
         }
         Err(error) => (None, Err(error)),
+    };
+    other_repos.retain(|other_repo| !tools.has_lane_in(task, &other_repo.name));
+    // The branch keeps the work of a complete task. The lane of any other stays as it is, to be inspected or continued.
+    let result = match result {
+        Ok(TaskEnd::Complete) => leases
+            .into_iter()
+            .try_for_each(Lease::recycle)
+            .map(|()| TaskEnd::Complete)
+            .map_err(GardenerError::from),
+        other => other,
     };
     let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
         task: task.id.clone(),

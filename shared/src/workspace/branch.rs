@@ -49,6 +49,21 @@ impl RepoSection {
         !is_task && rest.is_some_and(|(_, last)| last == session.as_str())
     }
 
+    /// The name that a session's branch has in this repository, if it is `branch` in the repository of `main`.
+    #[must_use]
+    pub fn branch_of_session_in(
+        &self,
+        main: &RepoSection,
+        branch: &BranchName,
+        session: &SessionId,
+    ) -> Option<BranchName> {
+        if !main.is_session_branch(branch, session) {
+            return None;
+        }
+        let rest = branch.as_str().strip_prefix(&main.prefix)?;
+        format!("{}{rest}", self.prefix).parse().ok()
+    }
+
     /// Finds the branch of a session in this repository, and its commit.
     pub fn find_session_branch(
         &self,

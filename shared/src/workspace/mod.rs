@@ -21,7 +21,8 @@ pub use error::WorkspaceError;
 pub use fetch::{DraftClone, FetchReply, FetchScope, RepoRequest, SyncOutcome};
 pub use naming::NamingMistake;
 pub use parallel::map_parallel;
-pub use plan_hints::{list_plan_repositories, remember_plan_repository};
+pub(crate) use plan_hints::PLAN_HINTS;
+pub use plan_hints::{list_plan_paths, list_plan_repositories, remember_plan_repository};
 pub use push::{PushResult, PushSet, Transcripts, UnpushedCheckout};
 pub use pusher::{PushReport, Pusher, RunEnd};
 pub use section::{PushPolicy, RepoSection, Tool};
@@ -96,6 +97,13 @@ impl Workspace {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&RepoSection> {
         self.sections.iter().find(|section| section.name.as_str() == name)
+    }
+
+    /// The settings of a repository: those that are configured for its path, or else the defaults.
+    pub fn section_of(&self, repository: &Repository) -> Result<RepoSection, GitError> {
+        let top = top_of_main_worktree(repository)?;
+        let known = self.sections.iter().find(|section| section.path == top);
+        Ok(known.cloned().unwrap_or_else(|| RepoSection::unconfigured(&top, repository.name())))
     }
 
     /// What files of the repository ask for outside of it, as lines for the user to approve.

@@ -11,23 +11,32 @@ use crate::{
     safe_files,
 };
 
-/// The directory of the hints, below the common git directory. Each plan's repository has one file.
-const FOLDER: &str = "arborist/cache/plans";
+/// The directory of the hints, below the common git directory. Each plan's repository has one file. Cleanup keeps them,
+/// because it needs them to find out whether a session is over.
+pub(crate) const PLAN_HINTS: &str = "arborist/cache/plans";
 
 /// Remembers in `other` that a session works there whose plan is in `main`. A failure to write the hint is ignored.
 pub fn remember_plan_repository(other: &Repository, main: &Repository) -> Result<(), GitError> {
     let top = top_of_main_worktree(main)?;
     if let Some(top) = top.to_str() {
-        let file = other.common_dir.join(FOLDER).join(digest(top.as_bytes()));
+        let file = other.common_dir.join(PLAN_HINTS).join(digest(top.as_bytes()));
         let _ = safe_files::write(&file, top.as_bytes());
     }
     Ok(())
 }
 
+/// The checkouts of the repositories whose plans' sessions have worked in `other`, whether they still exist or not.
+#[must_use]
+pub fn list_plan_paths(other: &Repository) -> Vec<PathBuf> {
+    let files = fs::read_dir(other.common_dir.join(PLAN_HINTS)).into_iter().flatten().flatten();
+    let mut tops: Vec<PathBuf> =
+        files.filter_map(|file| safe_files::read_text(&file.path()).ok()).map(PathBuf::from).collect();
+    tops.sort();
+    tops
+}
+
 /// Opens the repositories whose plans' sessions have worked in `other`. Those that no longer exist are left out.
 #[must_use]
 pub fn list_plan_repositories(other: &Repository) -> Vec<Repository> {
-    let files = fs::read_dir(other.common_dir.join(FOLDER)).into_iter().flatten().flatten();
-    let tops = files.filter_map(|file| safe_files::read_text(&file.path()).ok()).map(PathBuf::from);
-    tops.filter_map(|top| Repository::open_at(&top).ok()).collect()
+    list_plan_paths(other).iter().filter_map(|top| Repository::open_at(top).ok()).collect()
 }

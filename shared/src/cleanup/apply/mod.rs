@@ -13,7 +13,7 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use super::{
     CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Grounds, JudgedCandidate, Sweep, What,
-    left_running::LeftRunning,
+    homes::DriverLocks, left_running::LeftRunning,
 };
 use crate::{
     process::{Cancel, FileLock},
@@ -49,7 +49,7 @@ struct Execution<'a> {
     outcomes: Vec<Option<CleanupOutcome>>,
     /// The locks of the runs whose candidates are deleted, so that no other process drives them; or why a lock could
     /// not be taken.
-    runs: HashMap<String, Result<FileLock, String>>,
+    runs: HashMap<String, Result<Vec<FileLock>, String>>,
     /// The branches of each remote that is cleaned, or why it could not be reached.
     remotes: HashMap<String, remotes::RemoteBranches>,
     trash: Vec<PathBuf>,
@@ -100,18 +100,21 @@ impl Execution<'_> {
         }
     }
 
-    /// Takes the locks of all runs whose candidates are deleted, so that none of them starts meanwhile.
+    /// Takes the locks of all runs whose candidates are deleted, here and where their sessions are recorded, so that
+    /// none of them starts meanwhile.
     fn take_runs(&mut self) {
-        let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for item in self.items.iter().filter(|item| matches!(item.verdict, CleanupVerdict::Remove(..))) {
             let Some(run) = &item.candidate.run else { continue };
             self.runs.entry(run.clone()).or_insert_with(|| {
-                let lock = FileLock::try_take(&locks.join(format!("run-{run}")), "git arborist cleanup");
-                let lock = lock.map_err(|error| error.to_string())?;
-                match LeftRunning::find(&locks).of_run(run)? {
-                    Some(active) => Err(active.to_string()),
-                    None => Ok(lock),
+                let mut locks = Vec::new();
+                for DriverLocks { folder, run } in self.sweep.drivers_of(run) {
+                    let lock = FileLock::try_take(&folder.join(format!("run-{run}")), "git arborist cleanup");
+                    locks.push(lock.map_err(|error| error.to_string())?);
+                    if let Some(active) = LeftRunning::find(&folder).of_run(&run)? {
+                        return Err(active.to_string());
+                    }
                 }
+                Ok(locks)
             });
         }
     }

@@ -116,8 +116,8 @@ impl Execution<'_> {
         let session_list = crate::session::SessionReader::new(self.sweep.repository).list()?;
         let now = survey::Refs::new(
             refs.values().cloned().collect(),
-            &session_list,
-            self.sweep.session_branch_proof(),
+            &self.sweep.sessions(&session_list),
+            survey::SessionBranchProof { repository: self.sweep.repository },
         )?;
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [What::SessionBranch, What::Branch] {

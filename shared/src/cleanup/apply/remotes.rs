@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
-        CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Commits, Save, Sweep, survey::Refs,
+        CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Commits, Save, Sweep,
+        survey::{Refs, SessionBranchProof},
     },
     git::RemoteError,
     name::Oid,
@@ -114,8 +115,8 @@ impl Execution<'_> {
         let session_list = SessionReader::new(repository).list()?;
         let refs = Refs::new(
             repository.start_surveying_refs().finish()?,
-            &session_list,
-            self.sweep.session_branch_proof(),
+            &self.sweep.sessions(&session_list),
+            SessionBranchProof { repository },
         )?;
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {

@@ -12,6 +12,7 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
     process::{FileLock, OrphanLock},
+    workspace::PLAN_HINTS,
 };
 
 const GATES: &str = "refs/arborist/gates/";
@@ -90,13 +91,14 @@ impl CleanupFacts<'_> {
             candidate
         };
         let mut found: Vec<Candidate> = self.refs.below(GATES).map(gate).collect();
-        let mut open = vec![self.sweep.repository.common_dir.join("arborist/cache")];
+        let common_dir = &self.sweep.repository.common_dir;
+        let mut open = vec![common_dir.join("arborist/cache")];
         while let Some(folder) = open.pop() {
             found.extend(files_in(&folder, What::Cache, |_| true));
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            open.extend(
-                entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()),
-            );
+            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            let folders = folders.map(|entry| entry.path());
+            open.extend(folders.filter(|folder| *folder != common_dir.join(PLAN_HINTS)));
         }
         found
     }

@@ -23,16 +23,18 @@ use std::{
 };
 
 use super::{
-    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What, left_running::LeftRunning,
+    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
+    homes::{KnownSession, locks_of},
+    left_running::LeftRunning,
     proof,
 };
 use crate::{
     git::{OperationInProgress, Worktree},
     history::{CommitSource, Run, RunScope},
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, SessionId, TaskId},
     process::{FileLock, Occupants},
     queue::{CLAIMS, Claimant, QueueClaim},
-    session::{SessionList, SessionReader},
+    session::SessionReader,
     worktree::WorktreeRemains,
 };
 
@@ -45,8 +47,9 @@ pub(super) struct CleanupFacts<'a> {
     going_on: Vec<(PathBuf, OperationInProgress)>,
     occupants: Option<Occupants>,
     here: Option<PathBuf>,
-    session_list: SessionList,
-    open_sessions: Vec<sessions::OpenSession>,
+    sessions: Vec<KnownSession>,
+    /// The sessions that have a branch in another repository of the workspace.
+    branched_elsewhere: HashSet<SessionId>,
     unpushed: HashSet<String>,
     /// The claims, by the components of their targets.
     claims: BTreeMap<String, Claimant>,
@@ -92,7 +95,7 @@ impl<'a> CleanupFacts<'a> {
     fn look(sweep: &'a Sweep<'a>) -> Result<Self, CleanupError> {
         let repository = sweep.repository;
         let refs = repository.start_surveying_refs();
-        let notes = SessionReader::new(repository).list()?;
+        let sessions = sweep.sessions(&SessionReader::new(repository).list()?);
         let worktrees = repository.list_worktrees()?;
         let places = sweep.pool.as_ref().map(|pool| pool.list_places(&worktrees)).unwrap_or_default();
         let mut facts = Self {
@@ -100,14 +103,14 @@ impl<'a> CleanupFacts<'a> {
             going_on: find_going_on(&worktrees),
             occupants: Occupants::find(),
             here: std::env::current_dir().ok(),
-            refs: Refs::new(refs.finish()?, &notes, sweep.session_branch_proof())?,
-            open_sessions: sessions::find_open(repository, &notes),
-            session_list: notes,
+            refs: Refs::new(refs.finish()?, &sessions, SessionBranchProof { repository })?,
+            branched_elsewhere: sessions::find_branched(&sweep.others, &sessions)?,
+            sessions,
             worktrees,
             places,
             unpushed: HashSet::new(),
             claims: BTreeMap::new(),
-            left_running: LeftRunning::find(&repository.common_dir.join("arborist/locks")),
+            left_running: LeftRunning::find(&locks_of(&repository.common_dir)),
             runs: RefCell::default(),
         };
         if facts.refs.has_upstreams() {
@@ -125,22 +128,32 @@ impl<'a> CleanupFacts<'a> {
             return;
         };
         let mut runs = self.runs.borrow_mut();
-        let known = runs.entry(run.clone()).or_insert_with(|| {
-            let locks = self.sweep.repository.common_dir.join("arborist/locks");
-            let held = ["run", "landing"].map(|kind| FileLock::look(&locks.join(format!("{kind}-{run}"))));
-            let mut holders = Vec::new();
-            for held in held {
-                holders.extend(held.map_err(|error| format!("whether '{run}' is under way: {error}"))?);
-            }
-            match holders.first() {
-                Some(_) => Ok(Some(Active::Run(readable(&run)))),
-                None => self.left_running.of_run(&run),
-            }
-        });
+        let known = runs.entry(run.clone()).or_insert_with(|| self.find_driver(&run));
         match known {
             Ok(active) => candidate.active.extend(active.clone()),
             Err(why) => candidate.unknown.push(why.clone()),
         }
+    }
+
+    /// Whether a process drives a run, here or where its session is recorded, or is left of it.
+    fn find_driver(&self, run: &str) -> Result<Option<Active>, String> {
+        for (at, driver) in self.sweep.drivers_of(run).iter().enumerate() {
+            // A run takes the lock `session-…` in the other repositories that it works in.
+            for kind in ["run", "landing", "session"] {
+                let held = FileLock::look(&driver.folder.join(format!("{kind}-{}", driver.run)));
+                if held.map_err(|error| format!("whether '{run}' is under way: {error}"))?.is_some() {
+                    return Ok(Some(Active::Run(readable(&driver.run))));
+                }
+            }
+            let left = match at {
+                0 => self.left_running.of_run(run)?,
+                _ => LeftRunning::find(&driver.folder).of_run(&driver.run)?,
+            };
+            if left.is_some() {
+                return Ok(left);
+            }
+        }
+        Ok(None)
     }
 
     /// Connects branches with the candidate worktrees that have them checked out.

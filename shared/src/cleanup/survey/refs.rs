@@ -8,10 +8,9 @@ use std::{
 
 use super::session_branch_proof::SessionBranchProof;
 use crate::{
-    cleanup::{Candidate, CandidatePlace, CleanupError, What},
+    cleanup::{Candidate, CandidatePlace, CleanupError, What, homes::KnownSession},
     git::RefFacts,
     name::{Oid, SessionId},
-    session::SessionList,
 };
 
 /// All refs, by their names.
@@ -49,20 +48,20 @@ const TAIL: u64 = 1024;
 impl Refs {
     pub(in crate::cleanup) fn new(
         mut all: Vec<RefFacts>,
-        session_list: &SessionList,
+        known: &[KnownSession],
         session_branch_proof: SessionBranchProof<'_>,
     ) -> Result<Self, CleanupError> {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let places: HashMap<String, usize> =
             all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
         let (mut sessions, mut recorded_names) = (HashMap::new(), HashSet::new());
-        for stored in &session_list.sessions {
-            let Some(name) = session_branch_proof.name_for(stored) else { continue };
+        for session in known {
+            let Some(name) = session.own_branch() else { continue };
             recorded_names.insert(name.clone());
             if let Some(at) = places.get(&name)
-                && session_branch_proof.has_made(&all[*at], &stored.record.session)?
+                && session_branch_proof.has_made(&all[*at], session.id())?
             {
-                sessions.insert(name, stored.record.session.clone());
+                sessions.insert(name, session.id().clone());
             }
         }
         let stays = |found: &&RefFacts| {

@@ -10,8 +10,6 @@ use crate::{
     history::Event,
     message::Status,
     name::{BranchName, SessionId},
-    session::{Driver, StoredRecord},
-    workspace::RepoSection,
 };
 
 /// How many bytes of the start of a reflog are read.
@@ -23,18 +21,9 @@ const MOST: usize = 10;
 #[derive(Clone, Copy)]
 pub(in crate::cleanup) struct SessionBranchProof<'a> {
     pub(in crate::cleanup) repository: &'a Repository,
-    pub(in crate::cleanup) section: &'a RepoSection,
 }
 
 impl SessionBranchProof<'_> {
-    /// The name of a session's branch, if the session has one.
-    pub(super) fn name_for(&self, stored: &StoredRecord) -> Option<String> {
-        let (context, session) = (&stored.record.context, &stored.record.session);
-        let is_one =
-            context.driver == Driver::Run && self.section.is_session_branch(&context.branch, session);
-        is_one.then(|| context.branch.to_ref())
-    }
-
     /// Whether a local branch was created for a session: its reflog starts with our entry, or the session starts on it.
     pub(super) fn has_made(&self, found: &RefFacts, session: &SessionId) -> Result<bool, CleanupError> {
         let Some(branch) = branch_of(&found.name) else { return Ok(false) };

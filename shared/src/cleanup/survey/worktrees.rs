@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use super::{CleanupFacts, sessions::ELSEWHERE};
+use super::CleanupFacts;
 use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
     git::{GitError, OperationInProgress, Repository, UncommittedPath, Worktree, find_repository},
@@ -116,10 +116,12 @@ impl CleanupFacts<'_> {
         candidate.owners.push(last.to_owned());
         let Some(run) = branch.run_component().map(str::to_owned) else {
             candidate.run = Some(branch.component());
-            let is_elsewhere = |found| self.is_recorded_elsewhere(found) && !self.is_recorded_here(branch);
+            let is_elsewhere = |found| self.is_recorded_elsewhere(found) && !self.is_recorded(branch);
             if self.refs.find(&branch.to_ref()).is_some_and(is_elsewhere) {
-                candidate.unknown.push(ELSEWHERE.into());
+                candidate.unknown.push(self.sweep.homes.unknown_words());
             }
+            let session = self.sessions.iter().find(|session| session.branch == *branch);
+            candidate.home = session.and_then(|session| session.home.clone());
             self.tell_sessions(candidate);
             return self.tell_run(candidate);
         };
