@@ -2,16 +2,14 @@
 //! repository with the plan, so that tasks do not see each other's files. Its work is merged into the session's branch
 //! there when the task is about to land here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc::SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
-    GardenerError, Tools,
+    GardenerError,
     lanes::{LaneStart, is_stale, save_and_reset, tip_of},
     recover::{Recovered, TaskFacts, record_unfinished},
-    worker::{WorkerReport, works_in},
 };
 use crate::{
-    event::{EventKind, RunEvent},
     git::{FastForward, Merge, MergeConflict, Repository},
     history::{CommitSource, Run, RunScope, WorkBase},
     name::{BranchName, Oid, RepoName, TaskId},
@@ -235,43 +233,6 @@ impl OtherLanes {
                 Ok(Err(RefusedMerge { words, conflicts }))
             }
         }
-    }
-}
-
-impl Tools<'_> {
-    /// Whether a task works in its own lane in this repository, which is another one than the plan's.
-    pub(super) fn has_lane_in(&self, task: &Task, name: &RepoName) -> bool {
-        let is_other = || self.other_lanes.iter().any(|other| other.name() == name);
-        task.is_leaf() && works_in(task, name) && is_other()
-    }
-
-    /// Takes a lane for a task in each of the other repositories that it works in, and reports it.
-    pub(super) fn take_other_lanes(
-        &self,
-        task: &Task,
-        is_distrusted: bool,
-        reports: &SyncSender<WorkerReport>,
-    ) -> Result<(Vec<OtherRepo>, Vec<Lease>), GardenerError> {
-        let lanes = self.lanes.ok_or(GardenerError::NoPlace)?;
-        let options = self.context.options;
-        let request = OtherLaneRequest {
-            task,
-            records: lanes.repository,
-            log_dir: &options.log_dir,
-            max_retries: options.max_retries,
-            is_distrusted,
-        };
-        let (mut places, mut leases) = (Vec::new(), Vec::new());
-        for other in self.other_lanes.iter().filter(|other| works_in(task, other.name())) {
-            let OtherLane { place, lease, recovered } = other.take(request)?;
-            let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
-            for words in words.chain(lease.notes.iter().map(ToString::to_string)) {
-                let _ = reports.send(WorkerReport::News(RunEvent::of(&task.id, EventKind::note(words))));
-            }
-            places.push(place);
-            leases.push(lease);
-        }
-        Ok((places, leases))
     }
 }
 

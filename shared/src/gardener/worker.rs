@@ -15,7 +15,7 @@ use crate::{
     gardener::{
         land::Landed,
         lanes::LaneStart,
-        other_lanes::OtherLanes,
+        other_lanes::{OtherLane, OtherLaneRequest, OtherLanes},
         phase,
         recover::{TaskFacts, record_unfinished},
     },
@@ -124,6 +124,41 @@ impl<'a> Tools<'a> {
         };
         works_in(task, name)
             || self.sections.iter().any(|section| section.name == *name && is_tested_there(section))
+    }
+
+    /// Whether a task works in its own lane in this repository, which is another one than the plan's.
+    pub(super) fn has_lane_in(&self, task: &Task, name: &RepoName) -> bool {
+        let is_other = || self.other_lanes.iter().any(|other| other.name() == name);
+        task.is_leaf() && works_in(task, name) && is_other()
+    }
+
+    /// Takes a lane for a task in each of the other repositories that it works in, and reports it.
+    fn take_other_lanes(
+        &self,
+        task: &Task,
+        is_distrusted: bool,
+        reports: &SyncSender<WorkerReport>,
+    ) -> Result<(Vec<OtherRepo>, Vec<Lease>), GardenerError> {
+        let lanes = self.lanes.ok_or(GardenerError::NoPlace)?;
+        let options = self.context.options;
+        let request = OtherLaneRequest {
+            task,
+            records: lanes.repository,
+            log_dir: &options.log_dir,
+            max_retries: options.max_retries,
+            is_distrusted,
+        };
+        let (mut places, mut leases) = (Vec::new(), Vec::new());
+        for other in self.other_lanes.iter().filter(|other| works_in(task, other.name())) {
+            let OtherLane { place, lease, recovered } = other.take(request)?;
+            let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
+            for words in words.chain(lease.notes.iter().map(ToString::to_string)) {
+                let _ = reports.send(WorkerReport::News(RunEvent::of(&task.id, EventKind::note(words))));
+            }
+            places.push(place);
+            leases.push(lease);
+        }
+        Ok((places, leases))
     }
 
     /// Gives a task the other repositories that it works in, and the tools of those that it only tests with.
