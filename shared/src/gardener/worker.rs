@@ -205,9 +205,6 @@ impl<'a> Tools<'a> {
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             context.tools = self.toolbox.server(&roots, &context.environment);
         }
-        if !self.other_lanes.is_empty() {
-            context.checkpoints.follow_checkouts(other_repos.iter().map(OtherRepo::for_session));
-        }
         (context.other_repos, context.test_only_repos) = (other_repos, test_only_repos);
     }
 }
