@@ -116,11 +116,9 @@ fn a_tool_of_a_repository_tests_tasks_of_others_too() {
         workspace.arborist(run).succeeds().out("3 completed");
         let places = fs::read_to_string(workspace.home().join("tested")).unwrap();
         let own = fs::read_to_string(workspace.root().join("place-T001")).unwrap();
-        let in_steps: Vec<&str> = places.lines().filter(|line| !line.contains("/gate-")).collect();
-        assert_eq!(in_steps.len(), 3);
-        let is_lane = |line: &&&str| line.contains("backend.arborist/lane-");
-        assert_eq!(in_steps.iter().filter(is_lane).count(), if jobs == "2" { 1 } else { 0 });
-        assert!(in_steps.contains(&own.trim()), "{places}");
+        let in_steps: String =
+            places.lines().filter(|line| !line.contains("/gate-")).map(|line| format!("{line}\n")).collect();
+        assert_eq!(in_steps, own.repeat(3));
         assert_eq!(places.contains("/gate-"), jobs == "2", "landings are tested there too: {places}");
         assert!(workspace.git_in(own.trim().as_ref(), ["log", "--format=%s"]).answer().contains("@T001@"));
         assert!(!workspace.git_in(own.trim().as_ref(), ["log", "--format=%s"]).answer().contains("@T002@"));
@@ -171,103 +169,20 @@ fn a_failed_attempt_is_kept_there_too_and_the_next_goes_on_from_it() {
     assert!(workspace.git(["log", "--format=%s", &branch]).answer().contains("@T001@test-fail"));
 }
 
-/// Begins to work when both tasks are at work.
-const SIDE_BY_SIDE: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *) touch "$ROOT/at-work-$ARBORIST_TASK"; pwd > "$ROOT/place-$ARBORIST_TASK"; tries=0
-     until [ -e "$ROOT/at-work-T001" ] && [ -e "$ROOT/at-work-T002" ]; do
-       tries=$((tries+1)); [ $tries -gt 600 ] && exit 1; sleep 0.05
-     done
-     echo x > "$ARBORIST_TASK.txt"; ls > "$ROOT/seen-$ARBORIST_TASK"; echo done ;;
-esac
-"#;
-const TWO: &str =
-    "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:backend] b\n";
-
-fn names(workspace: &TestWorkspace, repo: &str) -> String {
-    let tree = ["ls-tree", "--name-only", &workspace.session_branch(repo)];
-    workspace.git_in(&workspace.clone_of(repo), tree).answer()
-}
-
 #[test]
-fn several_at_once_work_in_one_other_repository_side_by_side() {
-    let workspace = TestWorkspace::of(&["backend"], TWO);
-    workspace.agent(SIDE_BY_SIDE);
-    workspace.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
-    let read = |name: &str| fs::read_to_string(workspace.root().join(name)).unwrap();
-    assert_ne!(read("place-T001"), read("place-T002"), "each has a worktree of its own");
-    assert!(read("place-T001").contains("backend.arborist/lane-"), "{}", read("place-T001"));
-    assert!(!read("seen-T001").contains("T002") && !read("seen-T002").contains("T001"));
-    assert!(names(&workspace, "backend").contains("T001.txt\nT002.txt"));
-    let session = workspace.root().join("backend.arborist");
-    let branch = workspace.session_branch("backend");
-    let place = session.join(format!("session-{}", branch.rsplit_once('/').unwrap().1));
-    assert!(place.join("T001.txt").exists() && place.join("T002.txt").exists());
-    assert_eq!(workspace.git_in(&place, ["status", "--porcelain"]).answer(), "");
-    workspace.arborist(["state", "--exit-code"]).succeeds();
-}
-
-#[test]
-fn tasks_of_several_repositories_land_in_each() {
-    let plan = format!("{TWO}- [ ] T003 [P] [repo:web] c\n- [ ] T004 [P] d\n");
-    let workspace = TestWorkspace::of(&["backend", "web"], &plan);
+fn several_at_once_work_in_one_other_repository_one_after_the_other() {
+    let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:backend] b\n\
+        - [ ] T003 [P] [repo:web] c\n- [ ] T004 [P] d\n";
+    let workspace = TestWorkspace::of(&["backend", "web"], plan);
     workspace.agent(WORKER);
     workspace.arborist(["gardener", "--jobs", "3"]).succeeds();
-    assert!(names(&workspace, "backend").contains("T001.txt\nT002.txt"));
-    assert!(names(&workspace, "web").contains("T003.txt") && names(&workspace, "repo").contains("T004.txt"));
+    let names = |repo: &str| {
+        let tree = ["ls-tree", "--name-only", &workspace.session_branch(repo)];
+        workspace.git_in(&workspace.clone_of(repo), tree).answer()
+    };
+    assert!(names("backend").contains("T001.txt\nT002.txt") && names("web").contains("T003.txt"));
+    assert!(names("repo").contains("T004.txt"));
     workspace.arborist(["state", "--exit-code"]).succeeds();
-}
-
-#[test]
-fn the_files_of_a_failed_task_stay_in_its_lane_there_and_are_not_under_the_next_task() {
-    let workspace = TestWorkspace::of(&["backend"], TWO);
-    workspace.agent(
-        "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n\
-         *) echo x >> \"$ARBORIST_TASK.txt\"; ls > \"$ROOT/seen-$ARBORIST_TASK\" ;;\nesac",
-    );
-    let test = "test ! -e T001.txt || test -e \"$HOME/mended\"";
-    let run = [
-        "gardener",
-        "--jobs",
-        "1",
-        "--isolate",
-        "--max-retries",
-        "1",
-        "--keep-going",
-        "--test-command",
-        test,
-    ];
-    workspace.arborist(run).exits(1).out("1 completed (T002)");
-    let seen = fs::read_to_string(workspace.root().join("seen-T002")).unwrap();
-    assert!(!seen.contains("T001"), "{seen}");
-    assert!(names(&workspace, "backend").contains("T002.txt"));
-    assert!(!names(&workspace, "backend").contains("T001.txt"));
-    let backend = workspace.clone_of("backend");
-    let list = ["for-each-ref", "--format=%(refname)", "refs/heads/arborist/task/*/T001"];
-    let branch = workspace.git_in(&backend, list).answer();
-    workspace.git_in(&backend, ["cat-file", "-e", &format!("{branch}:T001.txt")]).succeeds();
-    // The next run goes on from it, on top of what has landed.
-    fs::write(workspace.home().join("mended"), "").unwrap();
-    let again = [&run[..], &["--retry-failed"]].concat();
-    workspace.arborist(again).succeeds().out("1 completed (T001)");
-    assert!(names(&workspace, "backend").contains("T001.txt\nT002.txt"));
-}
-
-#[test]
-fn a_task_that_conflicts_there_lands_nowhere() {
-    let workspace = TestWorkspace::of(&["backend"], TWO);
-    workspace
-        .agent(&SIDE_BY_SIDE.replace("echo x > \"$ARBORIST_TASK.txt\"", "echo $ARBORIST_TASK > same.txt"));
-    let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]);
-    assert_eq!(said.code(), 2, "{}", said.report());
-    assert!(said.report().contains("' in backend: same.txt"), "{}", said.report());
-    let (backend, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
-    let landed = workspace.git_in(&backend, ["show", &format!("{branch}:same.txt")]).answer();
-    let merges = workspace.git(["log", "--format=%s", &branch]).answer();
-    for task in ["T001", "T002"] {
-        assert_eq!(merges.contains(&format!("@{task}@merge")), landed == task, "{merges}");
-    }
 }
 
 #[test]
@@ -277,19 +192,6 @@ fn what_a_killed_run_left_there_is_written_down() {
     workspace.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) if [ -f half.txt ]; then echo done; else echo half > half.txt; kill -9 $PPID; sleep 60; fi ;;\nesac");
     workspace.arborist(["gardener"]).exits(137);
     workspace.arborist(["gardener"]).succeeds().err("in backend: attempt 1 of T001 was interrupted");
-    let (clone, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
-    assert_eq!(workspace.git_in(&clone, ["show", &format!("{branch}:half.txt")]).answer(), "half");
-}
-
-#[test]
-fn what_a_killed_run_left_in_a_lane_there_is_written_down() {
-    let workspace =
-        TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] x\n");
-    workspace.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) if [ -f half.txt ]; then echo done; else echo half > half.txt; kill -9 $PPID; sleep 60; fi ;;\nesac");
-    workspace.arborist(["gardener", "--jobs", "2"]).exits(137);
-    let said = workspace.arborist(["gardener", "--jobs", "2"]);
-    assert_eq!(said.code(), 0, "{}", said.report());
-    assert!(said.report().contains("in backend: attempt 1 of T001 was interrupted"), "{}", said.report());
     let (clone, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     assert_eq!(workspace.git_in(&clone, ["show", &format!("{branch}:half.txt")]).answer(), "half");
 }

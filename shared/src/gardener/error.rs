@@ -12,7 +12,6 @@ use crate::{
     process::LockError,
     queue::{QueueError, bring_back},
     record::RecordError,
-    session::SessionError,
     settings::SettingsError,
     worktree::WorktreeError,
 };
@@ -49,8 +48,6 @@ pub enum GardenerError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error(transparent)]
-    Session(#[from] SessionError),
     #[error("{}", source.sentence(&format!("another run of '{branch}' is going on")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
@@ -149,7 +146,6 @@ impl Explain for GardenerError {
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
-            Self::Session(error) => error.exit(),
             Self::Queue(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. }
@@ -195,7 +191,6 @@ impl Explain for GardenerError {
             Self::Record(error) => return error.hint(),
             Self::Agent(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
-            Self::Session(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it, or end it; its lock ends with it");

@@ -4,12 +4,11 @@
 use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
 use crate::{
-    event::{EventKind, RunEvent},
+    event::RunEvent,
     gardener::{
         Gardener, GardenerError, WorkerPlace,
         course::{RunProgress, Stop},
         lanes::LaneStart,
-        other_lanes::{RefusedMerge, merge_elsewhere},
         outcome::{explain, foreign_event, translate},
         worker::{Tools, WorkerReport},
     },
@@ -133,9 +132,6 @@ impl<'a> Gardener<'a> {
         let is_complete = |history: &TaskHistory| history.state.state == State::Complete;
         let has_landed = |history: &TaskHistory| history.is_landed && is_complete(history);
         lanes.pool.free(|task| self.run.find(task).is_some_and(has_landed))?;
-        for other in self.tools.other_lanes.iter() {
-            other.free(|task| self.run.find(task).is_some_and(is_complete))?;
-        }
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
@@ -317,22 +313,9 @@ fn drain(
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.context.identity.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.context.clock)?;
-    // In other repositories first: only the landing here counts, and a crash in between is repaired by the next one.
-    let (mut merged, mut refused) = (Vec::new(), Vec::new());
-    for ticket in tickets {
-        match merge_elsewhere(&tools.other_lanes, &ticket.task)? {
-            Ok(()) => merged.push(ticket),
-            Err(RefusedMerge { words, conflicts }) => {
-                let words = format!("{} did not land: {words}", ticket.task);
-                let _ =
-                    reports.send(WorkerReport::News(RunEvent { task: None, kind: EventKind::note(words) }));
-                refused.push((ticket, TicketOutcome::Conflict { conflicts, escalated: true }));
-            }
-        }
-    }
-    Store::new(lanes.repository).add(merged)?;
+    Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
-    let mut report = queue.drain(&lanes.queue, &mut |event| {
+    Ok(queue.drain(&lanes.queue, &mut |event| {
         let has_landed = matches!(&event, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
         for event in translate(event) {
             let _ = reports.send(WorkerReport::News(event));
@@ -343,9 +326,7 @@ fn drain(
         if let Some(kind) = followed {
             let _ = reports.send(WorkerReport::News(RunEvent { task: None, kind }));
         }
-    })?;
-    report.outcomes.extend(refused);
-    Ok(report)
+    })?)
 }
 
 impl<'a> Gardener<'a> {
@@ -360,19 +341,12 @@ impl<'a> Gardener<'a> {
         if !self.lands_when_asked() {
             return Ok(());
         }
-        // A worker may hold a checkout of another repository that has to move, and wait for this thread to read reports.
-        if !self.tools.other_lanes.is_empty() && !course.running.is_empty() {
-            return Ok(());
-        }
         course.is_drained = true;
         while let Some(at) = course.finished.iter().position(|finished| !finished.is_queued) {
             let waiting = course.finished.iter().filter(|finished| finished.is_waiting());
             let queued: Vec<TaskId> = waiting.map(|finished| finished.task.clone()).collect();
             let ticket = self.ticket(&course.finished[at], &queued);
-            match merge_elsewhere(&self.tools.other_lanes, &ticket.task)? {
-                Ok(()) => Store::new(self.repository).add(vec![ticket])?,
-                Err(refused) => course.finished[at].why = Some(refused.words),
-            }
+            Store::new(self.repository).add(vec![ticket])?;
             let finished = &mut course.finished[at];
             finished.is_queued = true;
             if let Some(lease) = finished.site.take().and_then(|site| site.lease) {

@@ -147,13 +147,13 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-pub(super) fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {
+fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {
     lease.repository.head.commit.ok_or_else(|| GardenerError::Unborn(lease.branch.clone()))
 }
 
 /// Whether a task branch does not follow from what the run knows about the task: it is from an earlier run, or from
 /// before the task was reset or its landing reverted.
-pub(super) fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bool, GardenerError> {
+fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bool, GardenerError> {
     if head == start.base {
         return Ok(false);
     }
@@ -170,7 +170,7 @@ pub(super) fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bo
 }
 
 /// Saves a branch and the files of its worktree, and resets both.
-pub(super) fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
+fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     let repository = &lease.repository;
     repository.settle_index(HiddenMarks::Cleared)?;
     let tree = repository.snapshot()?;

@@ -9,7 +9,6 @@ mod land;
 mod lanes;
 mod leftovers;
 mod lost;
-mod other_lanes;
 mod outcome;
 mod phase;
 mod places;
@@ -23,7 +22,6 @@ pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, wante
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
-pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch};
@@ -256,14 +254,11 @@ impl<'a> Gardener<'a> {
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = course.summary.parked.is_some();
         let others = || self.tools.sections.iter().filter(|section| !section.is_main);
-        // Outside of lanes, another repository has one checkout for all tasks, so only one at a time works or tests
+        // In another repository the session has one branch for all tasks, so only one task at a time works or tests
         // there.
-        let needs_checkout = |task: &Task, name: &RepoName| {
-            self.tools.needs(task, name) && !self.tools.has_lane_in(task, name)
-        };
-        let is_away = |name: &RepoName| running.iter().any(|task| needs_checkout(task, name));
+        let is_away = |name: &RepoName| running.iter().any(|task| self.tools.needs(task, name));
         let has_places = |task: &&Task| {
-            others().all(|section| !needs_checkout(task, &section.name) || !is_away(&section.name))
+            others().all(|section| !self.tools.needs(task, &section.name) || !is_away(&section.name))
         };
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(has_places).collect();
         phase::find_due(plan, &progress)
@@ -287,10 +282,7 @@ impl<'a> Gardener<'a> {
             Some(_) => JobPlace::Lane(self.lane_start(task)?),
             None => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let is_needed = |other_repo: &mut OtherRepo| {
-            let name = &other_repo.name;
-            self.tools.needs(task, name) && !self.tools.has_lane_in(task, name)
-        };
+        let is_needed = |other_repo: &mut OtherRepo| self.tools.needs(task, &other_repo.name);
         let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
         for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
             other_repo.find_base(&task.id)?;

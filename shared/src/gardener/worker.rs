@@ -15,7 +15,6 @@ use crate::{
     gardener::{
         land::Landed,
         lanes::LaneStart,
-        other_lanes::{OtherLane, OtherLaneRequest, OtherLanes},
         phase,
         recover::{TaskFacts, record_unfinished},
     },
@@ -31,7 +30,7 @@ use crate::{
     record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
-    worktree::{Lease, Pool, run_variables},
+    worktree::{Pool, run_variables},
 };
 
 /// What all workers of a run share.
@@ -55,8 +54,6 @@ pub struct Tools<'a> {
     pub sections: &'a [RepoSection],
     /// Lanes for several tasks at once; `None` if tasks work in the user's checkout.
     pub lanes: Option<&'a Lanes<'a>>,
-    /// Lanes in the other repositories; none if tasks work in checkouts.
-    pub other_lanes: Arc<Vec<OtherLanes>>,
 }
 
 impl<'a> Tools<'a> {
@@ -124,41 +121,6 @@ impl<'a> Tools<'a> {
         };
         works_in(task, name)
             || self.sections.iter().any(|section| section.name == *name && is_tested_there(section))
-    }
-
-    /// Whether a task works in its own lane in this repository, which is another one than the plan's.
-    pub(super) fn has_lane_in(&self, task: &Task, name: &RepoName) -> bool {
-        let is_other = || self.other_lanes.iter().any(|other| other.name() == name);
-        task.is_leaf() && works_in(task, name) && is_other()
-    }
-
-    /// Takes a lane for a task in each of the other repositories that it works in, and reports it.
-    fn take_other_lanes(
-        &self,
-        task: &Task,
-        is_distrusted: bool,
-        reports: &SyncSender<WorkerReport>,
-    ) -> Result<(Vec<OtherRepo>, Vec<Lease>), GardenerError> {
-        let lanes = self.lanes.ok_or(GardenerError::NoPlace)?;
-        let options = self.context.options;
-        let request = OtherLaneRequest {
-            task,
-            records: lanes.repository,
-            log_dir: &options.log_dir,
-            max_retries: options.max_retries,
-            is_distrusted,
-        };
-        let (mut places, mut leases) = (Vec::new(), Vec::new());
-        for other in self.other_lanes.iter().filter(|other| works_in(task, other.name())) {
-            let OtherLane { place, lease, recovered } = other.take(request)?;
-            let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
-            for words in words.chain(lease.notes.iter().map(ToString::to_string)) {
-                let _ = reports.send(WorkerReport::News(RunEvent::of(&task.id, EventKind::note(words))));
-            }
-            places.push(place);
-            leases.push(lease);
-        }
-        Ok((places, leases))
     }
 
     /// Gives a task the other repositories that it works in, and the tools of those that it only tests with.
@@ -294,55 +256,23 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
         let branch = tools.context.identity.run.task_branch(&task.id);
         lanes.repository.exempt_ref(&branch.to_ref())
     });
-    // The session's worktrees in other repositories must not move while the job uses them.
-    let mut checkouts = Vec::new();
-    let mut refreshed = Ok(());
-    for other in tools.other_lanes.iter() {
-        if let Some(used) = other_repos.iter_mut().find(|other_repo| other_repo.name == *other.name()) {
-            checkouts.push(other.lock_checkout());
-            refreshed = refreshed.and_then(|()| other.refresh(used));
-        }
-    }
-    let mut leases = Vec::new();
     let site = match place {
         JobPlace::Checkout(site) => Ok(*site),
-        JobPlace::Lane(start) => {
-            // Taking the lane in the plan's repository ends the distrust.
-            let is_distrusted = tools.lanes.is_some_and(|lanes| lanes.queue.distrusted.has(&task.id));
-            let site = tools.take_lane(&task.id, &start, reports);
-            site.and_then(|site| {
-                let (places, taken) = tools.take_other_lanes(task, is_distrusted, reports)?;
-                other_repos.extend(places);
-                leases = taken;
-                Ok(site)
-            })
-        }
+        JobPlace::Lane(start) => tools.take_lane(&task.id, &start, reports),
         JobPlace::Scratch(commit) => {
-            let result = refreshed.and_then(|()| {
-                test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports)
-            });
+            let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
             let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
             let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
             return;
         }
     };
-    let (site, result) = match refreshed.and(site) {
+    let (site, result) = match site {
         Ok(site) => {
             let (site, result) = work_at(tools, (task, work), (site, &mut other_repos), &mut events, reports);
             let result = result.map_err(|error| site.explain(error));
             (Some(site), result)
         }
         Err(error) => (None, Err(error)),
-    };
-    other_repos.retain(|other_repo| !tools.has_lane_in(task, &other_repo.name));
-    // The branch keeps the work of a complete task. The lane of any other stays as it is, to be inspected or continued.
-    let result = match result {
-        Ok(TaskEnd::Complete) => leases
-            .into_iter()
-            .try_for_each(Lease::recycle)
-            .map(|()| TaskEnd::Complete)
-            .map_err(GardenerError::from),
-        other => other,
     };
     let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
         task: task.id.clone(),

@@ -274,8 +274,7 @@ impl OpenRun {
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
         monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
         monitor.push_with(self.pusher(identity.session.clone())?);
-        let mut tools = self.tools(identity, checkpoints, recalled, lanes)?;
-        tools.other_lanes = Arc::new(self.other_lanes(lanes, &other_repos)?);
+        let tools = self.tools(identity, checkpoints, recalled, lanes)?;
         if lanes.is_some() {
             self.record_start(session_writer, &tools.checkpoints, monitor);
         }
@@ -355,7 +354,6 @@ impl OpenRun {
             clean: self.clean_pool()?,
             sections: &self.workspace.sections,
             lanes,
-            other_lanes: Arc::default(),
         })
     }
 }

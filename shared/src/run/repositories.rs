@@ -1,11 +1,9 @@
 //! The other repositories of a run: fetches them, and creates the session's branch and worktree in each.
 
-use std::sync::Arc;
-
 use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
     failure::Failure,
-    gardener::{GardenerError, Lanes, OtherLanes, recover, start},
+    gardener::{GardenerError, recover, start},
     git::{Config, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
@@ -185,21 +183,7 @@ impl OpenRun {
         // Before the first agent, so that files left by earlier tasks are recognised by later ones' tests.
         let ignored = IgnoredFiles::default();
         ignored.begin(&place, tip.tree, &self.options.log_dir)?;
-        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock: Arc::new(lock) })
-    }
-
-    /// Lanes in the other repositories, if tasks work in lanes.
-    pub(super) fn other_lanes(
-        &self,
-        lanes: Option<&Lanes<'_>>,
-        other_repos: &[OtherRepo],
-    ) -> Result<Vec<OtherLanes>, Failure> {
-        let Some(lanes) = lanes else { return Ok(Vec::new()) };
-        // The worktree settings apply to the plan's repository only.
-        let mut options = WorktreeOptions::new(&Settings::default(), &self.cancel);
-        options.want_lanes(Lanes::wanted(lanes.jobs));
-        let open = |session: &OtherRepo| OtherLanes::new(session, options.clone());
-        Ok(other_repos.iter().map(open).collect::<Result<_, _>>()?)
+        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock })
     }
 
     /// The session that this one replays.

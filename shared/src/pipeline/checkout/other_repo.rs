@@ -1,10 +1,7 @@
-//! Other repositories that a task works in. Work there is committed there, on the session's branch or in a lane, with
-//! the same messages and turn numbers. Only the repository with the plan decides about the state of the task.
+//! Other repositories that a task works in. Work there is committed there, on the session's branch, with the same
+//! messages and turn numbers. Only the repository with the plan decides about the state of the task.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     event::EventKind,
@@ -30,7 +27,7 @@ use crate::{
     session::OtherCommit,
 };
 
-/// A checkout of another repository: on the session's branch there, or a lane of one task.
+/// A checkout of another repository, on the session's branch there.
 #[derive(Debug)]
 pub struct OtherRepo {
     /// The configured name of the repository.
@@ -39,7 +36,7 @@ pub struct OtherRepo {
     pub repository: Repository,
     /// The run that commits are made for.
     pub identity: RunIdentity,
-    /// The branch that is checked out there, and its commit.
+    /// The tip of the session's branch.
     pub tip: Tip,
     /// Whether the user's pre-commit hook there must accept the work.
     pub hook: PreCommit,
@@ -48,7 +45,7 @@ pub struct OtherRepo {
     /// The state that the task's work there is compared with.
     pub base: WorkBase,
     /// Tells other runs of that repository that this run works there.
-    pub lock: Arc<FileLock>,
+    pub lock: FileLock,
 }
 
 /// Another repository during an attempt.
@@ -73,7 +70,7 @@ impl OtherRepo {
 
     /// Finds the state that the task's work there is compared with, which may be far back in history.
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
-        let scope = RunScope { branch: self.identity.run.clone(), tip: Some(self.tip.head) };
+        let scope = RunScope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, CommitSource::Fresh)?;
         let found = run.find_base(&self.repository, task, self.tip.head)?;
         self.base = found.unwrap_or_else(|| WorkBase::fresh(self.tip.head, self.tip.tree));
