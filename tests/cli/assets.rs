@@ -127,7 +127,7 @@ fn a_prefix_gets_the_layout_of_distributions() {
 fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
     let repo = TestRepo::init();
     repo.write("../home/.config/fish/completions/git-arborist.fish", "# mine\n");
-    repo.arborist(["install-assets"]).exits(1).err("it is not ours").err("--force").silent();
+    repo.arborist(["install-assets"]).exits(1).err("git arborist did not write it").err("--force").silent();
     assert!(!has(&repo, PAGE));
     repo.arborist(["install-assets", "--uninstall"]).succeeds().silent();
     assert!(has(&repo, FISH));
@@ -155,7 +155,7 @@ fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
     let outside = repo.root().join("outside");
     fs::create_dir_all(&outside).expect("a folder");
     symlink(&outside, repo.home().join(".config")).expect("a link");
-    repo.arborist(["install-assets"]).exits(1).err("a symbolic link leads to another place");
+    repo.arborist(["install-assets"]).exits(1).err("a symbolic link leads out of the folder");
     repo.arborist(["install-assets", "--only", "man", "--only", "bash"]).succeeds();
 
     let file = repo.home().join(BASH);

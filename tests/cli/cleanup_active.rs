@@ -63,10 +63,10 @@ fn locked(repo: &CleanupRepo, name: &str) -> fs::File {
 fn what_a_run_holds_the_lock_of_stays() {
     let repo = done("T1");
     let lock = locked(&repo, "run-main");
-    both_stay(&repo, "a run of 'main' is under way");
+    both_stay(&repo, "a run of 'main' is active");
     drop(lock);
     let lock = locked(&repo, "landing-main");
-    both_stay(&repo, "a run of 'main' is under way");
+    both_stay(&repo, "a run of 'main' is active");
     drop(lock);
     both_go(&repo);
 }
@@ -134,7 +134,10 @@ fn a_worktree_that_somebody_else_locked_or_made_stays() {
     repo.git(["worktree", "unlock", path]).succeeds();
     assert_eq!(repo.verdict(ALL, "worktree", "T1").1, "git arborist did not make it");
     repo.git(["worktree", "lock", "--reason", "a disk of mine", path]).succeeds();
-    assert_eq!(repo.verdict(ALL, "worktree", "T1").1, "somebody else locked it: a disk of mine");
+    assert_eq!(
+        repo.verdict(ALL, "worktree", "T1").1,
+        "it is locked with 'git worktree lock': a disk of mine"
+    );
     repo.cleanup(ALL).succeeds();
     assert!(Path::new(path).exists() && repo.has("T1"));
 }
@@ -225,8 +228,8 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     repo.age(8 * 86_400);
     let said = repo.cleanup(&["s7"]).succeeds();
     said.out("not committed: new")
-        .out("1 commit is nowhere else")
-        .out("the branch of its session is still there");
+        .out("1 commit is in no other ref")
+        .out("the branch of its session still exists");
     fs::remove_file(path.join("new")).unwrap();
     repo.cleanup(&["s7", "--force"]).succeeds().out("saved first");
     assert!(!path.exists());
@@ -301,7 +304,7 @@ fn what_cannot_be_found_out_counts_as_in_use() {
             fs::remove_file(locks.join("run-main")).and_then(|()| symlink("run-main", locks.join("run-main")))
         })
         .unwrap();
-    both_stay(&repo, "not known: whether 'main' is under way");
+    both_stay(&repo, "not known: whether 'main' is active");
     fs::remove_file(locks.join("run-main")).unwrap();
     both_go(&repo);
 }

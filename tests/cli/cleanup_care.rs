@@ -22,7 +22,7 @@ fn a_repository_among_ignored_files_keeps_its_worktree_even_with_force() {
         let path = repo.worktree(task);
         begin_inner(&repo, &path.join(inner));
         for args in [NOW, FORCE] {
-            let reason = format!("a repository with work in it: {inner}");
+            let reason = format!("it contains a repository with unsaved work: {inner}");
             assert_eq!(repo.verdict(args, "worktree", task), ("keep".into(), reason));
             repo.cleanup(args).succeeds();
             let log = repo.git_in(&path.join(inner), ["log", "--format=%s"]);

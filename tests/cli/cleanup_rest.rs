@@ -30,7 +30,7 @@ fn old_logs_and_reports_of_ours_go_and_no_others() {
     repo.write(".git/arborist/locks/run-main", "");
     let lock = fs::File::open(repo.path(".git/arborist/locks/run-main")).unwrap();
     lock.lock().unwrap();
-    assert_eq!(repo.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is under way");
+    assert_eq!(repo.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is active");
     drop(lock);
     repo.cleanup(&["--only", "logs"]).succeeds().shows();
     for path in ours {
@@ -253,7 +253,7 @@ fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
     assert_eq!(find(&report, "remote", "origin/main/T1")["outcome"], "removed");
     assert_eq!(
         find(&report, "remote", "origin/main/T2")["reason"],
-        "1 commit is nowhere else",
+        "1 commit is in no other ref",
         "an open request"
     );
     assert_eq!(
@@ -275,7 +275,7 @@ fn a_branch_that_was_moved_at_the_remote_stays_and_a_remote_that_is_gone_is_a_fa
     repo.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
     repo.git_in(&other, ["push", "-q"]).succeeds();
     let report = repo.report(&["--older-than", "0", "--remote"]);
-    assert_eq!(find(&report, "remote", "origin/main/T1")["why"], "it was moved there: fetch first");
+    assert_eq!(find(&report, "remote", "origin/main/T1")["why"], "it has moved there: fetch first");
     assert_eq!(there(&repo), ["T1", "T2", "T3", "main"]);
     fs::remove_dir_all(&remote).unwrap();
     let tip = repo.branch("T9", "t9.txt", "9");

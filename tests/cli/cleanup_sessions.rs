@@ -63,7 +63,9 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     said.err(&format!("to give it up: git arborist session end --session {session}"));
     assert_eq!(repo.refs("refs/heads"), before);
     let end = ["session", "end", "--session", &session];
-    repo.arborist(end.iter().chain(&["--result", "complete"])).exits(1).err("which alone says when");
+    repo.arborist(end.iter().chain(&["--result", "complete"]))
+        .exits(1)
+        .err("which decides itself when it is complete");
     repo.arborist(end).succeeds().err("is given up");
     repo.arborist(["session", "list"]).succeeds().out("failed");
     repo.arborist(end).exits(1).err("has ended");
@@ -77,11 +79,11 @@ fn records_outlive_the_branch_of_their_session() {
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
     let name = format!("{session} (records)");
     let why = repo.verdict(&["--older-than", "0", "--force", "--only", "sessions"], "record", &name).1;
-    assert_eq!(why, "the branch of its session is still there");
-    assert_eq!(repo.verdict(FORCED, "record", &name).1, "the branch of its session goes first");
+    assert_eq!(why, "the branch of its session still exists");
+    assert_eq!(repo.verdict(FORCED, "record", &name).1, "the branch of its session must be removed first");
     repo.git(["config", "arborist.cleanup.keep-records", "90d"]).succeeds();
     let said = repo.cleanup(FORCED).succeeds().out("younger than 90d");
-    said.never("the branch of its session is still there");
+    said.never("the branch of its session still exists");
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
     assert_eq!(repo.verdict(FORCED, "record", &name).0, "save");
 }
@@ -137,5 +139,5 @@ fn locks_that_cannot_be_read_count_as_held() {
     let _ = fs::remove_dir_all(&locks);
     fs::write(&locks, "no folder").unwrap();
     let why = repo.verdict(NOW, "log", "T1_test_20250216T143022.log").1;
-    assert!(why.starts_with("not known: whether somebody is still at work: "), "{why}");
+    assert!(why.starts_with("not known: whether a process is still working on it: "), "{why}");
 }

@@ -75,7 +75,7 @@ fn an_unmerged_branch_of_a_session_is_kept_in_every_repository_and_a_merged_one_
     workspace.git(["merge", "-q", &branch]).succeeds();
     workspace.arborist(NOW).succeeds();
     assert!(!branches(&workspace, "repo").contains(&branch));
-    workspace.arborist(NOW).succeeds().out("the branch of its session is still there");
+    workspace.arborist(NOW).succeeds().out("the branch of its session still exists");
     workspace.git_in(&backend, ["merge", "-q", &branch]).succeeds();
     workspace.arborist(NOW).succeeds().out("In backend:");
     assert_eq!(branches(&workspace, "backend"), "main");

@@ -70,7 +70,7 @@ fn a_session_goes_on_in_a_new_clone_from_git_data_alone() {
         fs::write(workspace.root().join("mended"), "").unwrap();
         let calls = workspace.calls();
         let resumed = workspace.arborist(["session", "resume", "--yes"]).succeeds();
-        resumed.err("refs of sessions from").out("2 completed (T003, T004)");
+        resumed.err("session refs from").out("2 completed (T003, T004)");
         assert_eq!(workspace.calls(), calls + 4, "what was complete is not done again");
         assert_eq!(files(&workspace, "repo"), ["T001.txt", "T003.txt"], "{jobs} jobs");
         assert_eq!(files(&workspace, "backend"), ["T002.txt", "T004.txt"], "{jobs} jobs");
@@ -133,7 +133,7 @@ fn what_only_the_session_has_is_found_by_the_remote_of_the_clone() {
         .succeeds()
         .out(&format!("git merge {name}/{id}"));
     assert_eq!(files(&workspace, "repo"), ["T001.txt", "T003.txt"]);
-    workspace.arborist(["session", "resume"]).exits(1).err("there is no session to go on with");
+    workspace.arborist(["session", "resume"]).exits(1).err("there is no session to continue");
 }
 
 #[test]

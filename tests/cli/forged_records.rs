@@ -271,7 +271,11 @@ fn an_option_in_a_session_record_never_becomes_an_option_of_an_agent() {
     let calls = repo.calls();
     let code = repo.arborist(["session", "resume", &id, "--yes"]).code();
     assert_ne!(code, 0);
-    assert_eq!(repo.calls(), calls, "nobody was called");
+    assert_eq!(
+        repo.calls(),
+        calls,
+        "it was restored, and no agent was called; see what the command does: cat"
+    );
     assert!(!repo.path("was-here").exists());
 }
 

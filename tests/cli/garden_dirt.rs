@@ -86,7 +86,7 @@ fn what_was_dirty_outlives_a_killed_run_that_touched_it() {
     repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
     expect_dirt(&repo);
     let told = repo.git(["log", "--format=%b"]).answer();
-    assert!(told.contains("it changed what was not committed and not its own: begun"), "{told}");
+    assert!(told.contains("it changed uncommitted files that are not its own: begun"), "{told}");
 }
 
 #[test]

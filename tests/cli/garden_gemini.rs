@@ -42,7 +42,7 @@ fn gemini_finds_the_tools_beside_all_that_is_the_users_and_a_new_token_is_theirs
     repo.write("../home/.gemini/projects.json", "{\"projects\":{}}\n");
     repo.write("../home/.gemini/extensions/theirs/gemini-extension.json", "an extension\n");
     repo.write("../home/.env", "A=b\n");
-    repo.arborist(["gardener", "--tools"]).succeeds().never("cannot be given tools");
+    repo.arborist(["gardener", "--tools"]).succeeds().never("has no placeholder for tools");
     assert_eq!(repo.read("../settings-seen"), "{} // the user's own\nan extension\nA=b\n");
     assert_eq!(fs::read_to_string(theirs("oauth_creds.json")).unwrap(), "refreshed\n");
     assert_eq!(fs::read_to_string(theirs("google_accounts.json")).unwrap(), "new\n");

@@ -77,7 +77,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     let repo =
         TestRepo::planned("task-tree.json", PLAN, "echo 'Invalid API key · Please run /login'; exit 1");
     let said = repo.arborist(["garden"]).exits(2);
-    said.err("error: the provider of 'robot' does not let us in: Invalid API key · Please run /login");
+    said.err("error: the provider of 'robot' refuses the login: Invalid API key · Please run /login");
     assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, Vec::new()));
     let repo = TestRepo::planned("task-tree.json", PLAN, "echo 'the rate limit is wrong'; exit 1");
     repo.arborist(["garden", "--max-retries", "2"]).exits(1).out("after 2 attempts");
@@ -107,7 +107,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
 fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
     let repo =
         repo("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
-    repo.arborist(["garden"]).exits(1).err("cannot keep up");
+    repo.arborist(["garden"]).exits(1).err("is overloaded");
     assert_eq!(statuses(&repo, "T1"), ["implement-pass", "test-pass", "implement-fail"]);
     std::fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["garden"]).succeeds();
@@ -124,7 +124,7 @@ fn a_time_that_the_provider_names_is_waited_for() {
     repo.arborist(["garden"])
         .succeeds()
         .err("the provider asks us to wait for")
-        .err("it goes on at ")
+        .err("the run continues at ")
         .err("no attempt is used up");
     assert_eq!(statuses(&repo, "T1"), DONE);
 }
@@ -139,7 +139,7 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         repo.arborist(["gardener", flag, low])
             .exits(1)
             .err(&format!("error: {sentence}"))
-            .err(&format!("hint: go on with a higher limit: {flag}"));
+            .err(&format!("hint: continue with a higher limit: {flag}"));
         assert_eq!(repo.calls(), 2, "T1 is done, and T2 not begun");
         assert_eq!(statuses(&repo, "T1"), DONE);
         repo.arborist(["gardener", flag, low]).exits(1).err(sentence);
@@ -181,7 +181,7 @@ fn a_call_is_ended_when_the_time_for_it_is_over() {
         repo.arborist(["gardener", flag, "1", "--max-retries", "1"])
             .exits(1)
             .err(&format!("error: {sentence} 1 of 1 s"))
-            .err(&format!("go on with a higher limit: {flag}"));
+            .err(&format!("continue with a higher limit: {flag}"));
         assert!(begun.elapsed() < Duration::from_secs(30));
         assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");

@@ -16,9 +16,9 @@ fn repo(deed: &str) -> TestRepo {
 }
 
 const DEEDS: [(&str, &str); 4] = [
-    ("echo more >> work.txt; echo new > new.txt; rm kept.txt", "it changed what it may only read"),
-    ("echo more >> work.txt; git add -A", "it changed what it may only read: work.txt"),
-    ("echo more >> work.txt; git commit -qam mine", "it committed by itself"),
+    ("echo more >> work.txt; echo new > new.txt; rm kept.txt", "it changed files that it may only read:"),
+    ("echo more >> work.txt; git add -A", "it changed files that it may only read: work.txt"),
+    ("echo more >> work.txt; git commit -qam mine", "it made commits"),
     ("git config core.editor evil", "config was changed while it ran"),
 ];
 
@@ -53,7 +53,7 @@ fn a_file_that_the_user_saves_while_a_reviewer_runs_can_be_got_back_as_it_is_sai
     let repo = repo("echo mine > notes.txt");
     let said = repo.arborist(["gardener"]).succeeds().shows().stderr();
     assert!(!repo.path("notes.txt").exists());
-    let (_, command) = said.split_once("if you saved it: git ").unwrap();
+    let (_, command) = said.split_once("if it is yours, run: git ").unwrap();
     let words: Vec<&str> = command.lines().next().unwrap().split_whitespace().collect();
     repo.git(words).succeeds();
     assert_eq!(repo.read("notes.txt"), "mine\n");
@@ -95,7 +95,7 @@ fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nob
     repo.arborist(["garden", "--max-cost", "5"]).succeeds().shows();
     repo.arborist(["garden", "-m", "more", "--new-run", "--max-time", "500"])
         .succeeds()
-        .never("may not tell");
+        .never("may not report costs and tokens: limits on them have no effect there");
 }
 
 #[test]

@@ -104,14 +104,14 @@ fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
 #[test]
 fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
     for (deed, why) in [
-        ("say true 401 'bad key'; exit 1", "its provider does not let us in: bad key"),
+        ("say true 401 'bad key'; exit 1", "its provider refuses the login: bad key"),
         ("say true 429 'come back tomorrow'; exit 1", "its limit is used up: come back tomorrow"),
     ] {
         let agent = TROUBLED.replace("DEED", deed);
         let repo = repo("", &agent, "runner = \"broken\"\n");
         repo.arborist(["garden", "--fallback", "second"])
             .succeeds()
-            .err(&format!("broken cannot do it: {why}; second is asked instead"))
+            .err(&format!("broken failed: {why}; calling second instead"))
             .err("T1 review \"a\" (second)");
         assert_eq!(who(&repo), ["broken:", "second:", "second:"], "he is not asked again for the review");
         repo.arborist(["state", "T1"]).succeeds().shows();

@@ -111,7 +111,7 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
     waiting.send("-KILL");
     assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
     repo.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
-    repo.arborist(["state", "T1"]).succeeds().out("the last attempt was cut off");
+    repo.arborist(["state", "T1"]).succeeds().out(", the last attempt was interrupted");
     std::fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["garden"]).succeeds();
     repo.arborist(["state"]).succeeds().never("cut off");

@@ -26,8 +26,8 @@ fn a_task_that_is_under_way_in_a_lane_is_not_begun_again_in_the_checkout() {
     for command in [["garden", "T001"].as_slice(), &["gardener"]] {
         repo.arborist(command)
             .exits(2)
-            .err("error: task 'T001' was begun on a branch of its own, 'arborist/task/main/T001'")
-            .err("hint: go on there with: git arborist gardener --isolate --only T001");
+            .err("error: task 'T001' was started on its own branch, 'arborist/task/main/T001'")
+            .err("hint: to continue it there, run: git arborist gardener --isolate --only T001");
     }
     assert_eq!(repo.calls(), 2, "nobody was asked");
     fs::remove_file(repo.root().join("broken")).unwrap();
@@ -68,7 +68,7 @@ fn a_checkout_that_has_not_what_landed_is_not_worked_in() {
     repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2).out("parked");
     repo.arborist(["gardener", "--allow-dirty"])
         .exits(2)
-        .err("error: what has landed on 'main' is parked, and its checkout does not have it")
+        .err("error: a landing on 'main' is parked, and its checkout does not have it")
         .err("git merge --ff-only refs/arborist/landing/main");
     fs::remove_file(repo.path("T001.txt")).unwrap();
     repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();

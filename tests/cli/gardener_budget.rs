@@ -31,7 +31,7 @@ fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
         repo.arborist(["gardener", "--jobs", "2", flag, low])
             .exits(1)
             .err(&format!("error: {sentence}"))
-            .err(&format!("hint: go on with a higher limit: {flag}"));
+            .err(&format!("hint: continue with a higher limit: {flag}"));
         assert_eq!(repo.calls(), 3, "T001 twice, T002 once, T003 never");
         let log = repo.git(["log", "--format=%s", "--all"]).answer();
         assert!(log.contains("@T002@test-pass)") && !log.contains("@T002@review"), "{log}");

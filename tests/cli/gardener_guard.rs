@@ -167,7 +167,7 @@ fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
     test_repo
         .arborist(["garden", "T001"])
         .exits(128)
-        .err("index.lock' is there: another git is at work in this checkout, or was killed")
+        .err("index.lock' exists: another git is running in this checkout, or was killed")
         .err("hint: let it end, or remove that file if no git runs here");
     assert!(!test_repo.root().join("once").exists(), "no agent was asked");
     assert!(lock.exists(), "the lock of somebody else is left alone");
@@ -200,7 +200,7 @@ fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
         ("git bisect start -q; git bisect bad", "it left a bisect unfinished"),
         (
             "git add -A; git commit -qm mine; echo more >> met.txt; git rebase -q --autostash side",
-            "it left a rebase unfinished, and what it had stashed is kept as refs/arborist/saved/",
+            "it left a rebase unfinished, and its stash is kept as refs/arborist/saved/",
         ),
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {

@@ -229,7 +229,7 @@ esac
     fs::write(repo.root().join("calm"), "").unwrap();
     repo.arborist(["gardener", "--jobs", "2"])
         .succeeds()
-        .err("ended what a crashed run had left")
+        .err("ended processes that a crashed run had left:")
         .out("5 completed");
     let history = repo.git(["log", "--format=%s", "--all"]).answer();
     assert!(history.contains("task(main@T001@implement-fail)"), "{history}");
@@ -244,7 +244,7 @@ fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
     repo.agent(WORKER);
     let hint = "git arborist gardener --isolate --only T002";
     let said = repo.arborist(["garden", "T002"]).exits(2);
-    said.err("task 'T002' was begun on a branch of its own, 'arborist/task/main/T002'").err(hint);
+    said.err("task 'T002' was started on its own branch, 'arborist/task/main/T002'").err(hint);
     repo.arborist(["gardener"]).exits(2).err(hint);
     repo.arborist(["worktree", "list"]).succeeds().out("arborist/task/main/T002").never("free");
     repo.arborist(["garden", "T001"]).succeeds();

@@ -223,7 +223,10 @@ fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
     let repo = repo(TWO);
     repo.agent(CLASH);
     repo.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed").err("is done anew");
+    repo.arborist(["gardener", "--jobs", "2"])
+        .succeeds()
+        .out("2 completed")
+        .err("it conflicts with tasks that landed meanwhile, and is done again");
     let mut lines: Vec<String> =
         repo.git(["show", "HEAD:same.txt"]).answer().lines().map(str::to_owned).collect();
     lines.sort();

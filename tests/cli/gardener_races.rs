@@ -62,7 +62,7 @@ fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         if ended.status.code() == Some(3) {
             assert!(
-                said.contains("error: another run of 'main' is going on") && said.contains("process"),
+                said.contains("error: another run of 'main' is active") && said.contains("process"),
                 "{said}"
             );
         }

@@ -50,9 +50,9 @@ fn a_forged_message_is_refused_with_its_line_and_the_fix() {
     let message = sound().replace("Arborist-Test: pass", "Arborist-Test: passed");
     commit(&repo, &["-m", &message])
         .exits(1)
-        .err("error: this message claims to be a task's and is not sound")
+        .err("error: this commit message looks like that of a task, but it is not valid")
         .err("  line 4: Arborist-Test: passed\n")
-        .err("'passed' is not a legal value of Arborist-Test")
+        .err("'passed' is not a valid value of Arborist-Test")
         .err("hint: line 4: write: Arborist-Test: <");
     commit(&repo, &["-m", FORGED]).exits(1).err("line 1: all done");
     assert_eq!(last_message(&repo), "begin");

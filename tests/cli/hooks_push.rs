@@ -72,7 +72,10 @@ fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
         for target in ["main", "main:refs/heads/other", "main:refs/tags/v1", "main:refs/arborist/saved/x"] {
             push(repo, &[target])
                 .exits(1)
-                .err(&format!("error: commit {} claims to be a task's and is not sound", &bad[..10]))
+                .err(&format!(
+                    "error: commit {} looks like that of a task, but its message is not valid",
+                    &bad[..10]
+                ))
                 .err("line 1: done")
                 .err("hint: reword it");
         }
@@ -101,7 +104,7 @@ fn a_branch_of_arborists_is_never_turned_back() {
     on_both_sides(|repo| {
         for target in ["arborist/task/main/T2", "refs/arborist/saved/x"] {
             push(repo, &[&format!("arborist/task/main/T2:{target}")]).succeeds();
-            push(repo, &["-f", &format!("main:{target}")]).exits(1).err("may only grow");
+            push(repo, &["-f", &format!("main:{target}")]).exits(1).err("this push is not a fast-forward");
         }
     });
 }
@@ -109,7 +112,7 @@ fn a_branch_of_arborists_is_never_turned_back() {
 #[test]
 fn a_branch_of_arborists_goes_only_when_nothing_goes_with_it() {
     on_both_sides(|repo| {
-        push(repo, &["--delete", "arborist/task/main/T2"]).exits(1).err("1 commit would be lost with it");
+        push(repo, &["--delete", "arborist/task/main/T2"]).exits(1).err("1 commit would be lost");
         repo.git(["merge", "-q", "--no-ff", "-m", "land", "arborist/task/main/T2"]).succeeds();
         push(repo, &["main"]).succeeds();
         push(repo, &["--delete", "arborist/task/main/T2"]).succeeds();
@@ -175,11 +178,11 @@ fn commits_that_are_not_here_cannot_be_judged_so_ours_are_refused() {
     repo.git_in(&elsewhere, ["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
     repo.git_in(&elsewhere, ["push", "-q", "origin", branch, &format!("{branch}:other")]).succeeds();
 
-    push(&repo, &["-f", branch]).exits(1).err("commits that are not here").err("hint: fetch first");
+    push(&repo, &["-f", branch]).exits(1).err("this clone lacks its commits").err("hint: fetch first");
     push(&repo, &["--delete", branch]).exits(1).err("hint: fetch first");
     push(&repo, &["-f", "main:other"]).succeeds().err("warning: what 'refs/heads/other' holds is not here");
     repo.git(["fetch", "-q"]).succeeds();
-    push(&repo, &["-f", branch]).exits(1).err("may only grow");
+    push(&repo, &["-f", branch]).exits(1).err("this push is not a fast-forward");
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn many_branches_of_arborists_may_grow_and_only_grow_in_one_push() {
         repo.git(["merge", "-q", "--no-ff", "-m", "land", "arborist/task/main/T2"]).succeeds();
         all(&[]).succeeds();
         repo.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
-        all(&["-f"]).exits(1).err("may only grow");
+        all(&["-f"]).exits(1).err("this push is not a fast-forward");
     });
 }
 
@@ -286,8 +289,8 @@ fn a_record_is_not_deleted_together_with_the_ref_that_keeps_its_commits() {
         let session = "arborist/task/main/T2";
         push(repo, &[&format!("{session}:refs/heads/tmp")]).succeeds();
         repo.git(["fetch", "-q"]).succeeds();
-        push(repo, &["--atomic", &format!(":{session}"), ":tmp"]).exits(1).err("would be lost with it");
-        push(repo, &[&format!(":{session}"), ":tmp"]).exits(1).err("would be lost with it");
+        push(repo, &["--atomic", &format!(":{session}"), ":tmp"]).exits(1).err("would be lost");
+        push(repo, &[&format!(":{session}"), ":tmp"]).exits(1).err("would be lost");
         let refs = repo.git(["ls-remote", "origin"]).answer();
         assert!(refs.contains(session), "{refs}");
         // One that stays keeps the commits.

@@ -40,7 +40,7 @@ fn every_situation_has_its_word() {
     .unwrap();
     let hook = commit_msg(&repo);
     assert_eq!(hook["state"], "shadowed");
-    assert!(hook["note"].as_str().unwrap().contains("may not be executed"));
+    assert!(hook["note"].as_str().unwrap().contains("is not executable, so git ignores it"));
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     assert_eq!(commit_msg(&repo)["state"], "installed");
 

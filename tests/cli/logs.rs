@@ -171,7 +171,7 @@ fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
     repo.git(["config", "arborist.log-limit", "1"]).succeeds();
     repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 3000000"]).succeeds();
     let run = repo.arborist(["gardener"]).succeeds();
-    let words = "the log has reached its largest size (log-limit), and the rest was left out";
+    let words = "the log has reached its size limit (log-limit), and the rest was left out";
     run.err(&format!("the log of robot is incomplete: {words}"))
         .err(&format!("the log of the tests is incomplete: {words}"));
     for step in ["implement", "test"] {

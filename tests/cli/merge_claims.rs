@@ -92,7 +92,9 @@ fn a_living_one_keeps_its_claim_even_if_its_locks_are_deleted() {
     let who = format!("process {} on ", child.id());
     repo.merge(&["status"]).succeeds().out(&who);
     fs::remove_dir_all(repo.path(".git/arborist/locks")).unwrap();
-    repo.merge(&["run"]).exits(3).err(&format!("'main' is drained by process {} on ", child.id()));
+    repo.merge(&["run"])
+        .exits(3)
+        .err(&format!("the merge queue of 'main' is already held by process {} on ", child.id()));
     fs::write(repo.root().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(repo.subjects("main").len(), 1);

@@ -117,7 +117,7 @@ fn a_branch_that_a_gate_deletes_is_put_back_and_the_gate_is_red() {
 #[test]
 fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
     for (gate, why) in [
-        ("no-such-program", "is the command there?"),
+        ("no-such-program", ": does the command exist?"),
         ("kill -9 $$", "was ended by signal 9"),
         ("echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'", "ran no tests"),
         ("echo '==== no tests ran in 0.01s ===='; exit 5", "ran no tests"),
@@ -245,7 +245,7 @@ fn why_a_gate_could_not_be_asked_is_kept_until_it_can() {
     let repo = gated(&["T1"], "no-such-program");
     repo.merge(&["T1"]).exits(2);
     repo.merge(&["status"]).exits(2).shows();
-    repo.merge(&["status", "--json"]).exits(2).out("could not be asked");
+    repo.merge(&["status", "--json"]).exits(2).out("could not run");
     repo.plant("no-such-program", "#!/bin/sh\n");
     repo.merge(&["run"]).succeeds();
     repo.merge(&["status"]).succeeds();

@@ -73,7 +73,7 @@ fn runs_that_both_have_the_task_have_a_place_each() {
     other("status").exits(2).shows();
     let first = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
     fs::write(first.join("a.txt"), "by hand\n").unwrap();
-    let opened = other("resolve").succeeds().never("is kept under");
+    let opened = other("resolve").succeeds().never("are kept as");
     let second = PathBuf::from(opened.stdout().trim_end());
     assert_ne!(first, second);
     assert_eq!(fs::read_to_string(first.join("a.txt")).unwrap(), "by hand\n");

@@ -82,7 +82,7 @@ fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
         .err("try 2")
         .err("resolve it:    git arborist merge resolve T2");
     assert_eq!(repo.calls(), 2);
-    repo.merge(&["status", "T2"]).exits(2).out("try 2: marks of conflict are left in a.txt");
+    repo.merge(&["status", "T2"]).exits(2).out("try 2: conflict markers are left in a.txt");
     repo.merge(&["run"]).exits(2);
     assert_eq!(repo.calls(), 2, "it is escalated once, and tries are counted in git");
     repo.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
@@ -106,7 +106,10 @@ fn a_task_can_be_done_anew_instead() {
     let repo = content();
     repo.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
     let tip = repo.git(["rev-parse", "arborist/task/main/T2"]).answer();
-    repo.merge(&["T2"]).exits(1).out("1 withdrawn (T2)").err("is to be done anew on top of it");
+    repo.merge(&["T2"])
+        .exits(1)
+        .out("1 withdrawn (T2)")
+        .err("conflicts with tasks that landed meanwhile, and will be done again on top of them");
     let saved = repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
     assert_eq!(saved, tip);
     assert_eq!(repo.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
@@ -136,7 +139,7 @@ fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
     {
         repo.agent(script);
         repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
-        repo.merge(&["status", "T2"]).exits(2).out(&format!("try 1: marks of conflict are left in {left}"));
+        repo.merge(&["status", "T2"]).exits(2).out(&format!("try 1: conflict markers are left in {left}"));
         repo.merge(&["drop", "T2"]).succeeds();
     }
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
@@ -164,7 +167,7 @@ fn an_agent_has_to_do_something_about_every_conflict() {
     );
     repo.agent("echo both > a.txt");
     repo.merge(&["T2"]).exits(2);
-    repo.merge(&["status", "T2"]).exits(2).out("try 1: nothing was done about b.bin");
+    repo.merge(&["status", "T2"]).exits(2).out("try 1: b.bin is still unresolved");
 }
 
 #[test]

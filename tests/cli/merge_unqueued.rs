@@ -22,7 +22,7 @@ fn finished_tasks_that_nobody_has_queued_are_named() {
 fn a_task_that_was_taken_out_is_named_until_it_is_back() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
-    let back = "back into the queue with: git arborist merge add T1";
+    let back = "to queue it again, run: git arborist merge add T1";
     repo.merge(&["drop", "T1"]).succeeds().err(back);
     repo.merge(&["status"]).succeeds().shows();
     repo.merge(&["status", "T1"]).succeeds().out("dropped").err(back);

@@ -50,7 +50,7 @@ fn what_is_not_in_the_plan_is_neither_counted_nor_ready() {
     repo.arborist(["gardener"]).succeeds();
     repo.task("T999", "implement-fail");
     assert_eq!(ready(&repo), Vec::<String>::new());
-    repo.arborist(["state"]).succeeds().shows().never("ready to begin");
+    repo.arborist(["state"]).succeeds().shows().never("ready to start");
     repo.arborist(["gardener"]).succeeds();
 }
 

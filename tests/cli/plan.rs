@@ -191,7 +191,7 @@ fn a_tick_is_one_byte_and_comes_from_history() {
     repo.task("T003", "implement-pass");
     repo.arborist(["plan", "--tick"]).succeeds().out("ticked T002 (tasks.md:6)\n").never("T003");
     assert_eq!(repo.read("tasks.md"), spec.replace("- [ ] T002", "- [x] T002"));
-    repo.arborist(["plan", "--tick"]).succeeds().out("every box of a complete task is ticked already");
+    repo.arborist(["plan", "--tick"]).succeeds().out("the boxes of all complete tasks are already ticked");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_folder_is_one_plan_of_its_task_lists() {
     repo.write("specs/002-b/tasks.md", "- [ ] T001 b\n");
     repo.arborist(["plan", "specs"])
         .exits(1)
-        .err("specs/002-b/tasks.md:1:3: the id 'T001' is taken already, at specs/001-a/tasks.md:1");
+        .err("specs/002-b/tasks.md:1:3: the id 'T001' is already used, at specs/001-a/tasks.md:1");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
         (r#""title": "b", "dependson": ["T001"]"#, "the key 'dependson' is not known", "'dependencies'"),
         (r#""title": "b", "dependancies": ["T001"]"#, "the key 'dependancies'", "'dependencies'"),
         (r#""tittle": "b""#, "the key 'tittle'", "did you mean 'title'?"),
-        (r#""title": " ""#, "the task 'T002' has no title", "say in its 'title'"),
+        (r#""title": " ""#, "the task 'T002' has no title", "give it a 'title'"),
     ] {
         repo.write("plan.json", tasks(second));
         let check = repo.arborist(["plan", "--check", "plan.json"]).exits(1).out(fix);

@@ -39,7 +39,7 @@ fn an_agent_makes_the_tree_that_drives_state() {
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .succeeds()
         .silent()
-        .err("robot is asked for a plan, call 1 of at most 3")
+        .err("robot for a plan, call 1 of at most 3")
         .err("wrote task-tree.json")
         .err("2 tasks in 0 phases: 2 to do; 2 waves left")
         .never("warning");
@@ -86,7 +86,7 @@ fn an_invalid_tree_is_never_written() {
         .silent()
         .err("error: 'robot' gave no valid tree:\nreply:")
         .err("T009")
-        .err("hint: all that it printed is in ");
+        .err("hint: its output is in ");
     assert_eq!(repo.calls(), 3);
     assert!(!repo.path("tree.json").exists());
 }
@@ -108,7 +108,7 @@ fn an_agent_that_fails_is_not_asked_again() {
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
-        .err("error: 'robot' made no plan: it exited with code 3: no credit left");
+        .err("error: 'robot' did not make a plan: it exited with code 3: no credit left");
     assert_eq!(repo.calls(), 1);
     assert!(!repo.path("tree.json").exists());
 }
@@ -118,8 +118,8 @@ fn an_agent_that_changes_the_checkout_is_told_of() {
     let repo = repo("echo hello > new.txt; git commit -q --allow-empty -m mine; cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md"])
         .succeeds()
-        .err("warning: the agent was to change nothing, and has changed: new.txt")
-        .err("warning: the agent was to change nothing, and has moved HEAD");
+        .err("warning: the agent must not change files, but it changed: new.txt")
+        .err("warning: the agent must not change anything, but it moved HEAD");
     assert_eq!(repo.read("new.txt"), "hello\n", "it is the user's to judge");
 }
 

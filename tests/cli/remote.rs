@@ -83,10 +83,10 @@ fn a_remote_that_never_answers_is_given_up() {
     let url = format!("git://{}/backend.git", listener.local_addr().unwrap());
     let repo = cloned(&url);
     commit(&repo);
-    repo.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
-    repo.arborist(["workspace", "push"]).exits(1).err("it said nothing for 1 s");
+    repo.arborist(["workspace", "sync"]).exits(1).err("no answer for 1 s");
+    repo.arborist(["workspace", "push"]).exits(1).err("no answer for 1 s");
     fs::remove_dir_all(repo.root().join("backend")).unwrap();
-    repo.arborist(["workspace", "sync"]).exits(1).err("it said nothing for 1 s");
+    repo.arborist(["workspace", "sync"]).exits(1).err("no answer for 1 s");
     let left: Vec<String> = fs::read_dir(repo.root())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -22,7 +22,7 @@ fn a_web_server_serves_a_run_and_the_container_that_goes_on_with_it() {
     workspace.mend();
     workspace.git_in(workspace.root(), ["clone", "-q", &server.url("repo"), "repo"]).succeeds();
     let resumed = workspace.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
-    resumed.err("refs of sessions from").err("cloned 'backend' from http://127.0.0.1");
+    resumed.err("session refs from").err("cloned 'backend' from http://127.0.0.1");
     assert!(workspace.has("repo", "T003.txt"));
     workspace.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
     workspace
@@ -49,7 +49,7 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
         .err(why)
         .err("'backend' was not pushed: 'http");
     let resumed = workspace.arborist(["session", "resume"]).succeeds().out("2 completed (T002, T003)");
-    resumed.err("offline: what the remote has of sessions is not known").err(why);
+    resumed.err("offline: could not ask the remote for sessions (").err(why);
     workspace.arborist(["state"]).succeeds().out("app: unpushed by ").out("backend: unpushed by ");
     assert_eq!((workspace.pushed("repo"), workspace.pushed("backend")), (Vec::new(), Vec::new()));
     workspace.arborist(["workspace", "push"]).exits(1).err("'app' was not pushed").err(why);
@@ -75,7 +75,7 @@ fn one_that_refuses_costs_a_warning() {
 
 #[test]
 fn one_that_hangs_costs_a_warning() {
-    costs_a_warning("hang", "it said nothing for 2 s");
+    costs_a_warning("hang", "no answer for 2 s");
 }
 
 /// Whoever sits at a terminal is not asked either.

@@ -79,7 +79,7 @@ fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
         "the remote of 'app' could not be reached (it said nothing for 2 s); it begins at {base}"
     ));
     let resumed = workspace.arborist(["session", "resume"]).succeeds().out("2 completed (T002, T003)");
-    resumed.err("offline: what the remote has of sessions is not known");
+    resumed.err("offline: could not ask the remote for sessions (");
     workspace.arborist(["state"]).succeeds().out("app: unpushed by ");
 }
 

@@ -259,7 +259,10 @@ fn a_plan_and_a_configuration_that_are_not_tracked_are_frozen_in_the_session_onl
     repo.write("tasks.md", format!("{PLAN}- [ ] T003 do c\n"));
     repo.write(".arborist/config.toml", "max-retries = 2\n");
     let before = checkout(&repo);
-    repo.arborist(APART).succeeds().shows().never("the tasks do not see it");
+    repo.arborist(APART)
+        .succeeds()
+        .shows()
+        .never("uncommitted changes stay in your checkout, and the tasks do not see them");
     assert_eq!(checkout(&repo), before);
     let branch = only_branch(&repo);
     assert!(repo.git(["show", &format!("{branch}:tasks.md")]).answer().contains("T003"));

@@ -123,7 +123,7 @@ fn a_new_run_on_the_branch_of_a_session_is_another_session() {
     let place = repo.path(&format!("../repo.arborist/session-{id}"));
     repo.wait(5);
     repo.arborist_in(&place, ["gardener", "--new-run"]).succeeds();
-    assert_eq!(branches(&repo).len(), 2, "on a branch of its own");
+    assert_eq!(branches(&repo).len(), 2, "on its own branch");
     for name in branches(&repo) {
         let starts =
             ["log", "--format=%(trailers:key=Arborist-Session,valueonly,separator=)", "--grep=@run-start)"];

@@ -55,7 +55,9 @@ fn whoever_was_there_before_is_told_and_follows() {
     let (workspace, session) = taken_over();
     let calls = workspace.calls();
     let refused = workspace.arborist(["gardener"]).exits(2);
-    refused.err(&format!("session '{session}' has gone on elsewhere")).err("git arborist session resume");
+    refused
+        .err(&format!("session '{session}' continued on another machine"))
+        .err("git arborist session resume");
     assert_eq!(workspace.calls(), calls);
 
     let resumed = workspace.arborist(["session", "resume", "--json"]).succeeds();
@@ -83,8 +85,10 @@ fn whoever_has_fetched_the_records_is_told_too() {
         .succeeds()
         .out(&format!("took over refs/arborist/sessions/{session}"));
     let calls = workspace.calls();
-    let refused =
-        workspace.arborist(["gardener"]).exits(2).err(&format!("session '{session}' has gone on elsewhere"));
+    let refused = workspace
+        .arborist(["gardener"])
+        .exits(2)
+        .err(&format!("session '{session}' continued on another machine"));
     refused.err(&format!("git arborist session resume {session}"));
     assert_eq!(workspace.calls(), calls);
     workspace.arborist(["session", "resume"]).succeeds().out("1 completed (T004)").never("was not pushed");
@@ -135,10 +139,10 @@ fn one_that_went_on_in_both_is_not_mixed() {
     fs::rename(&bare, workspace.root().join("away.git")).unwrap();
     // Nobody knows, offline.
     let run = workspace.arborist(["gardener", "--max-retries", "1", "--retry-failed"]).succeeds();
-    run.err(&format!("offline: whether session '{session}' has gone on elsewhere is not known"));
+    run.err(&format!("offline: could not find out whether session '{session}' continued on another machine"));
     fs::rename(workspace.root().join("away.git"), &bare).unwrap();
     let refused = workspace.arborist(["gardener"]).exits(2).err("--new-run");
-    refused.err(&format!("session '{session}' has gone on elsewhere, and here too"));
+    refused.err(&format!("session '{session}' continued on another machine, and here too"));
 }
 
 #[test]
@@ -151,7 +155,9 @@ fn a_clone_that_is_older_than_the_session_finds_it_too() {
     workspace.bring_back("old");
     let calls = workspace.calls();
     let refused = workspace.arborist(["gardener"]).exits(2);
-    refused.err("you have begun 'tasks.md' elsewhere").err(&format!("git arborist session resume {session}"));
+    refused
+        .err("you have started 'tasks.md' on another machine")
+        .err(&format!("git arborist session resume {session}"));
     assert_eq!(workspace.calls(), calls);
     assert!(!workspace.clone_of("backend").exists());
     mend(&workspace, 3);

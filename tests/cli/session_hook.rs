@@ -33,7 +33,9 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
     repo.write("mine", "before\n");
     repo.commit("files\n");
     let said = repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
-    said.out("claude: wrote '").out(SETTINGS).err("becomes a commit on the branch that is checked out");
+    said.out("claude: wrote '")
+        .out(SETTINGS)
+        .err("each turn that writes files is committed to the branch that is checked out");
     repo.arborist(["hooks", "status"]).succeeds().shows();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "a run can begin");
     repo.write("mine", "my own change\n");

@@ -125,7 +125,7 @@ fn what_may_be_at_work_elsewhere_is_only_gone_on_with_by_name() {
     ];
     repo.git_in(&clone, fetch).succeeds();
     let said = repo.arborist_in(&clone, ["session", "resume"]).exits(2);
-    said.err("may be at work elsewhere").err(&format!("session resume {id}"));
+    said.err("may be running on another machine").err(&format!("session resume {id}"));
     repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
 }
 
@@ -162,7 +162,7 @@ fn a_new_run_that_was_stopped_names_what_goes_on_with_it() {
     said.err(&format!("hint: run 'git arborist session resume {id}' to go on")).never("same command");
     repo.agent(WORKER);
     let said = repo.arborist(["gardener", "--session-branch"]).succeeds();
-    said.err(&format!("goes on with session '{id}'"));
+    said.err(&format!("continuing session '{id}'"));
 }
 
 /// Killed between the first record and the start of the run.
@@ -179,7 +179,7 @@ fn a_session_without_a_start_is_begun_by_the_run() {
     repo.git(["branch", "-f", &branch, "main"]).succeeds();
     repo.arborist(["session", "resume", &id]).exits(2).shows();
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
-    repo.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
+    repo.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("continuing session '{id}'"));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
     let other = if node == "T001" { "T002" } else { "T001" };
     let before = repo.git(["rev-parse", "main"]).answer();
     let said = repo.arborist(["session", "resume", &id, "--turn", number]).succeeds();
-    said.err("the tree of turn 1 is back")
+    said.err("restored the tree of turn 1")
         .err(&format!("{node} implementing"))
         .err(&format!("{other} pending"));
     let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
@@ -149,7 +149,9 @@ fn a_turn_that_conflicts_with_what_had_landed_by_then_is_refused() {
     let (before, calls) = (repo.git(["rev-parse", "main"]).answer(), repo.calls());
     for verb in ["resume", "replay"] {
         let refused = repo.arborist(["session", verb, &id, "--turn", &turn]).exits(2);
-        refused.err("conflicts with what had landed by then, in same.txt").err("git arborist session turns");
+        refused
+            .err("conflicts with the tasks that had landed by then, in same.txt")
+            .err("git arborist session turns");
     }
     assert_eq!((repo.git(["rev-parse", "main"]).answer(), repo.calls()), (before, calls));
 }

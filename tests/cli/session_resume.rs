@@ -58,7 +58,7 @@ fn failed() -> (TestRepo, String) {
 fn a_failed_session_goes_on_on_its_branch_whatever_the_checkout_looks_like() {
     let (repo, id) = failed();
     let said = repo.arborist(["session", "resume", &id]).succeeds();
-    said.err(&format!("session '{id}' goes on on 'work'"));
+    said.err(&format!("continuing session '{id}' on 'work'"));
     assert!(!repo.path(&format!("../repo.arborist/session-{id}")).exists(), "'work' is given back");
     assert!(subjects(&repo, "work").starts_with("task(work@T001@complete)"));
     assert_eq!(repo.git(["branch", "--show-current"]).answer(), "main");
@@ -80,7 +80,12 @@ fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
     repo.arborist(["session", "resume", &id[..4]]).succeeds();
     assert_eq!(repo.read("../continued"), "s-1\n", "its own conversation is continued");
     let prompt = repo.prompt(1);
-    assert!(prompt.contains("What was done so far") && prompt.contains("- Add a (a)"), "{prompt}");
+    assert!(
+        prompt.contains(
+            "This work was started before and interrupted. Done so far (in the files, unless undone since):"
+        ) && prompt.contains("- Add a (a)"),
+        "{prompt}"
+    );
     assert!(prompt.contains("  said: I add a\n  used: Bash: work"), "from the transcript: {prompt}");
     assert_eq!(sessions(&repo)[0]["state"], "complete");
     let subjects = subjects(&repo, "main");
@@ -220,7 +225,13 @@ fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_old_one_alone() {
     let subjects = subjects(&repo, &branch);
     assert!(subjects.starts_with(&format!("task({branch}@T002@complete)")), "{subjects}");
     assert_eq!(repo.calls(), calls + 1, "what was complete is not done again");
-    assert!(repo.prompt(calls).contains("What was done so far"), "{}", repo.prompt(calls));
+    assert!(
+        repo.prompt(calls).contains(
+            "This work was started before and interrupted. Done so far (in the files, unless undone since):"
+        ),
+        "{}",
+        repo.prompt(calls)
+    );
     repo.git(["merge-base", "--is-ancestor", commit, &branch]).succeeds();
     let shown: Value =
         serde_json::from_str(&repo.arborist(["session", "show", new, "--json"]).answer()).unwrap();

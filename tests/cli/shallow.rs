@@ -50,7 +50,7 @@ fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
     let clone = shallow(&repo, "2");
     let said =
         repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
-    said.err("this clone was shallow, and a merge needs more: the whole history was fetched from 'origin'");
+    said.err("this clone was shallow, and a merge needed more history: fetched all of it from 'origin'");
     let base = repo.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
     assert_eq!(base, repo.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
 }
@@ -64,9 +64,7 @@ fn no_more_is_fetched_than_one_step_where_that_is_enough() {
     assert_eq!(count(&repo, &clone), 20);
     repo.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
     let said = repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
-    said.err(
-        "this clone is shallow, and a merge needs more: 50 commits further back were fetched from 'origin'",
-    );
+    said.err("this clone is shallow, and a merge needed more history: fetched 50 more commits from 'origin'");
     assert_eq!(repo.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
 }
 
@@ -79,7 +77,7 @@ fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
     let sync = ["worktree", "sync", "--offline", "T1"];
     let said = repo.arborist_in(&clone, sync).exits(128);
     let said =
-        said.err("have no commit in common in this shallow clone, and more of it could not be fetched");
+        said.err("have no commit in common in this shallow clone, and more history could not be fetched:");
     said.err("'origin' could not be reached").err("hint: fetch it where there is a network");
     repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
     repo.arborist_in(&clone, sync).exits(128).err("it has no remote");
@@ -118,7 +116,7 @@ fn a_landing_that_cannot_fetch_changes_nothing() {
     let refs = repo.git_in(&clone, ["for-each-ref"]).answer();
     fs::rename(repo.path(""), repo.root().join("gone")).unwrap();
     let said = repo.arborist_in(&clone, ["merge", "T1"]).exits(128);
-    said.err("more of this shallow clone could not be fetched: 'origin' could not be reached")
+    said.err("more history of this shallow clone could not be fetched: 'origin' could not be reached")
         .err("--unshallow");
     assert_eq!(repo.git_in(&clone, ["for-each-ref"]).answer(), refs);
 }

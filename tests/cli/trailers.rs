@@ -69,10 +69,10 @@ fn check_names_commit_line_fault_and_fix() {
     let bad = repo.commit(sound().trailer("Result", "passed").to_string());
     let range = format!("{base}..");
     let said = repo.arborist(["trailers", "check", &range]).exits(1);
-    said.out(&format!("{}:7: 'passed' is not a legal value of Arborist-Result", &bad[..10]))
+    said.out(&format!("{}:7: 'passed' is not a valid value of Arborist-Result", &bad[..10]))
         .out("    | Arborist-Result: passed")
         .out("    = write: Arborist-Result: <pass or fail>")
-        .err("3 messages checked, 1 task commit sound, 1 that does not count");
+        .err("3 messages checked, 1 task commit valid, 1 not valid");
     repo.arborist(["trailers", "check", "HEAD~2..HEAD~1"]).succeeds().silent().shows();
     repo.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
     repo.arborist(["trailers", "check", "HEAD"]).exits(1);

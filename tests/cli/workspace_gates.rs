@@ -144,10 +144,11 @@ fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
     let scope = workspace.session_branch("repo");
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
-    said.err("T001 waits: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
+    said.err("T001 is waiting: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
-    said.err("T001 need not pass what is red without it too: check in 'backend'").out("1 landed (T001)");
+    said.err("T001 is not held back by gates that are red without it too: check in 'backend'")
+        .out("1 landed (T001)");
     let body = workspace.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
     assert!(body.contains("Gates that were red before:\n> check"), "{body}");
 }
@@ -188,7 +189,11 @@ fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
             turn_round(&workspace, &scope);
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
-        assert_eq!(said.matches("need not pass what is red without it too").count(), 2, "{said}");
+        assert_eq!(
+            said.matches("is not held back by gates that are red without it too:").count(),
+            2,
+            "{said}"
+        );
         assert!(!said.contains("check in 'backend', check"), "{said}");
         assert!(said.contains("T001 landed as") && said.contains("T002 landed as"), "{said}");
     }
@@ -204,7 +209,7 @@ fn whoever_made_it_red_there_is_named_whichever_is_tried_first() {
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
         let said = said.err("T001 is red: ").never("T002 is red: ").never("T001 waits");
-        said.err("T002 waits: the gate 'check' was red in 'backend' before it");
+        said.err("T002 is waiting: the gate 'check' was red in 'backend' before it");
     }
 }
 

@@ -125,7 +125,7 @@ fn a_commit_is_asked_about_in_any_repository() {
         .arborist_in(&copy, ["session", "which", &turn])
         .exits(1)
         .out(&format!("session {id}"))
-        .err("if its plan is in another repository, ask there");
+        .err("its trailers say so, but the session is not recorded here; if its plan is in another repository, run this there");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn other_tools_are_told_only_of_commits_that_say_themselves_whose_they_are() {
     let export = ["session", "export", &id, "--format", "git-ai", "--write"];
     let said = workspace.arborist(export).succeeds();
     let said = said.shows();
-    said.err("which does not say so itself: it is left out").err("has a note already").out(&there);
+    said.err("does not name this session").err("already has a note, which was not changed").out(&there);
     let notes = |place: &Path| workspace.git_in(place, ["notes", "--ref=ai", "list"]).answer();
     assert!(!notes(&backend).contains(&theirs) && notes(&backend).contains(&there));
     assert!(!notes(&workspace.path("")).contains(&mine));

@@ -348,7 +348,7 @@ fn a_worktree_in_which_a_process_works_is_not_removed() {
     let busy = repo.arborist(["worktree", "remove", "T1"]).exits(3);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    busy.err(&format!("process {} works in '", sleeper.id()));
+    busy.err(&format!("process {} is running in '", sleeper.id()));
     assert!(inside.is_dir(), "nothing was removed");
     assert_eq!(list(&repo, &[])[0]["state"], "pending");
     repo.arborist(["worktree", "remove", "T1"]).succeeds().out("removed ");

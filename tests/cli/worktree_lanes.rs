@@ -162,7 +162,7 @@ fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
     let repo = repo();
     let lane = lease(&repo, "T1");
     fs::write(lane.join("a"), "precious").unwrap();
-    repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("what lay in 'T1' is saved as");
+    repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("files in 'T1' were saved as");
     repo.arborist(["worktree", "restore", "T1"]).exits(1).err("hint: what was put aside");
     repo.arborist(["cleanup", "restore", "T1"]).succeeds();
     let path = repo.arborist(["worktree", "path", "T1"]).answer();
@@ -176,7 +176,7 @@ fn a_task_gets_the_lane_back_that_still_has_it() {
     fs::write(lane.join("unfinished"), "x").unwrap();
     let other = lease(&repo, "T2");
     assert_ne!(lane, other);
-    repo.arborist(["worktree", "add", "--lane", "T1"]).succeeds().err("has a worktree already");
+    repo.arborist(["worktree", "add", "--lane", "T1"]).succeeds().err("already has a worktree, at");
     assert_eq!(lease(&repo, "T1"), lane);
     assert_eq!(fs::read_to_string(lane.join("unfinished")).unwrap(), "x");
 }
@@ -189,7 +189,7 @@ fn what_lies_in_a_free_lane_is_saved_before_the_next_task_has_it() {
     fs::write(lane.join("left"), "behind").unwrap();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     let said =
-        repo.arborist(["worktree", "add", "--lane", "T2"]).succeeds().err("what lay in 'lane-1' is saved");
+        repo.arborist(["worktree", "add", "--lane", "T2"]).succeeds().err("files in 'lane-1' were saved");
     let said = said.stderr();
     let saved = said.split_whitespace().find(|word| word.starts_with("refs/")).unwrap();
     assert_eq!(repo.git(["show", &format!("{saved}:left")]).answer(), "behind");
@@ -208,7 +208,7 @@ fn commits_on_no_branch_of_a_free_lane_are_saved_before_the_next_task_has_it() {
     let work = repo.git_in(&lane, ["rev-parse", "HEAD"]).answer();
     repo.arborist(["worktree", "add", "--lane", "T2"])
         .succeeds()
-        .err("commits of 'lane-1' that are on no branch are saved as refs/arborist/saved/main/lane-1/head-");
+        .err("commits of 'lane-1' that are on no branch were saved as refs/arborist/saved/main/lane-1/head-");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "a");
     let saved = repo.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved/"]).answer();
     assert_eq!(saved, work);

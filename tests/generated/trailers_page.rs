@@ -57,7 +57,7 @@ fn example() -> String {
     let body = Body::new("Test (unit) stderr (last 1000 chars):", "assertion failed: users has an index");
     let mut trailers = Trailers::default();
     for (key, value) in [(Key::Retry, "1"), (Key::TestType, "unit"), (Key::TestRuntime, "3.2")] {
-        trailers.set(key, value).expect("a legal value");
+        trailers.set(key, value).expect("a valid value");
     }
     Message::compose(subject, body, &trailers).expect("a sound message").render()
 }

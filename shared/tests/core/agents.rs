@@ -204,7 +204,7 @@ fn the_exit_code_alone_is_not_believed() {
         assert_eq!(message, "ended without a result: it was ended by signal 9");
         assert_eq!(
             failed(format, &whole, &ProcessEnd::Code(3)),
-            "said that it was done, but it exited with code 3"
+            "it reported success, but it exited with code 3"
         );
         let hung = outcome(format, &whole, &ProcessEnd::Stopped("no output for 300 s".into()));
         assert!(matches!(hung, CallOutcome::Success { .. }), "{format} hung behind its result");

@@ -48,7 +48,7 @@ fn files_are_read_and_written_with_their_folders() {
     assert_eq!(read(&enclosure, "a/none").unwrap_err().to_string(), "'a/none' does not exist");
     assert_eq!(read(&enclosure, "none/none").unwrap_err().to_string(), "'none/none' does not exist");
     assert!(read(&enclosure, "a").unwrap_err().to_string().contains("is a folder"));
-    assert!(read(&enclosure, "a/b/file/x").unwrap_err().to_string().contains("which is no folder"));
+    assert!(read(&enclosure, "a/b/file/x").unwrap_err().to_string().contains("', which is not a folder"));
     assert!(write(&enclosure, "a", "x").unwrap_err().to_string().contains("is a folder"));
 }
 

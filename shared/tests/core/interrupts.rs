@@ -72,7 +72,7 @@ fn the_first_signal_asks_and_the_run_ends_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let mut driver = Driver::start(dir.path(), "echo; sleep 100");
         driver.send(signal);
-        driver.await_line("was ended because the run was asked to stop");
+        driver.await_line("was stopped with the run");
         assert_eq!(driver.code(), Some(code));
     }
 }

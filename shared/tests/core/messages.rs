@@ -186,7 +186,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
             5,
             "write: Arborist-Retry: 0",
         ),
-        ("fix a typo\n\nArborist-Result: pass\n", 1, "begin the message with"),
+        ("fix a typo\n\nArborist-Result: pass\n", 1, "start the message with"),
     ];
     for (message, line, fix) in table {
         let MessageReading::Unsound(faults) = read(message.as_bytes()) else {
@@ -236,7 +236,10 @@ fn a_subject_hides_and_reorders_nothing() {
             TaskCommit::new("T1", "complete").branch(&format!("ma{mark}in")),
         ] {
             let faults = faults_of(&commit.to_string());
-            assert_eq!(faults, [(1, "the subject holds a mark that hides or reorders text".to_owned())]);
+            assert_eq!(
+                faults,
+                [(1, "the subject contains a character that hides or reorders text".to_owned())]
+            );
         }
     }
 }
