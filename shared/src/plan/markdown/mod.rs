@@ -14,6 +14,7 @@ mod entry;
 mod head;
 mod ids;
 mod keywords;
+mod line_shapes;
 mod lines;
 mod mentions;
 mod naming;

@@ -11,12 +11,11 @@ use super::{
     entry::{Form, Lead, TICKS, TaskEntry, Why},
     head::{Checkbox, TaskLine, checkbox},
     ids,
+    line_shapes::{bold_label, bold_part, mentions_order, opens_fence, outdented},
     lines::LineKind,
     naming::{Names, counted_level, reads_families, series_headings},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
-    section::{
-        HeadingSection, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs, says_when,
-    },
+    section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
     table::{self, Cell, WaveRow},
 };
 use crate::{
@@ -488,24 +487,6 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-/// Whether a line of prose may say what waits for what.
-fn mentions_order(line: &PlanLine<'_>) -> bool {
-    matches!(line.kind, LineKind::Text | LineKind::Item(_))
-        && ["depends on", "depend on", "sequential"].iter().any(|words| line.text.contains(words))
-}
-
-/// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.
-fn bold_part(content: &str) -> Option<&str> {
-    bold_label(content).filter(|title| begins_with(title, &["tests", "implementation", "测试", "实现"]))
-}
-
-/// The title in a line that is a label in bold and nothing else.
-fn bold_label(content: &str) -> Option<&str> {
-    const COLONS: [char; 2] = [':', '：'];
-    let title = content.trim_end().trim_end_matches(COLONS).strip_prefix("**")?.strip_suffix("**")?;
-    Some(title.trim_end_matches(COLONS)).filter(|title| !title.contains("**"))
-}
-
 impl<'a> Builder<'_, 'a> {
     fn prose_task(&self, at: usize) -> Option<ProseTask> {
         self.reading.prose.get(&at).cloned()
@@ -547,18 +528,6 @@ impl<'a> Builder<'_, 'a> {
             _ => self.outline.dependencies.push(Block { section: self.section, lines: vec![line] }),
         }
     }
-}
-
-/// The first line of a fence, which may also be the last of the one before.
-fn opens_fence(line: &PlanLine<'_>) -> bool {
-    let text = line.text.trim();
-    text.len() > 3 && (text.starts_with("```") || text.starts_with("~~~"))
-}
-
-/// A line without the white space up to a column.
-fn outdented(text: &str, column: usize) -> &str {
-    let spaces = text.bytes().take(column).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    &text[spaces..]
 }
 
 fn extended(lines: &Range<usize>, at: usize) -> Range<usize> {
