@@ -34,8 +34,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => String::new(),
         };
         // "(independent of the handlers) — only requires Phase A" tells what the item does not wait for.
-        let says_independent =
-            (0..at).any(|at| word(at) == "independent" && !matches!(word(at + 1).as_str(), "of" | "from"));
+        let says_independent = self.independent_at.is_some_and(|independent| independent < at);
         if says_independent && NEEDS.contains(&word(at).as_str()) {
             return true;
         }

@@ -142,6 +142,8 @@ struct ClauseReader<'c, 'a> {
     /// looked through once.
     has_while: bool,
     has_each: bool,
+    /// Where it first says "independent", without "of" or "from".
+    independent_at: Option<usize>,
 }
 
 impl<'c, 'a> ClauseReader<'c, 'a> {
@@ -157,6 +159,12 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
         };
         let (has_while, has_each) = (has(&["while"]), has(&EACH));
+        let is_word = |at: usize, words: &[&str]| {
+            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+            matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
+        };
+        let independent_at =
+            (0..clause.len()).find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
         let (subject, waited_for) = (None, None);
         let (last, last_but_one) = (None, None);
         Self {
@@ -175,6 +183,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             is_remark,
             has_while,
             has_each,
+            independent_at,
         }
     }
 }
