@@ -247,11 +247,11 @@ mod system {
         restrict(folders, files).map_err(io::Error::other)
     }
 
-    /// All rights that change the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another
+    /// All rights that change the file system, except for making devices, through which root could reach the disk. Before version 2 (Linux 5.19) Landlock refuses every move to another
     /// folder, which git needs. Version 3 added truncating by name, which git never does without opening the file for
     /// writing.
     fn changing() -> BitFlags<AccessFs> {
-        AccessFs::from_write(ABI::V2) | AccessFs::Truncate
+        (AccessFs::from_write(ABI::V2) | AccessFs::Truncate) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
     }
 
     fn restrict(folders: &[PathBuf], files: &[PathBuf]) -> Result<(), RulesetError> {

@@ -1,6 +1,7 @@
 //! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
 //! share, and the files that connect a worktree with its repository.
 
+mod agent_files;
 mod copy;
 mod links;
 mod modules;
@@ -15,12 +16,14 @@ use std::{
     },
 };
 
+use agent_files::{AgentFiles, AgentWatch};
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
 use surface::{WatchMode, WatchedItem};
 
 use crate::{
+    agent::ProtectedPath,
     git::{
         GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange, UsersMarks,
     },
@@ -43,6 +46,8 @@ struct GuardedRepos {
     repos: HashMap<PathBuf, Arc<Mutex<RepoState>>>,
     /// The repositories that are watched for every child, wherever it runs.
     members: Vec<GuardMember>,
+    /// Configuration of the agent programs.
+    agent_files: Option<Arc<Mutex<AgentFiles>>>,
 }
 
 impl GuardedRepos {
@@ -145,6 +150,7 @@ pub struct ConfigWatch {
     repo: RepoWatch,
     /// The other repositories of the run, by their names.
     other_repos: Vec<(String, RepoWatch)>,
+    agent_files: Option<AgentWatch>,
 }
 
 /// Watches one repository, whichever of its worktrees the child runs in.
@@ -192,6 +198,13 @@ impl ConfigGuard {
         members.push(GuardMember { name: name.to_owned(), opened, repository: repository.clone(), is_own });
     }
 
+    /// Watches these files of agent programs for every child from now on, as they are now. What an agent put into their
+    /// place is kept in `repository`.
+    pub fn protect(&self, files: &[ProtectedPath], repository: &Repository) {
+        let agent_files = AgentFiles::remember(files, &repository.common_dir);
+        self.repos().agent_files.get_or_insert_with(|| Arc::new(Mutex::new(agent_files)));
+    }
+
     /// A repository that is watched for every child, as it was opened before the first one. A child may have replaced
     /// what is at its path since then.
     #[must_use]
@@ -220,8 +233,9 @@ impl ConfigGuard {
             let watch = RepoWatch::begin(state, (&member.repository, member.place()), running_children);
             other_repos.push((member.name, watch));
         }
+        let agent_files = repos.agent_files.clone().map(AgentWatch::begin);
         drop(repos);
-        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos }
+        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos, agent_files }
     }
 
     /// Runs a child process, and returns a message about what it did without permission. All of it has been undone
@@ -337,6 +351,7 @@ impl ConfigWatch {
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.place.restore_files();
         found.extend(self.repo.restore_files());
+        found.extend(self.agent_files.iter().flat_map(AgentWatch::restore));
         let in_repo = |name: &str, found: Vec<String>| {
             let words = found.into_iter().map(|words| format!("in {name}: {words}"));
             words.collect::<Vec<String>>()
