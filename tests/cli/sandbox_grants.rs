@@ -286,7 +286,7 @@ fn a_review_during_which_its_instructions_change_does_not_count() {
     );
     let run =
         arborist(&repo, &["gardener", "--sandbox", "off", "--max-retries", "1", "--test-command", test]);
-    run.exits(1).err("CLAUDE.md was changed while it ran");
+    run.exits(2).err("CLAUDE.md was changed while it ran");
     assert_eq!(fs::read_to_string(repo.home().join(".claude/CLAUDE.md")).unwrap(), "approve");
 }
 

@@ -166,7 +166,8 @@ impl Confinement {
         let is_granted = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
         let folders = self.folders.iter().filter(is_granted);
         // bubblewrap provides its own terminals.
-        let files = self.files.iter().filter(|file| !file.starts_with("/dev") && file.is_file());
+        let is_device = |file: &Path| file.starts_with("/dev") && !file.starts_with("/dev/shm");
+        let files = self.files.iter().filter(|file| !is_device(file) && file.is_file());
         let of_kind = |kind: MountKind| move |path: &PathBuf| Some((path.canonicalize().ok()?, kind));
         let writable = folders.chain(files).filter_map(of_kind(MountKind::Writable));
         let closed = self.closed.iter().filter_map(of_kind(MountKind::ReadOnly));
