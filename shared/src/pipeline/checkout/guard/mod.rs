@@ -2,6 +2,7 @@
 //! share, and the files that connect a worktree with its repository.
 
 mod agent_files;
+mod concurrent;
 mod copy;
 mod links;
 mod modules;
@@ -10,13 +11,12 @@ mod surface;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
 };
 
 use agent_files::{AgentFiles, AgentWatch};
+pub use concurrent::ConcurrentChildren;
+use concurrent::{ACTIVE_WATCHES, WATCHES_BEGUN};
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
@@ -24,9 +24,7 @@ use surface::{WatchMode, WatchedItem};
 
 use crate::{
     agent::ProtectedPath,
-    git::{
-        GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange, UsersMarks,
-    },
+    git::{GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange, UsersMarks},
     message::visible,
     process::{WorkPlace, put_back_locks},
 };
@@ -78,48 +76,6 @@ struct GuardMember {
 impl GuardMember {
     fn place(&self) -> Option<&Repository> {
         self.is_own.then_some(&self.repository)
-    }
-}
-
-/// The number of agents, reviewers and tests that are watched now, in all repositories of this process.
-static ACTIVE_WATCHES: AtomicUsize = AtomicUsize::new(0);
-/// The number of watches that have ever begun.
-static WATCHES_BEGUN: AtomicUsize = AtomicUsize::new(0);
-
-/// Finds out whether a child process was the only one in its repository.
-#[derive(Debug, Clone, Copy)]
-pub struct ConcurrentChildren<'r> {
-    repository: &'r Repository,
-    running_children: usize,
-    begun: usize,
-    /// Whether another process is running a plan here.
-    has_others: bool,
-}
-
-impl<'r> ConcurrentChildren<'r> {
-    /// Call this before the child is watched.
-    #[must_use]
-    pub fn count(repository: &'r Repository) -> Self {
-        let (running_children, begun) =
-            (ACTIVE_WATCHES.load(Ordering::SeqCst), WATCHES_BEGUN.load(Ordering::SeqCst));
-        Self { repository, running_children, begun, has_others: repository.has_other_runs() }
-    }
-
-    /// Whether other processes are running now.
-    #[must_use]
-    pub fn now(self) -> OtherWriters {
-        if self.running_children == 0 && !self.has_others {
-            OtherWriters::Alone
-        } else {
-            OtherWriters::Others
-        }
-    }
-
-    /// Whether other processes were running since then. `own` is the number of watches that belong to the child itself.
-    #[must_use]
-    pub fn since(self, own: usize) -> OtherWriters {
-        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
-        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
     }
 }
 
