@@ -52,7 +52,7 @@ impl Repository {
         let output = format!("{}{}", ended.stdout.text, ended.stderr.text);
         match ended.ending {
             _ if !ended.survivors.is_empty() => {
-                Ok(Err(format!("{output}\nit left processes behind that could not be ended")))
+                Ok(Err(format!("{output}\nit left processes that could not be stopped")))
             }
             Ending::Exited(0) => {
                 files.map_or(Ok(()), |files| files.take_over(&index, tree))?;

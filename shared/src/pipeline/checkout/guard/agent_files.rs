@@ -127,14 +127,14 @@ impl PartlyWatched {
         }
         let mut words = format!("{} was changed while it ran", self.path.display());
         if let Some(kept) = now.is_some().then(|| copy_aside(git_dir, &self.path)).and_then(Result::ok) {
-            words += &format!(": what stood there is kept in {}", kept.display());
+            words += &format!(": the earlier content is kept in {}", kept.display());
         }
         let mode = self.path.symlink_metadata().map_or(0o600, |found| found.permissions().mode() & 0o777);
         let restored = self.restored(now.as_deref());
         let _ = safe_files::remove(&self.path);
         if let Some(Err(error)) = restored.map(|bytes| safe_files::write_with_mode(&self.path, &bytes, mode))
         {
-            words += &format!(", and could not be put back: {error}");
+            words += &format!(", and could not be restored: {error}");
         }
         Some(words)
     }
