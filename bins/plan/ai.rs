@@ -64,17 +64,20 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let step_runner = RunnerTable::new(&args.flags(), &settings).planner()?;
     require_runner(&step_runner)?;
-    let brought = step_runner.lines_from_repository(&settings).into_iter().collect();
+    let brought = step_runner.lines_from_repository(&settings).into_iter();
+    let brought = brought.chain(Sandbox::foreign_lines(&settings)).collect();
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.
     repository.settle_index(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
-    let (made, trespass) = ConfigGuard::default()
+    let config_guard = ConfigGuard::default();
+    config_guard.protect(&step_runner.protected(), repository);
+    let (made, trespass) = config_guard
         .guard(repository, || ask(ui, sources, (repository, &settings, &step_runner), strictness));
     warn_of_changes(ui, repository, before)?;
     if let Some(trespass) = trespass {
-        return Err(Failure::new(Exit::No, format!("the agent changed the git directory: {trespass}"))
+        return Err(Failure::new(Exit::No, format!("the agent changed what it must not change: {trespass}"))
             .hint("everything was restored; the plan of this agent is not used"));
     }
     let mut plan = made?;

@@ -131,6 +131,7 @@ mod review_idle;
 mod review_place;
 mod safe_files;
 mod sandbox;
+mod sandbox_grants;
 mod schemas;
 mod session;
 mod session_again;

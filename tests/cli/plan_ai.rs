@@ -178,7 +178,7 @@ fn what_the_agent_plants_in_the_git_directory_is_put_back_and_its_plan_is_not_us
         repo("echo '#' > .git/hooks/post-checkout; git config core.fsmonitor evil; cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .exits(1)
-        .err("the agent changed the git directory: ")
+        .err("the agent changed what it must not change: ")
         .err("the hook post-checkout was added while it ran")
         .err("config was changed while it ran");
     assert!(!repo.path(".git/hooks/post-checkout").exists() && !repo.path("task-tree.json").exists());

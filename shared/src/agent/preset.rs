@@ -1,7 +1,10 @@
 //! The agent programs that we know: how each is called without a terminal and without questions, and how to install it.
 //! The prompt goes to standard input if the program accepts it there.
 
-use super::{AgentError, EventFormat, Overrides, Runner, ToolsForm};
+use super::{
+    AgentError, EventFormat, Overrides, Runner, ToolsForm,
+    protected::{self, ProtectedFiles},
+};
 
 /// A known program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Preset {
     pub tools: Option<(&'static str, ToolsForm)>,
     /// Where it keeps its own state: a variable that names the folder, or the path in the home directory.
     pub state: &'static [(&'static str, &'static str)],
+    /// Files in which an agent must not change anything, because later calls and the user's own sessions obey them.
+    pub protected: &'static [ProtectedFiles],
     /// How to install it.
     pub install: &'static str,
     /// How to log in at its provider.
@@ -83,6 +88,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("CLAUDE_CONFIG_DIR", ".claude"), ("", ".claude.json")],
+            protected: protected::CLAUDE,
             install: "npm install -g @anthropic-ai/claude-code",
             login: "start 'claude' and log in with /login, or set ANTHROPIC_API_KEY",
         },
@@ -98,6 +104,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("CODEX_HOME", ".codex")],
+            protected: protected::CODEX,
             install: "npm install -g @openai/codex",
             login: "log in with 'codex login'",
         },
@@ -110,6 +117,7 @@ impl Preset {
             // It accepts them as no argument, and trusts only files of root, of its home and of the worktree.
             tools: Some(("GEMINI_CLI_HOME", ToolsForm::Home)),
             state: &[("", ".gemini")],
+            protected: protected::GEMINI,
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
         },
@@ -126,6 +134,7 @@ impl Preset {
                 ("", ".config/opencode"),
                 ("", ".cache/opencode"),
             ],
+            protected: protected::OPENCODE,
             install: "npm install -g opencode-ai",
             login: "log in with 'opencode auth login'",
         },
@@ -138,6 +147,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".aider")],
+            protected: &[],
             install: "python -m pip install aider-install && aider-install",
             login: "set the key of the model's provider, such as OPENAI_API_KEY",
         },
@@ -150,6 +160,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".cursor"), ("", ".config/cursor")],
+            protected: protected::CURSOR,
             install: "curl https://cursor.com/install -fsS | bash",
             login: "log in with 'cursor-agent login', or set CURSOR_API_KEY",
         },
@@ -162,6 +173,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".copilot")],
+            protected: protected::COPILOT,
             install: "npm install -g @github/copilot",
             login: "log in by starting 'copilot' once, or set GH_TOKEN",
         },
@@ -173,6 +185,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".qwen")],
+            protected: protected::QWEN,
             install: "npm install -g @qwen-code/qwen-code",
             login: "log in by starting 'qwen' once",
         },
@@ -184,6 +197,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".local/share/amp"), ("", ".config/amp")],
+            protected: protected::AMP,
             install: "npm install -g @sourcegraph/amp",
             login: "log in with 'amp login', or set AMP_API_KEY",
         },
@@ -195,6 +209,7 @@ impl Preset {
             env: &[("GOOSE_MODE", "auto")],
             tools: None,
             state: &[("", ".config/goose"), ("", ".local/share/goose"), ("", ".local/state/goose")],
+            protected: protected::GOOSE,
             install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
             login: "name a provider and its key with 'goose configure'",
         },

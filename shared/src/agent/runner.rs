@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{AgentError, EventFormat, NamedIn, Placeholder, Preset, Template, ToolServer, ToolsForm};
+use super::{
+    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedPath, Template,
+    ToolServer, ToolsForm,
+};
 use crate::{
     process::{find_program, is_executable},
     sandbox::{self, ProgramFolder},
@@ -156,6 +159,19 @@ impl Runner {
             .iter()
             .filter_map(|(variable, folder)| sandbox::find_folder(variable, folder, value))
             .collect()
+    }
+
+    /// The files of its program in which an agent must not change anything.
+    #[must_use]
+    pub fn protected(&self) -> Vec<ProtectedPath> {
+        let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        let of_group = |files: &ProtectedFiles| {
+            let folder = sandbox::find_path(files.variable, files.folder, value).unwrap_or_default();
+            let paths = files.names.iter().map(move |name| folder.join(name));
+            let paths = paths.filter(|path| path.is_absolute());
+            paths.map(|path| ProtectedPath { path, kind: files.kind }).collect::<Vec<ProtectedPath>>()
+        };
+        self.known.map_or(&[][..], |preset| preset.protected).iter().flat_map(of_group).collect()
     }
 
     /// The variable with the program's home directory, if it reads its tools there, and its configured value.

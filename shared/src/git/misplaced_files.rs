@@ -140,6 +140,12 @@ pub fn move_aside(git_dir: &Path, path: &Path) -> std::io::Result<PathBuf> {
     safe_files::rename(path, &unused).map(|()| unused)
 }
 
+/// Copies a file from anywhere to a git directory, and returns the path of the copy.
+pub fn copy_aside(git_dir: &Path, file: &Path) -> std::io::Result<PathBuf> {
+    let unused = unused_path(git_dir);
+    safe_files::copy(file, &unused).map(|_| unused)
+}
+
 /// An unused path in a git directory for something that is moved aside.
 pub(super) fn unused_path(git_dir: &Path) -> PathBuf {
     let mut paths = (1u32..).map(|number| git_dir.join(format!("replaced.{number}")));

@@ -124,7 +124,7 @@ pub use interrupted_updates::take_saved_files;
 pub use known_index::{IndexWriter, KnownIndex};
 pub use locks::take_removed_locks;
 pub use merge::{ConflictKind, Merge, MergeConflict, Version};
-pub use misplaced_files::{is_misplaced, move_aside, report_moved, take_moved_aside};
+pub use misplaced_files::{copy_aside, is_misplaced, move_aside, report_moved, take_moved_aside};
 pub use nested_repositories::find_repository;
 pub use notes::{NoteReader, skip_ref, take_skipped_refs};
 pub use object_files::ObjectWatch;

@@ -166,7 +166,8 @@ impl Confinement {
         let is_granted = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
         let folders = self.folders.iter().filter(is_granted);
         // bubblewrap provides its own terminals.
-        let files = self.files.iter().filter(|file| !file.starts_with("/dev") && file.is_file());
+        let is_device = |file: &Path| file.starts_with("/dev") && !file.starts_with("/dev/shm");
+        let files = self.files.iter().filter(|file| !is_device(file) && file.is_file());
         let of_kind = |kind: MountKind| move |path: &PathBuf| Some((path.canonicalize().ok()?, kind));
         let writable = folders.chain(files).filter_map(of_kind(MountKind::Writable));
         let closed = self.closed.iter().filter_map(of_kind(MountKind::ReadOnly));
@@ -247,11 +248,11 @@ mod system {
         restrict(folders, files).map_err(io::Error::other)
     }
 
-    /// All rights that change the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another
+    /// All rights that change the file system, except for making devices, through which root could reach the disk. Before version 2 (Linux 5.19) Landlock refuses every move to another
     /// folder, which git needs. Version 3 added truncating by name, which git never does without opening the file for
     /// writing.
     fn changing() -> BitFlags<AccessFs> {
-        AccessFs::from_write(ABI::V2) | AccessFs::Truncate
+        (AccessFs::from_write(ABI::V2) | AccessFs::Truncate) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
     }
 
     fn restrict(folders: &[PathBuf], files: &[PathBuf]) -> Result<(), RulesetError> {

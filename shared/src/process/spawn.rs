@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
+    fs::{DirEntry, File},
     io,
     os::fd::OwnedFd,
     process::{Child, Command},
@@ -16,7 +16,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{
-    Confinement,
+    Confinement, OrphanLock,
     mark::RunMark,
     process_group::ProcessGroup,
     table::{self, Process},
@@ -53,6 +53,7 @@ pub(super) fn spawn_group(
 ) -> io::Result<(Child, ProcessGroup)> {
     adopt_orphans();
     let _alone = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
+    keep_inherited();
     let _inherited = lock.map(inheritable).transpose()?;
     let child = start(command, confinement)?;
     let group = ProcessGroup::of_step(child.id(), mark.clone());
@@ -114,6 +115,22 @@ pub(super) fn terminate_shielded() {
         // A child that shares our group has no group with its id.
         let _ = kill_process_group(group, Signal::TERM);
     }
+}
+
+/// Keeps the descriptors that this process inherited from its children. Through one of a folder they could leave the
+/// namespaces of bubblewrap. Only the locks of attempts are passed on: if this process is part of an attempt, so are
+/// its children. All descriptors that we open ourselves are closed in children anyway.
+fn keep_inherited() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let entries = std::fs::read_dir("/dev/fd").into_iter().flatten().flatten();
+        let is_lock = |entry: &DirEntry| {
+            let target = std::fs::read_link(entry.path()).unwrap_or_default();
+            target.to_string_lossy().ends_with(OrphanLock::SUFFIX)
+        };
+        let locks = entries.filter(is_lock).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        close_fds::set_fds_cloexec_threadsafe(3, &locks.collect::<Vec<i32>>());
+    });
 }
 
 /// Shells use the lowest descriptors above the standard ones for themselves, so a higher one is taken.

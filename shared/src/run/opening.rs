@@ -176,6 +176,7 @@ impl OpenRun {
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
         self.prepare_workplace(planned, &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
+        self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;

@@ -111,7 +111,7 @@ impl Sandbox {
             ProgramFolder::Folder(path) | ProgramFolder::File(path) => path.exists(),
         });
         let attempts = self.attempts(&child, &top);
-        let confinement = self.confine(&child);
+        let confinement = Self { makes_folders: false, ..self.clone() }.confine(&child);
         let mut program = Program::new("sh").args(["-c", SCRIPT, "sh"]).dir(&place).confined_if(confinement);
         for attempt in &attempts {
             program = program.arg(attempt.what).arg(&attempt.argument);

@@ -6,22 +6,62 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::safe_files;
+use crate::process::find_program;
 
 /// Where a program keeps something: below the folder that a variable names, or else below one in the home directory.
 struct Cache {
     variable: &'static str,
     folder: &'static str,
     below: &'static str,
+    /// If this program is installed, a missing folder is made, because the program fails or is slow without it.
+    maker: Option<&'static str>,
 }
 
 const fn cache(variable: &'static str, folder: &'static str, below: &'static str) -> Cache {
-    Cache { variable, folder, below }
+    Cache { variable, folder, below, maker: None }
 }
 
-/// Folders that tests and builds write to.
-const CACHES: [Cache; 20] = [
-    cache("XDG_CACHE_HOME", ".cache", ""),
+/// A folder in the user's folder for caches.
+const fn xdg(below: &'static str) -> Cache {
+    cache("XDG_CACHE_HOME", ".cache", below)
+}
+
+const fn made_for(program: &'static str, cache: Cache) -> Cache {
+    Cache { maker: Some(program), ..cache }
+}
+
+/// Folders that tests and builds write to. The folder for caches itself is not among them: programs that the user and
+/// the driver start outside of the sandbox are there, too (`pre-commit`, corepack, bazel, browsers, virtual environments).
+const CACHES: [Cache; 49] = [
+    made_for("pip", xdg("pip")),
+    made_for("uv", xdg("uv")),
+    made_for("go", xdg("go-build")),
+    made_for("yarn", xdg("yarn")),
+    xdg("Yarn"),
+    xdg("pypoetry/artifacts"),
+    xdg("pypoetry/cache"),
+    xdg("pdm"),
+    xdg("golangci-lint"),
+    xdg("staticcheck"),
+    xdg("gopls"),
+    xdg("node-gyp"),
+    xdg("pnpm"),
+    xdg("deno"),
+    xdg("bun"),
+    xdg("ccache"),
+    xdg("sccache"),
+    xdg("zig"),
+    xdg("coursier"),
+    xdg("composer"),
+    xdg("cabal/packages"),
+    xdg("typescript"),
+    xdg("eslint"),
+    xdg("prettier"),
+    xdg("jest"),
+    xdg("mypy"),
+    xdg("ruff"),
+    xdg("black"),
+    xdg("pytest"),
     cache("CARGO_HOME", ".cargo", "registry"),
     cache("CARGO_HOME", ".cargo", "git"),
     cache("npm_config_cache", ".npm", ""),
@@ -37,7 +77,8 @@ const CACHES: [Cache; 20] = [
     cache("", ".m2", "repository"),
     cache("", ".ivy2", "cache"),
     cache("NUGET_PACKAGES", ".nuget/packages", ""),
-    cache("PUB_CACHE", ".pub-cache", ""),
+    cache("PUB_CACHE", ".pub-cache", "git"),
+    cache("PUB_CACHE", ".pub-cache", "hosted"),
     cache("", ".cabal", "packages"),
     cache("", ".composer", "cache"),
     // Shared memory, which browsers and worker pools need.
@@ -62,14 +103,27 @@ pub enum ProgramFolder {
     File(PathBuf),
 }
 
-/// The caches and files that exist.
-pub(super) fn caches() -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// A cache that children may write to, by the path at which its program looks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CacheFolder {
+    pub(super) path: PathBuf,
+    /// Whether it is made if it is missing.
+    pub(super) is_needed: bool,
+}
+
+/// The caches that exist or are needed, and the files that exist.
+pub(super) fn caches() -> (Vec<CacheFolder>, Vec<PathBuf>) {
+    let programs = env::var_os("PATH").unwrap_or_default();
     let find = |cache: &Cache| {
-        let path = base(cache.variable, cache.folder, |name| env::var(name).ok())?;
-        let path = if cache.below.is_empty() { path } else { path.join(cache.below) };
-        path.exists().then(|| safe_files::resolved(&path))
+        let path = find_path(cache.variable, cache.folder, |name| env::var(name).ok())?;
+        Some(if cache.below.is_empty() { path } else { path.join(cache.below) })
     };
-    (CACHES.iter().filter_map(find).collect(), FILES.iter().filter_map(find).collect())
+    let caches = CACHES.iter().filter_map(|cache| {
+        let is_needed = cache.maker.is_some_and(|program| find_program(program, &programs).is_some());
+        let path = find(cache).filter(|path| is_needed || path.exists())?;
+        Some(CacheFolder { path, is_needed })
+    });
+    (caches.collect(), FILES.iter().filter_map(find).filter(|file| file.exists()).collect())
 }
 
 /// A folder of an agent program: the one that `variable` names, or else `folder` in the home directory. `value` returns
@@ -79,14 +133,15 @@ pub fn find_folder(
     folder: &str,
     value: impl Fn(&str) -> Option<String>,
 ) -> Option<ProgramFolder> {
-    let path = safe_files::resolved(&base(variable, folder, value)?);
+    let path = find_path(variable, folder, value)?;
     if path.extension().is_some_and(|extension| extension == "json") {
         return path.is_file().then_some(ProgramFolder::File(path));
     }
     Some(ProgramFolder::Folder(path))
 }
 
-fn base(variable: &str, folder: &str, value: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// The folder that `variable` names, or else `folder` in the home directory.
+pub fn find_path(variable: &str, folder: &str, value: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let named = value(variable).filter(|path| Path::new(path).is_absolute());
     match named {
         Some(path) => Some(PathBuf::from(path)),

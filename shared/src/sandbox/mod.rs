@@ -11,13 +11,16 @@ mod check;
 mod denials;
 mod folders;
 mod git_dirs;
+mod links;
 
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckedRule, RuleIntent, RuleOutcome};
 pub use denials::describe_denials;
-pub use folders::{ProgramFolder, find_folder};
+use folders::CacheFolder;
+pub use folders::{ProgramFolder, find_folder, find_path};
 use git_dirs::find_git_dirs;
+use links::WritableFolders;
 
 use crate::{
     failure::{Exit, Explain},
@@ -118,8 +121,12 @@ const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     settings: Settings,
-    caches: Vec<PathBuf>,
+    /// The part of them that no file of the repository sets.
+    users: Settings,
+    caches: Vec<CacheFolder>,
     files: Vec<PathBuf>,
+    /// Whether missing folders that programs need are made.
+    makes_folders: bool,
     /// Checkouts of all repositories of the run. Their git directories stay closed.
     repositories: Vec<PathBuf>,
 }
@@ -127,12 +134,14 @@ pub struct Sandbox {
 /// What runs in the sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxedChild<'c> {
-    /// The step: `implement`, `review`, `resolve`, `plan`, `commit-message`, `test`, `gate` or `setup`.
+    /// The step: `implement`, `review`, `resolve`, `plan`, `commit-message`, `test`, `gate`, `setup` or `hook`.
     pub step: &'c str,
     /// The name of the runner, for agents.
     pub runner: Option<&'c str>,
     /// Folders and files in which its program keeps its own state.
     pub state: Vec<ProgramFolder>,
+    /// Files in them that it must not change.
+    pub protected: Vec<PathBuf>,
     /// The folders that it works in.
     pub places: Vec<PathBuf>,
     /// Whether its program limits itself. In the mode `auto` it is left to that.
@@ -144,7 +153,8 @@ impl Sandbox {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let (caches, files) = folders::caches();
-        Self { settings: settings.clone(), caches, files, repositories: Vec::new() }
+        let (settings, users) = (settings.clone(), settings.of_user());
+        Self { settings, users, caches, files, makes_folders: true, repositories: Vec::new() }
     }
 
     /// Closes the git directories of these checkouts, too. Those of the folders that a child works in are always closed.
@@ -156,23 +166,23 @@ impl Sandbox {
     /// Refuses a configuration that this system cannot enforce.
     pub fn require_supported(&self) -> Result<(), SandboxError> {
         for key in self.settings.keys_below("") {
+            let mode = match key.split('.').collect::<Vec<_>>()[..] {
+                ["steps", step, ..] => self.mode(Some(step), None),
+                ["runners", runner, ..] => self.mode(None, Some(runner)),
+                _ => self.mode(None, None),
+            };
             if key.ends_with("sandbox.mode") {
-                match SandboxMode::of(&self.settings, key) {
-                    Some(SandboxMode::Landlock) if !ConfinementBackend::Landlock.works() => {
+                match mode {
+                    SandboxMode::Landlock if !ConfinementBackend::Landlock.works() => {
                         return Err(SandboxError::NoLandlock);
                     }
-                    Some(SandboxMode::Bwrap) if !ConfinementBackend::Bwrap.works() => {
+                    SandboxMode::Bwrap if !ConfinementBackend::Bwrap.works() => {
                         return Err(SandboxError::NoBwrap);
                     }
                     _ => {}
                 }
             }
             if key.ends_with("sandbox.network") && self.settings.text(key) == Some("none") {
-                let mode = match key.split('.').collect::<Vec<_>>()[..] {
-                    ["steps", step, ..] => self.mode(Some(step), None),
-                    ["runners", runner, ..] => self.mode(None, Some(runner)),
-                    _ => self.mode(None, None),
-                };
                 if mode != SandboxMode::Off && mode.backend() != Some(ConfinementBackend::Bwrap) {
                     return Err(SandboxError::Network { key: key.to_owned() });
                 }
@@ -194,7 +204,7 @@ impl Sandbox {
         let keys = settings.keys_below("").filter(|key| settings.origin(key) == Some(Origin::Repository));
         keys.filter_map(|key| {
             let weak: &[&str] = match key.rsplit_once("sandbox.")?.1 {
-                "mode" => &["off", "landlock"],
+                "mode" => &["off", "landlock", "auto"],
                 "network" => &["all"],
                 "write" | "deny-read" => {
                     let paths = settings.words(key).unwrap_or_default();
@@ -220,23 +230,34 @@ impl Sandbox {
         let backend = mode.backend().unwrap_or_default();
         let mut confinement =
             Confinement::new(child.places.iter().cloned()).with_private_temp().enforced_by(backend);
+        let writable = self.writable(child);
+        let home = folders::home().map(|home| safe_files::resolved(&home));
+        // A folder that contains the checkout would open everything beside it: the git directory and other lanes.
+        let is_apart =
+            |folder: &PathBuf| !child.places.iter().chain(&home).any(|place| place.starts_with(folder));
+        let mut grant = |folder: &Path, is_needed: bool| {
+            if let Some(folder) = writable.resolve(folder).filter(is_apart) {
+                if is_needed && self.makes_folders {
+                    // The program could not make it. If it cannot be made, it is not granted either.
+                    let _ = safe_files::make_folders(&folder);
+                }
+                confinement.add(folder);
+            }
+        };
+        self.caches.iter().for_each(|cache| grant(&cache.path, cache.is_needed));
+        let mut files = self.files.clone();
         for state in &child.state {
             match state {
-                ProgramFolder::Folder(folder) => {
-                    // The program could not make it. If it cannot be made, it is not granted either.
-                    let _ = safe_files::make_folders(folder);
-                    confinement.add(folder.clone());
-                }
-                ProgramFolder::File(file) => confinement.add_file(file.clone()),
+                ProgramFolder::Folder(folder) => grant(folder, true),
+                ProgramFolder::File(file) => files.push(file.clone()),
             }
         }
-        // A cache that contains the checkout would open everything beside it: the git directory and other lanes.
-        let is_apart = |folder: &&PathBuf| !child.places.iter().any(|place| place.starts_with(folder));
-        self.caches.iter().filter(is_apart).for_each(|folder| confinement.add(folder.clone()));
-        self.files.iter().for_each(|file| confinement.add_file(file.clone()));
+        let files = files.iter().filter_map(|file| writable.resolve(file));
+        files.for_each(|file| confinement.add_file(file));
         self.folders(child).into_iter().for_each(|folder| confinement.add(folder));
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
+        child.protected.iter().for_each(|path| confinement.close(path.clone()));
         self.denied(child).into_iter().for_each(|path| confinement.hide(path));
         let confinement = if is_offline { confinement.offline() } else { confinement };
         Some(match mode {
@@ -251,37 +272,73 @@ impl Sandbox {
         self.mode(Some(child.step), child.runner)
     }
 
+    /// The mode that the most specific key sets. If a file of the repository sets it, the user's own mode counts unless it is
+    /// weaker in any case.
     fn mode(&self, step: Option<&str>, runner: Option<&str>) -> SandboxMode {
         let keys = own_keys(step, runner, "mode");
-        keys.iter().find_map(|key| SandboxMode::of(&self.settings, key)).unwrap_or_default()
+        let find = |settings| keys.iter().find_map(|key| SandboxMode::of(settings, key));
+        let mode = find(&self.settings).unwrap_or_default();
+        match find(&self.users) {
+            Some(users)
+                if self.is_tracked(&keys) && users != SandboxMode::Off && mode != SandboxMode::Bwrap =>
+            {
+                users
+            }
+            _ => mode,
+        }
+    }
+
+    /// Whether a file of the repository sets the most specific of these keys that are set.
+    fn is_tracked(&self, keys: &[String]) -> bool {
+        keys.iter().find_map(|key| self.settings.origin(key)) == Some(Origin::Repository)
     }
 
     /// The folders of `sandbox.write`, of the runner and of the step.
     fn folders(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
         let keys = own_keys(Some(child.step), child.runner, "write");
         let words = keys.iter().filter_map(|key| self.settings.words(key)).flatten();
-        words.filter_map(|word| in_home(word)).map(|folder| safe_files::resolved(&folder)).collect()
+        let writable = self.writable(child);
+        words.filter_map(|word| in_home(word)).filter_map(|folder| writable.resolve(&folder)).collect()
     }
 
-    /// The folders and files of `sandbox.deny-read`. The most specific list replaces the others.
-    fn denied(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
-        let [own, others @ ..] = &own_keys(Some(child.step), child.runner, "deny-read")[..] else {
-            return Vec::new();
-        };
-        let usual = || DENIED.map(str::to_owned).to_vec();
-        let words = self.settings.words(own).map(<[String]>::to_vec).unwrap_or_else(|| {
-            let mut words =
-                others.iter().find_map(|key| self.settings.words(key)).map_or_else(usual, <[String]>::to_vec);
-            words.retain(|word| child.step != "setup" || !NEEDED_BY_SETUP.contains(&word.as_str()));
-            words
+    /// Every folder that this child or another one may write to.
+    fn writable(&self, child: &SandboxedChild<'_>) -> WritableFolders {
+        let keys = self.settings.keys_below("").filter(|key| key.ends_with("sandbox.write"));
+        let configured = keys.filter_map(|key| self.settings.words(key)).flatten();
+        let configured = configured.filter_map(|word| in_home(word));
+        let state = child.state.iter().filter_map(|state| match state {
+            ProgramFolder::Folder(folder) => Some(folder.clone()),
+            ProgramFolder::File(_) => None,
         });
+        let caches = self.caches.iter().map(|cache| cache.path.clone());
+        let places = child.places.iter().chain(&self.repositories).cloned();
+        WritableFolders::new(configured.chain(state).chain(caches).chain(places))
+    }
+
+    /// The folders and files of `sandbox.deny-read`. The most specific list replaces the others, but one of the
+    /// repository does not replace the user's.
+    fn denied(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+        let keys = own_keys(Some(child.step), child.runner, "deny-read");
+        let usual = DENIED.map(str::to_owned).to_vec();
+        let mut words = find_words(&self.settings, &keys).map_or(usual, <[String]>::to_vec);
+        if self.is_tracked(&keys) {
+            words.extend(find_words(&self.users, &keys).unwrap_or_default().iter().cloned());
+        }
+        if child.step == "setup" && self.settings.words(&keys[0]).is_none() {
+            words.retain(|word| !NEEDED_BY_SETUP.contains(&word.as_str()));
+        }
         words.iter().filter_map(|word| in_home(word)).map(|path| safe_files::resolved(&path)).collect()
     }
 
     fn is_offline(&self, child: &SandboxedChild<'_>) -> bool {
         let keys = own_keys(Some(child.step), child.runner, "network");
-        keys.iter().find_map(|key| self.settings.text(key)) == Some("none")
+        let is_none = |settings: &Settings| keys.iter().find_map(|key| settings.text(key)) == Some("none");
+        is_none(&self.settings) || (self.is_tracked(&keys) && is_none(&self.users))
     }
+}
+
+fn find_words<'s>(settings: &'s Settings, keys: &[String]) -> Option<&'s [String]> {
+    keys.iter().find_map(|key| settings.words(key))
 }
 
 /// The keys that apply to a step and a runner, the most specific first.

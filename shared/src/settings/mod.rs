@@ -272,6 +272,12 @@ impl Settings {
         }
     }
 
+    /// These settings without what files of the repository set.
+    #[must_use]
+    pub fn of_user(&self) -> Self {
+        Self { found: self.found.iter().filter(|found| found.origin == Origin::User).cloned().collect() }
+    }
+
     /// The source of the value of `key`.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<Origin> {

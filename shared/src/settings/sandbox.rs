@@ -17,7 +17,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(MODES),
         expected: MODE,
         default: "auto",
-        about: "How agents, reviewers, tests, gates and set-up commands are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock, and leaves codex to its own sandbox; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
+        about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock, and leaves codex to its own sandbox; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
     },
     Setting {
         key: "sandbox.deny-read",
@@ -49,7 +49,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(MODES),
         expected: MODE,
         default: "runners.*.sandbox.mode, then sandbox.mode",
-        about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate or setup.",
+        about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate, setup or hook (your pre-commit hook).",
     },
     Setting {
         key: "steps.*.sandbox.deny-read",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     agent::{
-        AgentError, NamedIn, Overrides, RunnerKind, ToolServer,
+        AgentError, NamedIn, Overrides, ProtectedKind, ProtectedPath, RunnerKind, ToolServer,
         limits::{Chain, Choice},
     },
     pipeline::{MessageOrigin, PipelineError},
@@ -34,7 +34,19 @@ impl StepRunner {
             RunnerKind::Program(runner) => (runner.state(), runner.has_own_sandbox()),
             RunnerKind::Shell | RunnerKind::Demo => (Vec::new(), false),
         };
-        SandboxedChild { step, runner: Some(&self.name), state, places, has_own_sandbox }
+        let protected = self.protected().into_iter();
+        let protected = protected.filter(|file| file.kind != ProtectedKind::ClaudeCommands);
+        let protected = protected.map(|file| file.path).collect();
+        SandboxedChild { step, runner: Some(&self.name), state, protected, places, has_own_sandbox }
+    }
+
+    /// The files of its program in which an agent must not change anything.
+    #[must_use]
+    pub fn protected(&self) -> Vec<ProtectedPath> {
+        match &self.runner {
+            RunnerKind::Program(runner) => runner.protected(),
+            RunnerKind::Shell | RunnerKind::Demo => Vec::new(),
+        }
     }
 }
 
@@ -197,6 +209,22 @@ impl RunnerTable {
             }
         }
         Ok(chains)
+    }
+
+    /// The files of all agent programs of a plan in which no child must change anything.
+    pub fn protected(&self, plan: &Plan) -> Result<Vec<ProtectedPath>, AgentError> {
+        let mut runners: Vec<StepRunner> = vec![self.resolver()?];
+        runners.extend(self.chains(plan)?.iter().flat_map(Chain::iter).cloned());
+        if let MessageOrigin::Model(step_runner) = self.message_by()? {
+            runners.push(*step_runner);
+        }
+        let mut files: Vec<ProtectedPath> = Vec::new();
+        for file in runners.iter().flat_map(StepRunner::protected) {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Ok(files)
     }
 
     /// Refuses a plan for the runner `shell` in which no task has a command.

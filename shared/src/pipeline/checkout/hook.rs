@@ -1,19 +1,19 @@
 //! Runs the user's pre-commit hook on the work of an attempt. Hooks often run scripts of the repository, which the
-//! agent may just have written, so the hook is guarded like an agent.
+//! agent may just have written, so the hook runs in the sandbox and is guarded like an agent.
 
 use crate::{
     git::{GitError, TreeChange},
     name::Oid,
     pipeline::{
-        PipelineError, PreCommit,
+        PipelineError, PreCommit, RunContext,
         checkout::{
             branch,
             guard::joined,
             place::{AttemptCheckout, AttemptWork},
         },
     },
-    process::Cancel,
     record::RunRecorder,
+    sandbox::{SandboxedChild, describe_denials},
 };
 
 /// Shows the pre-commit hook what is about to be committed. If the agent touched hooks or configuration, the hook does
@@ -21,7 +21,7 @@ use crate::{
 /// commit, so it is undone. Returns the hook's output if it rejects the work.
 pub(in crate::pipeline) fn ask_hook(
     recorder: &RunRecorder<'_>,
-    (hook, cancel): (PreCommit, &Cancel),
+    (hook, run): (PreCommit, &RunContext<'_>),
     begun: &AttemptCheckout,
     work: &mut AttemptWork,
 ) -> Result<Option<String>, PipelineError> {
@@ -38,9 +38,12 @@ pub(in crate::pipeline) fn ask_hook(
     // The hook may write to the worktree, too.
     work.seen = None;
     let before = repository.take_snapshot()?.tree;
-    let answer = repository.pre_commit(work.tree, begun.head, cancel);
-    if cancel.is_cancelled() {
-        return Err(PipelineError::stopped(cancel));
+    let places = vec![repository.top().to_owned()];
+    let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
+    let confinement = run.options.sandbox.confine(&child);
+    let answer = repository.pre_commit((work.tree, begun.head), confinement.clone(), &run.cancel);
+    if run.cancel.is_cancelled() {
+        return Err(PipelineError::stopped(&run.cancel));
     }
     let answer = answer?;
     // The hook may have run scripts that the agent has just changed.
@@ -60,7 +63,11 @@ pub(in crate::pipeline) fn ask_hook(
             work.tree = tree;
             Ok(None)
         }
-        Err(said) => Ok(Some(said)),
+        Err(said) => {
+            let denials = describe_denials(&said, confinement.as_ref());
+            work.notes.extend(denials.clone());
+            Ok(Some([Some(said), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     message::Key,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        IgnoredFiles, NamedCommand, PipelineError, PreCommit, SessionRepo, TaskContext,
+        IgnoredFiles, NamedCommand, PipelineError, PreCommit, RunContext, SessionRepo, TaskContext,
         checkout::{
             branch, guarded, hook, leftovers,
             place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
@@ -19,7 +19,7 @@ use crate::{
         turns::{keeper::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
-    process::{Cancel, FileLock},
+    process::FileLock,
     record::{
         IndexUpdate, Prepared, RecordError, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip,
         Unfinished,
@@ -237,9 +237,9 @@ impl<'a> RepoAttempt<'a> {
     pub(in crate::pipeline) fn ask_hook(
         &self,
         work: &mut AttemptWork,
-        cancel: &Cancel,
+        run: &RunContext<'_>,
     ) -> Result<Option<String>, PipelineError> {
-        hook::ask_hook(&self.recorder, (self.hook, cancel), &self.begun, work)
+        hook::ask_hook(&self.recorder, (self.hook, run), &self.begun, work)
     }
 
     /// Commits what the attempt left, if there is an entry for it. Returns the tip of the branch, and the commit if it

@@ -218,10 +218,10 @@ impl TaskRun<'_, '_, '_> {
         (begun, work): (&AttemptCheckout, &mut AttemptWork),
         beside: &mut [(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<Option<String>, PipelineError> {
-        let cancel = &self.context.run.cancel;
+        let run = &self.context.run;
         let mut noticed: Vec<String> = beside.iter().filter_map(|(_, work)| work.trespass.clone()).collect();
         let mut refusal = match noticed.is_empty() {
-            true => hook::ask_hook(self.recorder, (self.context.run.hook, cancel), begun, work)?,
+            true => hook::ask_hook(self.recorder, (run.hook, run), begun, work)?,
             false => None,
         };
         for (repo_attempt, theirs) in
@@ -231,7 +231,7 @@ impl TaskRun<'_, '_, '_> {
                 break;
             }
             let before = self.recorder.repository().take_snapshot()?.tree;
-            refusal = repo_attempt.ask_hook(theirs, cancel)?;
+            refusal = repo_attempt.ask_hook(theirs, run)?;
             // The hook ran in the other repository, but could write here.
             begun.look_at_end(&mut noticed);
             noticed.extend(theirs.trespass.clone());

@@ -11,7 +11,7 @@ use std::{
 
 use super::surface::{WatchMode, WatchedItem};
 use crate::{
-    git::{is_own_exclude, move_aside},
+    git::{copy_aside, is_own_exclude, move_aside},
     safe_files::{self, Enclosure, FileKind},
 };
 
@@ -177,6 +177,8 @@ pub(super) struct WatchedCopy {
     inside: Vec<PathBuf>,
     /// The git directory to which replaced folders are moved.
     git_dir: PathBuf,
+    /// Whether replaced files are kept there, too.
+    keeps_files: bool,
 }
 
 impl WatchedCopy {
@@ -197,7 +199,12 @@ impl WatchedCopy {
             there.extend(look(&targets, running_children));
             items.extend(targets);
         }
-        Self { items, there, inside, git_dir }
+        Self { items, there, inside, git_dir, keeps_files: false }
+    }
+
+    /// Keeps files that are replaced.
+    pub(super) fn keeping_files(self) -> Self {
+        Self { keeps_files: true, ..self }
     }
 
     pub(super) fn git_dir(&self) -> &Path {
@@ -264,7 +271,7 @@ impl WatchedCopy {
     /// Whether all entries of a folder existed before. Links to folders are not followed.
     fn has_nothing_new(&self, folder: &Path) -> bool {
         let Ok(entries) = safe_files::list_kinds(folder) else { return false };
-        entries.iter().all(|entry| {
+        entries.iter().filter(|entry| !is_unwatched(&entry.path)).all(|entry| {
             self.there.contains_key(&entry.path)
                 && (entry.kind != FileKind::Folder || self.has_nothing_new(&entry.path))
         })
@@ -308,6 +315,10 @@ impl WatchedCopy {
             (_, FileState::Nothing) => Ok(None),
             (_, FileState::Folder) | (FileState::Large { .. }, _) => {
                 move_aside(&self.git_dir, path).map(Some)
+            }
+            (_, FileState::File { .. }) if self.keeps_files => {
+                let kept = copy_aside(&self.git_dir, path)?;
+                safe_files::remove(path).map(|()| Some(kept))
             }
             _ => safe_files::remove(path).map(|()| None),
         }
@@ -388,6 +399,7 @@ fn look_into(
         let mut entries = safe_files::list_kinds(&folder).unwrap_or_default();
         // The order decides which files are counted, so it must be the same each time.
         entries.sort_by(|a, b| a.path.cmp(&b.path));
+        entries.retain(|entry| !is_unwatched(&entry.path));
         count += entries.len();
         if most.is_some_and(|most| count > most) {
             return false;
@@ -405,6 +417,11 @@ fn look_into(
         }
     }
     true
+}
+
+/// Whether this is a folder that codex fills again whenever it starts.
+fn is_unwatched(path: &Path) -> bool {
+    path.ends_with("skills/.system")
 }
 
 fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {

@@ -1,6 +1,8 @@
 //! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
 //! share, and the files that connect a worktree with its repository.
 
+mod agent_files;
+mod concurrent;
 mod copy;
 mod links;
 mod modules;
@@ -9,21 +11,20 @@ mod surface;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
 };
 
+use agent_files::{AgentFiles, AgentWatch};
+pub use concurrent::ConcurrentChildren;
+use concurrent::{ACTIVE_WATCHES, WATCHES_BEGUN};
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
 use surface::{WatchMode, WatchedItem};
 
 use crate::{
-    git::{
-        GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository, SettingsChange, UsersMarks,
-    },
+    agent::ProtectedPath,
+    git::{GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange, UsersMarks},
     message::visible,
     process::{WorkPlace, put_back_locks},
 };
@@ -43,6 +44,8 @@ struct GuardedRepos {
     repos: HashMap<PathBuf, Arc<Mutex<RepoState>>>,
     /// The repositories that are watched for every child, wherever it runs.
     members: Vec<GuardMember>,
+    /// Configuration of the agent programs.
+    agent_files: Option<Arc<Mutex<AgentFiles>>>,
 }
 
 impl GuardedRepos {
@@ -76,48 +79,6 @@ impl GuardMember {
     }
 }
 
-/// The number of agents, reviewers and tests that are watched now, in all repositories of this process.
-static ACTIVE_WATCHES: AtomicUsize = AtomicUsize::new(0);
-/// The number of watches that have ever begun.
-static WATCHES_BEGUN: AtomicUsize = AtomicUsize::new(0);
-
-/// Finds out whether a child process was the only one in its repository.
-#[derive(Debug, Clone, Copy)]
-pub struct ConcurrentChildren<'r> {
-    repository: &'r Repository,
-    running_children: usize,
-    begun: usize,
-    /// Whether another process is running a plan here.
-    has_others: bool,
-}
-
-impl<'r> ConcurrentChildren<'r> {
-    /// Call this before the child is watched.
-    #[must_use]
-    pub fn count(repository: &'r Repository) -> Self {
-        let (running_children, begun) =
-            (ACTIVE_WATCHES.load(Ordering::SeqCst), WATCHES_BEGUN.load(Ordering::SeqCst));
-        Self { repository, running_children, begun, has_others: repository.has_other_runs() }
-    }
-
-    /// Whether other processes are running now.
-    #[must_use]
-    pub fn now(self) -> OtherWriters {
-        if self.running_children == 0 && !self.has_others {
-            OtherWriters::Alone
-        } else {
-            OtherWriters::Others
-        }
-    }
-
-    /// Whether other processes were running since then. `own` is the number of watches that belong to the child itself.
-    #[must_use]
-    pub fn since(self, own: usize) -> OtherWriters {
-        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
-        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
-    }
-}
-
 #[derive(Debug, Default)]
 struct RepoState {
     running_children: usize,
@@ -145,6 +106,7 @@ pub struct ConfigWatch {
     repo: RepoWatch,
     /// The other repositories of the run, by their names.
     other_repos: Vec<(String, RepoWatch)>,
+    agent_files: Option<AgentWatch>,
 }
 
 /// Watches one repository, whichever of its worktrees the child runs in.
@@ -192,6 +154,13 @@ impl ConfigGuard {
         members.push(GuardMember { name: name.to_owned(), opened, repository: repository.clone(), is_own });
     }
 
+    /// Watches these files of agent programs for every child from now on, as they are now. What an agent put into their
+    /// place is kept in `repository`.
+    pub fn protect(&self, files: &[ProtectedPath], repository: &Repository) {
+        let agent_files = AgentFiles::remember(files, &repository.common_dir);
+        self.repos().agent_files.get_or_insert_with(|| Arc::new(Mutex::new(agent_files)));
+    }
+
     /// A repository that is watched for every child, as it was opened before the first one. A child may have replaced
     /// what is at its path since then.
     #[must_use]
@@ -220,8 +189,9 @@ impl ConfigGuard {
             let watch = RepoWatch::begin(state, (&member.repository, member.place()), running_children);
             other_repos.push((member.name, watch));
         }
+        let agent_files = repos.agent_files.clone().map(AgentWatch::begin);
         drop(repos);
-        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos }
+        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos, agent_files }
     }
 
     /// Runs a child process, and returns a message about what it did without permission. All of it has been undone
@@ -337,6 +307,7 @@ impl ConfigWatch {
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.place.restore_files();
         found.extend(self.repo.restore_files());
+        found.extend(self.agent_files.iter().flat_map(AgentWatch::restore));
         let in_repo = |name: &str, found: Vec<String>| {
             let words = found.into_iter().map(|words| format!("in {name}: {words}"));
             words.collect::<Vec<String>>()
