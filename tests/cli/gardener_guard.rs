@@ -46,6 +46,83 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
     }
 }
 
+#[test]
+fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
+    for (setting, path) in [("include.path", "../.gitconfig"), ("core.hooksPath", "hooks")] {
+        let deed = "printf '[core]\\n\\tfsmonitor = false\\n' > .gitconfig; echo planted > hooks/file";
+        let test_repo = test_repo(deed);
+        test_repo.write(".gitconfig", "[alias]\n\tx = log\n");
+        test_repo.write("hooks/file", "old\n");
+        test_repo.commit("settings\n");
+        let path = if setting == "core.hooksPath" {
+            test_repo.path(path).display().to_string()
+        } else {
+            path.to_owned()
+        };
+        test_repo.git(["config", setting, &path]).succeeds();
+        test_repo.arborist(["gardener", "--isolate"]).succeeds().err("was changed while it ran");
+        let log = test_repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{setting}: {log}");
+    }
+}
+
+/// A rebase that the user has stopped in another worktree before its second of three steps.
+fn stopped_rebase(test_repo: &TestRepo) -> PathBuf {
+    let top = test_repo.root().join("own");
+    test_repo.git(["worktree", "add", "-q", "-b", "own", top.to_str().unwrap()]).succeeds();
+    let script = "for i in 1 2 3; do echo $i > f$i; git add .; git commit -qm c$i; done
+GIT_SEQUENCE_EDITOR='sed -i 2s/pick/edit/' git rebase -q -i HEAD~3 2>/dev/null";
+    let ended = test_repo.command("sh", &top).args(["-c", script]).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    top
+}
+
+#[test]
+fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
+    for (deed, name) in [
+        ("echo 'exec touch ../planted' >> $d/git-rebase-todo", "git-rebase-todo"),
+        ("echo 'exec touch ../planted' >> $d/git-rebase-todo; echo x >> $d/done", "git-rebase-todo"),
+        ("echo evil > $d/strategy", "strategy"),
+        (
+            "cp -r $d $d.new; rm -r $d; mv $d.new $d; echo 'exec touch ../planted' > $d/git-rebase-todo",
+            "rebase-merge",
+        ),
+    ] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let test_repo = test_repo(&format!("d=$ROOT/repo/.git/worktrees/own/rebase-merge; {deed}"));
+            let top = stopped_rebase(&test_repo);
+            let words = format!(
+                "{name} was {} while it ran",
+                if name == "rebase-merge" { "replaced" } else { "changed" }
+            );
+            test_repo.arborist(args).succeeds().err(&words);
+            let mut git = test_repo.command("git", &top);
+            let ended = git.args(["rebase", "--continue"]).env("GIT_EDITOR", "true").output().unwrap();
+            if name != "rebase-merge" {
+                assert!(
+                    ended.status.success() && !test_repo.root().join("planted").exists(),
+                    "{deed}: {ended:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_user_may_continue_a_rebase_while_agents_work() {
+    for deed in ["GIT_EDITOR=true git -C $ROOT/own rebase --continue", "git -C $ROOT/own rebase --abort"] {
+        let test_repo =
+            test_repo(&format!("unset $(git rev-parse --local-env-vars); {deed} >/dev/null 2>&1"));
+        let top = stopped_rebase(&test_repo);
+        test_repo.arborist(["gardener", "--isolate"]).succeeds();
+        let log = test_repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 0, "{deed}: {log}");
+        let mut git = test_repo.command("git", &top);
+        let branch = git.args(["branch", "--show-current"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&branch.stdout), "own\n", "{deed}");
+    }
+}
+
 /// T001 changes the configuration when T002 is at work, and stays until T002 has ended.
 #[test]
 fn a_change_of_what_lanes_share_fails_everybody_who_was_at_work_and_is_put_back() {

@@ -23,7 +23,7 @@ use crate::{
     failure::{Exit, Explain},
     process::{Confinement, ConfinementBackend},
     safe_files,
-    settings::{Origin, Settings},
+    settings::Settings,
 };
 
 /// How children are limited.
@@ -122,6 +122,8 @@ pub struct Sandbox {
     files: Vec<PathBuf>,
     /// Checkouts of all repositories of the run. Their git directories stay closed.
     repositories: Vec<PathBuf>,
+    /// The git directories that the driver uses. They may have any name.
+    git_dirs: Vec<PathBuf>,
 }
 
 /// What runs in the sandbox.
@@ -144,13 +146,15 @@ impl Sandbox {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let (caches, files) = folders::caches();
-        Self { settings: settings.clone(), caches, files, repositories: Vec::new() }
+        Self { settings: settings.clone(), caches, files, repositories: Vec::new(), git_dirs: Vec::new() }
     }
 
-    /// Closes the git directories of these checkouts, too. Those of the folders that a child works in are always closed.
+    /// Closes these git directories and those of these checkouts, too. A `.git` in a folder that a child works in is
+    /// always closed.
     #[must_use]
-    pub fn closing(self, repositories: Vec<PathBuf>) -> Self {
-        Self { repositories, ..self }
+    pub fn closing(self, repositories: Vec<PathBuf>, git_dirs: &[&Path]) -> Self {
+        let git_dirs = git_dirs.iter().map(|git_dir| safe_files::resolved(git_dir)).collect();
+        Self { repositories, git_dirs, ..self }
     }
 
     /// Refuses a configuration that this system cannot enforce.
@@ -188,25 +192,6 @@ impl Sandbox {
         mode != SandboxMode::Off && mode.backend().is_none()
     }
 
-    /// The lines that a user has to approve because a file of the repository widens the limits, or may do so.
-    #[must_use]
-    pub fn foreign_lines(settings: &Settings) -> Vec<String> {
-        let keys = settings.keys_below("").filter(|key| settings.origin(key) == Some(Origin::Repository));
-        keys.filter_map(|key| {
-            let weak: &[&str] = match key.rsplit_once("sandbox.")?.1 {
-                "mode" => &["off", "landlock"],
-                "network" => &["all"],
-                "write" | "deny-read" => {
-                    let paths = settings.words(key).unwrap_or_default();
-                    return Some(format!("{key}: {}", paths.join(", ")));
-                }
-                _ => return None,
-            };
-            settings.text(key).filter(|value| weak.contains(value)).map(|value| format!("{key}: {value}"))
-        })
-        .collect()
-    }
-
     /// The limits of a child; `None` if it has none.
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
@@ -237,6 +222,7 @@ impl Sandbox {
         self.folders(child).into_iter().for_each(|folder| confinement.add(folder));
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
+        self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
         self.denied(child).into_iter().for_each(|path| confinement.hide(path));
         let confinement = if is_offline { confinement.offline() } else { confinement };
         Some(match mode {
