@@ -77,40 +77,47 @@ GIT_SEQUENCE_EDITOR='sed -i 2s/pick/edit/' git rebase -q -i HEAD~3 2>/dev/null";
     top
 }
 
+/// Changes the files of the stopped rebase in the first attempt of T001.
+fn tamper(deed: &str) -> TestRepo {
+    test_repo(&format!("cd \"$ROOT/repo/.git/worktrees/own/rebase-merge\"; {deed}"))
+}
+
 #[test]
 fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
-    for (deed, name) in [
-        ("echo 'exec touch ../planted' >> $d/git-rebase-todo", "git-rebase-todo"),
-        ("echo 'exec touch ../planted' >> $d/git-rebase-todo; echo x >> $d/done", "git-rebase-todo"),
-        ("echo evil > $d/strategy", "strategy"),
+    for (deed, words) in [
+        ("echo 'exec touch ../planted' >> git-rebase-todo", "rebase-merge/git-rebase-todo was changed"),
         (
-            "cp -r $d $d.new; rm -r $d; mv $d.new $d; echo 'exec touch ../planted' > $d/git-rebase-todo",
-            "rebase-merge",
+            "echo 'exec touch ../planted' >> git-rebase-todo; echo x >> done",
+            "rebase-merge/git-rebase-todo was changed",
         ),
+        ("echo evil > strategy", "rebase-merge/strategy was changed"),
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let test_repo = test_repo(&format!("d=$ROOT/repo/.git/worktrees/own/rebase-merge; {deed}"));
+            let test_repo = tamper(deed);
             let top = stopped_rebase(&test_repo);
-            let words = format!(
-                "{name} was {} while it ran",
-                if name == "rebase-merge" { "replaced" } else { "changed" }
-            );
-            test_repo.arborist(args).succeeds().err(&words);
+            test_repo.arborist(args).succeeds().err(words);
             let mut git = test_repo.command("git", &top);
             let ended = git.args(["rebase", "--continue"]).env("GIT_EDITOR", "true").output().unwrap();
-            if name != "rebase-merge" {
-                assert!(
-                    ended.status.success() && !test_repo.root().join("planted").exists(),
-                    "{deed}: {ended:?}"
-                );
-            }
+            assert!(ended.status.success(), "{deed}: {ended:?}");
+            assert!(!test_repo.root().join("planted").exists(), "{deed}");
         }
     }
 }
 
 #[test]
+fn another_rebase_in_the_place_of_one_that_the_user_has_stopped_is_named() {
+    let test_repo = tamper(
+        "cd ..; cp -r rebase-merge new; rm -r rebase-merge; mv new rebase-merge; echo exec true > rebase-merge/git-rebase-todo",
+    );
+    stopped_rebase(&test_repo);
+    test_repo.arborist(["gardener"]).succeeds().err("rebase-merge was replaced while it ran");
+}
+
+#[test]
 fn the_user_may_continue_a_rebase_while_agents_work() {
-    for deed in ["GIT_EDITOR=true git -C $ROOT/own rebase --continue", "git -C $ROOT/own rebase --abort"] {
+    for deed in
+        ["GIT_EDITOR=true git -C \"$ROOT/own\" rebase --continue", "git -C \"$ROOT/own\" rebase --abort"]
+    {
         let test_repo =
             test_repo(&format!("unset $(git rev-parse --local-env-vars); {deed} >/dev/null 2>&1"));
         let top = stopped_rebase(&test_repo);

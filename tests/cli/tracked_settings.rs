@@ -33,7 +33,7 @@ fn a_tracked_file_lets_nothing_land_on_a_red_target_without_approval() {
 #[test]
 fn a_tracked_file_does_not_have_saved_work_deleted_sooner_without_approval() {
     let repo = repo("[cleanup]\nkeep-saved = \"0\"\n");
-    repo.git(["update-ref", "refs/arborist/saved/reset/T001", "HEAD"]).succeeds();
+    repo.git(["update-ref", "--create-reflog", "refs/arborist/saved/reset/T001", "HEAD"]).succeeds();
     repo.wait(5);
     let saved = || repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     repo.arborist(["cleanup"]).exits(2).err("cleanup.keep-saved = \"0\"");
