@@ -48,6 +48,7 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("session.branch", Only(&["true"])),
     ("session.transcripts", Only(&["local", "off"])),
     ("session.commit-message", Any),
+    ("redact.files", Only(&["refuse"])),
     // Commands.
     ("test-command", ShownInUse),
     ("runners.*.command", ShownInUse),
