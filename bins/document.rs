@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{entry::Outcome, ui::Ui};
 
-/// One sound commit.
+/// One valid task commit.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct EventDocument {
@@ -25,7 +25,7 @@ pub struct EventDocument {
     pub time: String,
     /// The branch of the run.
     pub branch: String,
-    /// The task; null for what concerns the whole run.
+    /// The task; null if the whole run is concerned.
     pub task: Option<String>,
     /// The status in the subject, such as `test-fail`.
     #[schemars(schema_with = "statuses")]
@@ -40,12 +40,12 @@ pub struct EventDocument {
     pub attempt: Option<u32>,
     /// The session of the run, if the commit names it.
     pub session: Option<String>,
-    /// The words of the subject.
+    /// The text of the subject.
     pub subject: String,
     /// All of its trailers.
     #[schemars(schema_with = "trailers_by_key")]
     pub trailers: BTreeMap<String, String>,
-    /// What it quotes, by heading: an agent's words, the output of tests, a review.
+    /// Its quoted sections: an agent's words, the output of tests, a review.
     pub body: Vec<SectionDocument>,
 }
 

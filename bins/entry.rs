@@ -64,18 +64,22 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     remove_frozen_settings();
     for lock in take_removed_locks() {
-        ui.warn(&format!("removed a lock that a killed git has left: '{}'", lock.display()));
+        ui.warn(&format!("removed the lock of a git process that was killed: '{}'", lock.display()));
     }
     for saved in take_saved_files() {
-        ui.warn(&format!("saved files that an interrupted landing had written in the checkout as '{saved}'"));
+        ui.warn(&format!("saved files that an interrupted landing had written to the checkout as '{saved}'"));
     }
     for (path, kept) in take_moved_aside() {
-        ui.warn(&format!("moved '{}', which was in git's way, to '{}'", path.display(), kept.display()));
+        ui.warn(&format!(
+            "moved '{}', which git could not overwrite, to '{}'",
+            path.display(),
+            kept.display()
+        ));
     }
     // Runs and `merge` report these themselves; other commands that start programs do not.
     take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
     for (name, why) in take_unreadable_tickets() {
-        ui.warn(&format!("the ticket '{name}' could not be read and is left out: {why}"));
+        ui.warn(&format!("skipped the queue entry '{name}', which could not be read: {why}"));
         ui.hint(&format!("delete it with: git update-ref -d {name}"));
     }
     for (name, why) in take_skipped_refs() {

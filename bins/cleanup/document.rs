@@ -14,29 +14,29 @@ use serde::Serialize;
 use super::sweep::Outcomes;
 use crate::document::rfc3339;
 
-/// What there was to clean up, and what became of it.
+/// The items that can be cleaned up, and the result for each.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CleanupDocument {
-    /// Whether nothing was done.
+    /// Whether this was a dry run.
     dry_run: bool,
-    /// The age that things had to have, in seconds.
+    /// The minimum age of items to remove, in seconds.
     older_than: i64,
-    /// Everything that could have gone.
+    /// All items.
     items: Vec<ItemDocument>,
-    /// What was freed in worktrees that stay, where that was asked for.
+    /// What was deleted in worktrees that are kept, with `--reclaim`.
     reclaimed: Vec<ReclaimedDocument>,
-    /// Sums.
+    /// Totals.
     totals: TotalsDocument,
 }
 
-/// One thing that could go.
+/// One item.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ItemDocument {
     /// The repository of the workspace that it is in.
     repo: String,
-    /// What it is.
+    /// Its kind.
     #[schemars(schema_with = "kinds")]
     kind: &'static str,
     /// Its name, for people.
@@ -61,24 +61,24 @@ struct ItemDocument {
     /// their changes taken back; null if it has none.
     #[schemars(schema_with = "holdings")]
     commits: Option<&'static str>,
-    /// Paths that no commit holds, as far as that was looked at.
+    /// Uncommitted paths, as far as they were examined.
     uncommitted: Vec<String>,
-    /// What git ignores there, which goes with it, as far as that was looked at.
+    /// Ignored paths that are removed with it, as far as they were examined.
     ignored: Vec<String>,
-    /// How many bytes it takes; null where that is not known.
+    /// Its size in bytes; null if not known.
     size: Option<u64>,
-    /// When something was last done with it, in RFC 3339.
+    /// When it was last changed, in RFC 3339.
     active: Option<String>,
     /// What became of it: `removed`, `trashed` if it is deleted in the background, `kept` or `failed`; null after a dry run.
     #[schemars(schema_with = "outcomes")]
     outcome: Option<&'static str>,
-    /// Why it is kept or failed after all, if that is not the reason above.
+    /// Why it was kept or failed, if that differs from the reason above.
     why: Option<String>,
-    /// The refs that hold what was saved of it.
+    /// The refs under which it was saved.
     saved: Vec<String>,
 }
 
-/// Something that was freed in a worktree that stays.
+/// A folder or file that was deleted in a worktree that is kept.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ReclaimedDocument {
@@ -90,11 +90,11 @@ struct ReclaimedDocument {
     path: String,
     /// How many bytes it took.
     size: u64,
-    /// Why it could not be freed; null if it was.
+    /// Why it could not be deleted; null if it was.
     failed: Option<String>,
 }
 
-/// Sums over all items.
+/// Totals over all items.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct TotalsDocument {
@@ -106,7 +106,7 @@ pub(super) struct TotalsDocument {
     pub(super) kept: usize,
     /// How many failed.
     pub(super) failed: usize,
-    /// How many bytes were freed, or would be, as far as that is known.
+    /// How many bytes were freed, or would be, as far as known.
     pub(super) bytes: u64,
     /// How many bytes are in what was moved to the trash.
     pub(super) trashed_bytes: u64,
@@ -116,14 +116,14 @@ pub(super) struct TotalsDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SavedDocument {
-    /// Each part of it, the last saved first.
+    /// The saved items, newest first.
     saved: Vec<SavedWorkDocument>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct SavedWorkDocument {
-    /// What it is restored by.
+    /// The name to restore it by.
     name: String,
     /// The ref.
     #[serde(rename = "ref")]
@@ -135,7 +135,7 @@ struct SavedWorkDocument {
     commit: String,
     /// When it was saved, in RFC 3339.
     time: Option<String>,
-    /// The first line of what its commit says.
+    /// The first line of its commit message.
     subject: String,
 }
 

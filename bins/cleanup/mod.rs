@@ -14,42 +14,42 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   See what would go, what would stay, and why
+   See what would be removed, what would be kept, and why
        git arborist cleanup --dry-run
 
-   Clean up what is older than a week
+   Clean up everything older than a week
        git arborist cleanup
 
-   Only the branches that have landed, however young, here and at the remote
+   Only the branches that have landed, of any age, here and at the remote
        git arborist cleanup --only branches --older-than 0 --remote
 
-   Be rid of a task that came to nothing; its work is saved first
+   Remove a task that is no longer wanted; its work is saved first
        git arborist cleanup --older-than 0 --force T001
 
    See what was saved, and bring it back
        git arborist cleanup saved
        git arborist cleanup restore T001
 
-   Free what builds left in the worktrees that are kept
+   Delete build output in the worktrees that are kept
        git arborist cleanup --reclaim
 
-WHAT GOES
+WHAT IS REMOVED
    Worktrees and branches of tasks, branches and old records of sessions, logs,
-   saved work past its limit, caches, claims of the dead and what was thrown
-   away before. A branch goes if a ref that stays leads to all of its commits,
-   or if their content is in a branch that stays; a worktree if nothing
-   uncommitted or untracked is in it. Ignored files do not count, and are named
-   where they go with it; a repository among them keeps the worktree. Saved
-   work goes before its limit only with --force.
+   expired saved work, caches, claims of processes that no longer exist, and
+   the trash. A branch is removed if another ref that is kept contains all of
+   its commits, or if their content is in a branch that is kept. A worktree is
+   removed if it has no uncommitted or untracked files. Ignored files are
+   removed with it and listed, but a repository among them keeps the worktree.
+   Saved work that has not expired is removed only with --force.
 
-WHAT STAYS
-   Whatever is in use: a session that runs or rests, a run or a task that
-   somebody holds the lock of, a claim, a queued task, a worktree with a
-   process in it or locked by somebody else, a branch that is checked out,
-   rebased, bisected or not wholly pushed. What cannot be found out counts as
-   in use. Nothing that git arborist did not make is ever touched: a branch is
-   its work only if commits of the task stand on it, or if its log, a worktree,
-   a ticket or a mark of an attempt tells so, whatever its name is.
+WHAT IS KEPT
+   Everything in use: a session that is running or paused, a run or a task
+   whose lock is held, a claim, a queued task, a worktree that is locked or
+   has a process in it, a branch that is checked out, being rebased or
+   bisected, or not fully pushed. If this cannot be found out, the item counts
+   as in use. Cleanup only removes what git arborist has made. The name of a
+   branch is no proof of that: commits of the task on it, its reflog, a
+   worktree, a queue entry or the mark of an attempt are.
 
 WORKSPACES
    All repositories of the workspace are cleaned up, each by its own settings
@@ -60,10 +60,9 @@ WORKSPACES
    approved first.
 
 SAVED WORK
-   Commits are saved as they are. Files that no commit holds are saved as 'git
-   add' would take them, so through the filters and line endings that the
-   repository configures; restoring checks them out the same way. Ignored files
-   are not saved.";
+   Commits are saved as they are. Uncommitted files are saved as 'git add' would
+   add them, with the configured filters and line endings, and restored the same
+   way. Ignored files are not saved.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -77,9 +76,9 @@ pub struct CleanupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List what was saved
+    /// List saved work
     Saved(saved::SavedArgs),
-    /// Bring back what was saved: its branch, and what lay in its worktree into a fresh one
+    /// Restore saved work: its branch, and the files of its worktree in a new one
     Restore(restore::CleanupRestoreArgs),
 }
 

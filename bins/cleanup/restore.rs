@@ -14,13 +14,13 @@ use crate::{clock, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct CleanupRestoreArgs {
-    /// What was saved: a name that 'cleanup saved' lists, or the end of one, such as a task, a branch or a session
+    /// A name that 'cleanup saved' lists, or the end of one, such as a task, a branch or a session
     #[arg(value_name = "NAME")]
     name: String,
-    /// Restore it as this branch, not as the one that it was
+    /// Restore it as this branch [default: its old name]
     #[arg(long, value_name = "NEW-BRANCH")]
     branch: Option<String>,
-    /// Make its worktree here, not among the others; also where only its commits were saved
+    /// Create its worktree in this folder; also if only commits were saved
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }

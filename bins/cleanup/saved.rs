@@ -38,7 +38,7 @@ pub(super) fn run(args: &SavedArgs, ui: &mut Ui) -> Outcome {
     let fits = [Fit::Whole, Fit::Number, Fit::End(20), Fit::Below];
     Table::new(["what", "age", "from", "name"], fits).show(ui, &rows, |_, _| None);
     if !saved.is_empty() {
-        ui.hint("bring one back with: git arborist cleanup restore NAME");
+        ui.hint("to restore one, run: git arborist cleanup restore NAME");
     }
     Ok(Exit::Done)
 }

@@ -77,25 +77,25 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
             .any(|item| matches!(&item.verdict, CleanupVerdict::Keep(why) if suits(item.candidate.what, why)))
     };
     if !is_forced && is_kept(&|_, why| matches!(why, KeepReason::Loose(_) | KeepReason::Unsaved(_))) {
-        ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
+        ui.hint("use --force to save unmerged work under a ref and then remove it");
     }
     let limit = all.first().map(|outcomes| outcomes.older_than).filter(|limit| limit.0 > 0);
     let is_young = |what: What, why: &KeepReason| {
         limit.is_some_and(|limit| *why == KeepReason::Young(limit)) && what != What::Saved
     };
     if (is_forced || is_named) && is_kept(&is_young) {
-        ui.hint("what is younger goes too with: --older-than 0");
+        ui.hint("use --older-than 0 to also remove newer items");
     }
     let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
     if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, KeepReason::Young(_))) {
-        ui.hint("saved work goes before its time only with: --force --only saved --older-than <age>");
+        ui.hint("to remove saved work before it expires, use: --force --only saved --older-than <age>");
     }
     if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
-        ui.hint("a worktree that was moved is found again with: git arborist worktree repair");
+        ui.hint("to reconnect a worktree that was moved, run: git arborist worktree repair");
     }
     if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
         ui.hint(&format!(
-            "a session that rests keeps what is its own; to give it up: git arborist session end --session {session}"
+            "a paused session keeps its branches and worktrees; to give it up, run: git arborist session end --session {session}"
         ));
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
@@ -103,7 +103,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
         matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == What::Saved
     };
     if gone.any(is_saved) {
-        ui.hint("until git collects its objects, saved work comes back with: git update-ref <ref> <object>");
+        ui.hint("to bring removed saved work back, while git still has its objects, run: git update-ref <ref> <object>");
     }
 }
 

@@ -25,31 +25,31 @@ use crate::{approval, clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Leave alone what is younger: 0, 12h, 7d, 2w
+    /// Keep items that are newer than this age: 0, 12h, 7d, 2w
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
-    /// Show what would be done, and do nothing
+    /// Show what would be done without doing it
     #[arg(short = 'n', long)]
     pub(super) dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Also what holds work that is nowhere else; it is saved under a ref first
+    /// Also remove unmerged work; it is saved under a ref first
     #[arg(short, long)]
     force: bool,
-    /// Also branches of remotes, if they have landed there
+    /// Also delete branches at remotes, if they have landed there
     #[arg(long)]
     remote: bool,
-    /// Also free build output and caches in the worktrees that are kept
+    /// Also delete build output and caches in the worktrees that are kept
     #[arg(long)]
     reclaim: bool,
     /// Approve the settings that files of the repository bring along
     #[arg(long)]
     yes: bool,
-    /// Only these; with --force, saved work alone then has the age that is given
+    /// Only these kinds of items
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = topics())]
     only: Vec<String>,
-    /// Only what belongs to these tasks or sessions
+    /// Only items of these tasks or sessions
     #[arg(value_name = "TASK")]
     names: Vec<String>,
 }

@@ -65,10 +65,10 @@ FILES
 #[command(name = "git-arborist-demo", bin_name = "git arborist demo", about = catalog::about("demo"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct DemoArgs {
-    /// Where to make the repository; without it, in the folder for temporary files
+    /// Where to create the repository [default: a new folder for temporary files]
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Be the agent: read a prompt from standard input and do what it asks
+    /// Act as the agent: read a prompt from standard input and follow it
     #[arg(long, hide = true)]
     agent: bool,
 }
@@ -117,7 +117,7 @@ fn git(name: &str, folder: &Path) -> GitCommand {
 fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display().to_string();
     if folder.exists() {
-        return Err(Failure::new(Exit::Fatal, format!("'{shown}' is there already"))
+        return Err(Failure::new(Exit::Fatal, format!("'{shown}' already exists"))
             .hint("name another folder with --into"));
     }
     std::fs::create_dir_all(folder).with_context(|| format!("could not create '{shown}'"))?;

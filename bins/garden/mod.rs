@@ -19,24 +19,23 @@ use crate::{
 };
 
 const LONG_ABOUT: &str = "\
-Take one task through implement, test and review in this checkout, with
-retries.
+Implement, test and review one task in this checkout, with retries.
 
-It is the task that is named, the next that is ready, or with -m one in your
-own words, without any plan. It belongs to the run of this branch: what 'git
-arborist gardener' does later builds on it. See git-arborist-gardener(1) for
-what happens in each step.";
+Name a task of the plan, or leave the name out to run the next task that is
+ready. With -m, describe a task in your own words; no plan is needed. The task
+becomes part of the run of this branch, and a later 'git arborist gardener'
+builds on it. git-arborist-gardener(1) describes each step.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
    1 if the task failed or is not ready, 2 if a person is needed, 3 if another
-   run has this branch, 130 or 143 if it was stopped.
+   run is using this branch, 130 or 143 if it was stopped.
 
 EXAMPLES
-   Take up the next task that is ready
+   Run the next task that is ready
        git arborist garden
 
-   Take up this one
+   Run a certain task with a certain agent
        git arborist garden T003 --runner claude
 
    One task without any plan
@@ -46,13 +45,13 @@ EXAMPLES
 #[command(name = "git-arborist-garden", bin_name = "git arborist garden", about = catalog::about("garden"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct GardenArgs {
-    /// The task; without one, the next that is ready
+    /// The task [default: the next one that is ready]
     #[arg(value_name = "TASK")]
     task: Option<TaskId>,
-    /// What to do: one task, in your words, without any plan
+    /// Run one task described in these words, without a plan
     #[arg(short, long, value_name = "WORDS", conflicts_with_all = ["task", "tree"])]
     message: Option<String>,
-    /// Run it although it has failed, or was interrupted too often
+    /// Run it even if it has failed, or was interrupted too often
     #[arg(long)]
     retry_failed: bool,
     #[command(flatten)]

@@ -20,38 +20,37 @@ use crate::{
 };
 
 const LONG_ABOUT: &str = "\
-Run every task of the plan that can be run, in the order of the plan.
+Run all tasks of the plan that are ready, in order.
 
-An agent implements a task, the tests run, a reviewer decides. What fails is
-tried again with the feedback in the prompt, as often as --max-retries says;
-then the task is failed, and the run ends unless --keep-going is given. Each
-step is a commit before the next one begins, so the same command goes on after
-a crash, and does nothing where nothing is left to do. What goes on is tested
-and limited as before: the session's test command and budgets hold until they
-are given anew.
+For each task, an agent implements it, the tests run, and a reviewer decides. If
+a step fails, the next attempt gets the feedback in its prompt. --max-retries is
+the number of attempts; after the last one the task has failed, and the run ends
+unless --keep-going is given. Each step is committed before the next one starts.
+After a crash, run the same command to continue; it does nothing if all tasks
+are done. A continued run keeps the test command and the budgets of its session
+unless you give new ones.
 
-The plan and the configuration are frozen when the run begins: the copies in
-the run's first commit count, not the files as an agent may have left them. If
-they differ from the files, the run shows how and stops; --accept-changes takes
-the new ones.
+The plan and the configuration are frozen when the run starts: the copies in its
+first commit are used, even if an agent edits the files. If the files differ
+from the copies, the run prints the difference and stops; --accept-changes
+accepts the new files.
 
-With one job the agent works in this checkout. With --jobs or --isolate each
-task has a worktree and a branch of its own, and lands through the merge queue.
-A landing that would touch files that are changed in the checkout is parked,
-and the summary names the one command that brings the checkout up.
+With one job, the agent works in this checkout. With --jobs or --isolate, each
+task has its own worktree and branch, and lands through the merge queue. If a
+landing would overwrite files that you have changed in the checkout, it is
+parked, and the summary prints the command that updates the checkout.
 
-With --session-branch, with session.branch in the configuration, or where a
-workspace is configured, the run has a branch of its own,
-arborist/<plan>/<session>, in a worktree beside this checkout. The checkout,
-its branch and what is not committed there are left alone; the branch stays
-when the run ends, and 'git merge' brings the work over. Run again, it goes on
-with the session that was begun last for this plan; --new-run begins another.
+With --session-branch, with session.branch in the configuration, or in a
+workspace, the run works on its own branch, arborist/<plan>/<session>, in a
+worktree beside this checkout. Your checkout and its branch are not touched. The
+branch stays when the run ends; use 'git merge' to take over the work. The same
+command continues the newest session of the plan; --new-run starts another.
 
-Ctrl-C stops the agents, commits what they have left, and ends with 130; a
-second one ends at once. Nothing is lost either way, and the attempt does not
-count: it begins again with the same number. After three interruptions of one
-task in a row (signals, crashes, outages of a provider, errors of our own) the
-run stops with 2; --retry-failed continues.";
+Ctrl-C stops the agents, commits their unfinished work and exits with 130;
+a second Ctrl-C exits at once. No work is lost, and the interrupted attempt
+does not count. If a task is interrupted three times in a row (by signals,
+crashes, provider outages or internal errors), the run stops with exit code 2;
+--retry-failed continues it.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
@@ -64,37 +63,37 @@ WHAT AGENTS ARE TOLD
    once you have approved them; see prompts.* in git-arborist(1). --dry-run -v
    prints the prompts.
 
-   An agent gets its prompt as its runner says: as an argument, on standard
-   input or in a file. A prompt of more than 100 KiB is not passed as an
-   argument: the argument names a file with it. It need not use git. A reviewer ends with a line
-   APPROVED, or REJECTED: and the reasons; anything else is a rejection. One that
-   fails three times has decided nothing: the run stops, and goes on there. How
-   a runner of your own tells of a limit stands at runners.*.events in
+   The runner decides how an agent gets its prompt: as an argument, on standard
+   input or in a file. A prompt of more than 100 KiB is always passed in a file.
+   Agents need not use git. The last line of a reviewer's reply must be APPROVED,
+   or REJECTED: and the reasons; anything else is a rejection. If the reviewer
+   itself fails three times, the run stops; run the same command to repeat the
+   review. For how your own runner reports a limit, see runners.*.events in
    git-arborist(1).
 
 EXIT STATUS
-   1 if a task failed or is left, 2 if a person is needed (a conflict, a parked
-   landing, a forked task, a reviewer that fails), 3 if another run has this
-   branch, 130 or 143 if it was stopped.
+   1 if a task failed or was not run, 2 if a person is needed (a conflict, a
+   parked landing, a forked task, a failing reviewer), 3 if another run is using
+   this branch, 130 or 143 if it was stopped.
 
 EXAMPLES
-   Run the plan of this repository, or go on with it after a crash
+   Run the plan of this repository, or continue it after a crash
        git arborist gardener
 
-   Look first at what would be run, or also at the prompts
+   See which tasks would run, and with -v also the prompts
        git arborist gardener --dry-run
        git arborist gardener --dry-run -v
 
    With another agent and a test command
        git arborist gardener --runner codex --test-command 'cargo test'
 
-   Four tasks at once, each in a worktree of its own
+   Run four tasks at once, each in its own worktree
        git arborist gardener --jobs 4 --keep-going
 
-   On a branch of its own, whatever is checked out or changed here
+   Run on a separate branch and leave this checkout alone
        git arborist gardener --session-branch
 
-   Another reviewer, and no more than five dollars
+   Use another reviewer, and spend at most five dollars
        git arborist gardener --review-runner gemini --max-cost 5";
 
 #[derive(Debug, Parser)]
@@ -106,28 +105,28 @@ pub struct GardenerArgs {
     /// Only these tasks, or the tasks of these phases
     #[arg(long, value_name = "TASK")]
     only: Vec<TaskId>,
-    /// Up to this task or phase, in the order of the plan, and nothing behind it
+    /// Stop after this task or phase, in the order of the plan
     #[arg(long, value_name = "TASK")]
     until: Option<TaskId>,
-    /// How many tasks are worked on at once, each in a worktree of its own: a number, or auto
+    /// How many tasks to run at once, each in its own worktree: a number, or auto
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<String>,
-    /// Use a worktree also for one task at a time, and leave the checkout alone
+    /// Use worktrees even for one task at a time, and leave the checkout alone
     #[arg(long)]
     isolate: bool,
-    /// What lands of what was worked on at once: keep-clean (all that can), all-or-nothing, first, or a number of them
+    /// Which parallel tasks land: keep-clean (all that can), all-or-nothing, first, or a number
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
-    /// Go on with other tasks when one fails
+    /// Continue with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
-    /// Let failed tasks begin again, and continue those that were interrupted too often
+    /// Try failed tasks again, and continue tasks that were interrupted too often
     #[arg(long)]
     retry_failed: bool,
-    /// Call nobody: play again what was recorded in the session that this one was forked from
+    /// Call no agent: replay the records of the session that this one was forked from
     #[arg(long, hide = true)]
     offline: bool,
-    /// Give the branch back to the user's checkout when the run ends
+    /// Switch the user's checkout back to the branch when the run ends
     #[arg(long, hide = true)]
     give_back: bool,
 }

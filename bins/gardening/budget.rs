@@ -5,25 +5,25 @@ use std::time::Duration;
 use arborist_core::{agent::limits::Budget, pipeline::Budgets, run::dollars};
 use clap::Args;
 
-/// What may be spent.
+/// Limits on cost, tokens and time.
 #[derive(Debug, Args)]
 pub(super) struct BudgetArgs {
-    /// What the run may cost, as far as agents tell
+    /// The most that the run may cost, as reported by the agents
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_cost: Option<f64>,
-    /// How many tokens the run may use
+    /// The most tokens that the run may use
     #[arg(long, value_name = "NUMBER")]
     max_tokens: Option<u64>,
-    /// How long agents may be at work for the run, all together
+    /// The total time that agents may work in this run
     #[arg(long, value_name = "SECONDS")]
     max_time: Option<u64>,
-    /// What each task may cost
+    /// The most that each task may cost
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_task_cost: Option<f64>,
-    /// How many tokens each task may use
+    /// The most tokens that each task may use
     #[arg(long, value_name = "NUMBER")]
     max_task_tokens: Option<u64>,
-    /// How long agents may be at work on each task
+    /// The total time that agents may work on each task
     #[arg(long, value_name = "SECONDS")]
     max_task_time: Option<u64>,
 }

@@ -42,13 +42,16 @@ pub(crate) fn give_back(repository: &Repository, branch: &BranchName, ui: &mut U
         Ok(Some(GivenBack::Detached(path, why))) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             ui.warn(&format!(
-                "the session worked in '{}', which stays without '{branch}': {why}",
+                "the worktree '{}' of the session was kept, without '{branch}': {why}",
                 path.display()
             ));
             ui.hint(&format!("remove it with: git arborist worktree remove {name}"));
         }
         Err(failure) => {
-            ui.warn(&format!("'{branch}' stays checked out where the session worked: {}", failure.message));
+            ui.warn(&format!(
+                "'{branch}' is still checked out in the session's worktree: {}",
+                failure.message
+            ));
         }
     }
 }

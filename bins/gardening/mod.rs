@@ -43,19 +43,19 @@ pub(crate) struct GardeningArgs {
     step_runner: RunnerArgs,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// How many attempts a task has
+    /// Number of attempts per task
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     max_retries: Option<u32>,
-    /// How a task is tested that has no test commands of its own
+    /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Begin although the tests fail before the first task; only newly red tests count
+    /// Start even if the tests fail before the first task; only newly red tests count
     #[arg(long)]
     allow_red: bool,
-    /// How many characters of a change the reviewer sees
+    /// How many characters of the diff the reviewer's prompt shows
     #[arg(long, value_name = "NUMBER")]
     diff_limit: Option<usize>,
-    /// How agents and tests are kept from changing files outside of their worktree
+    /// How agents and tests are kept from changing files outside their worktree
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed
@@ -64,32 +64,32 @@ pub(crate) struct GardeningArgs {
     /// Where logs are kept
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
-    /// Begin although something is not committed; it stays as it is
+    /// Start even if there are uncommitted changes; they are kept as they are
     #[arg(long)]
     allow_dirty: bool,
-    /// Begin a new run instead of going on with the last one
+    /// Start a new run instead of continuing the last one
     #[arg(long)]
     new_run: bool,
     /// Work on a branch of the run's own, in a worktree beside this checkout, which is left alone; the branch stays when the
     /// run ends
     #[arg(long)]
     session_branch: bool,
-    /// Go on with a plan or a configuration that has changed since the run began
+    /// Accept changes to the plan or the configuration since the run started
     #[arg(long)]
     accept_changes: bool,
-    /// Approve the commands that files of the repository bring along
+    /// Approve the commands in files of the repository
     #[arg(long)]
     yes: bool,
-    /// Show what would be run, and run nothing
+    /// Show what would run without running it
     #[arg(long)]
     dry_run: bool,
     /// Also print a line for each step and each commit; with --dry-run, the prompts
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Say only what went wrong
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
-    /// Print what happens as JSON, an object on each line
+    /// Print events as JSON, one object per line
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
 }

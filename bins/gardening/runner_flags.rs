@@ -13,16 +13,16 @@ pub(super) struct RunnerArgs {
     /// what the plan says, and the plan over the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
-    /// The model that the agent is asked to use
+    /// The model that the agent uses
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The agent program that does the work, if it is another than --runner
+    /// The agent program that implements [default: --runner]
     #[arg(long, value_name = "NAME")]
     implement_runner: Option<String>,
-    /// The model that does the work
+    /// The model that implements
     #[arg(long, value_name = "MODEL")]
     implement_model: Option<String>,
-    /// The agent program that reviews, if it is another than --runner
+    /// The agent program that reviews [default: --runner]
     #[arg(long, value_name = "NAME")]
     review_runner: Option<String>,
     /// The model that reviews

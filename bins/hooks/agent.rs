@@ -50,7 +50,7 @@ pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
             match ours.count() {
                 0 => (HookState::Missing, None),
                 count if count == EVENTS.len() => (HookState::Installed, None),
-                _ => (HookState::Edited, Some("not all that we wrote is there".to_owned())),
+                _ => (HookState::Edited, Some("it is incomplete".to_owned())),
             }
         }
         Err(failure) => (HookState::Missing, Some(failure.message)),
@@ -78,13 +78,13 @@ pub(super) fn plan(
     binary: &Quoted,
 ) -> Result<Option<HookChange>, Failure> {
     if repository.worktree.is_none() {
-        return Err(Failure::new(Exit::Fatal, "an agent works in a checkout, and this repository has none"));
+        return Err(Failure::new(Exit::Fatal, "agents need a checkout, and this repository is bare"));
     }
     let path = repository.top().join(SETTINGS);
     require_inside(repository.top(), &path)?;
     let old = load(&path)?;
     let mut new = old.clone();
-    let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is no object"))?;
+    let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is not a JSON object"))?;
     take_out(settings);
     if wish == SettingsRequest::Install {
         put_in(settings, binary).map_err(|why| unreadable(&path, &why))?;
@@ -114,7 +114,7 @@ fn require_inside(top: &Path, path: &Path) -> Result<(), Failure> {
 
 fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'static str> {
     let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
-    let hooks = hooks.as_object_mut().ok_or("its hooks are no object")?;
+    let hooks = hooks.as_object_mut().ok_or("its hooks are not a JSON object")?;
     let command = format!("{}{CALL}", binary.word());
     for (event, matcher) in EVENTS {
         let mut entry = Map::new();
@@ -124,7 +124,7 @@ fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'st
         let call = json!([{ "type": "command", "command": command, "timeout": PATIENCE }]);
         entry.insert("hooks".into(), call);
         let entries = hooks.entry(event).or_insert_with(|| json!([]));
-        entries.as_array_mut().ok_or("its hooks are no lists")?.push(Value::Object(entry));
+        entries.as_array_mut().ok_or("its hooks are not lists")?.push(Value::Object(entry));
     }
     Ok(())
 }
@@ -162,5 +162,5 @@ fn is_ours(entry: &Value) -> bool {
 
 fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Person, format!("'{}' cannot be understood: {why}", path.display()))
-        .hint("nothing was changed; mend it, and try again")
+        .hint("nothing was changed; correct the file and try again")
 }

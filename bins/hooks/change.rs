@@ -122,7 +122,7 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     };
     ui.line(&visible(&format!("claude: {done}")));
     if wish == SettingsRequest::Install && step.is_some() {
-        ui.hint("every turn that writes files becomes a commit on the branch that is checked out then");
+        ui.hint("each turn that writes files is committed to the branch that is checked out");
     }
     Ok(Exit::Done)
 }

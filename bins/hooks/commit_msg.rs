@@ -41,9 +41,9 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         let line = recorded.line_in_file(line);
         FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
-    refusal("this message claims to be a task's and is not sound", faults, place)
-        .hint("if it is not about a task, begin its subject and its lines in another way")
-        .hint(format!("your words are kept; mend them with: git commit -e -F '{}'", file.display()))
+    refusal("this commit message looks like that of a task, but it is not valid", faults, place)
+        .hint("if the commit is not about a task, change its subject and remove the Arborist- lines")
+        .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))
 }
 
 /// Whether cleaning up cannot change a well-formed message. It removes white space, comments and everything below

@@ -45,7 +45,7 @@ impl Manager {
         let name = event.as_str();
         match (self, event) {
             (Self::Lefthook, HookEvent::CommitMsg | HookEvent::PrePush) => Some(format!(
-                "lefthook writes its hooks anew when its configuration changes; to make this last, add to lefthook.yml:\n\
+                "lefthook rewrites its hooks when its configuration changes; to keep this one, add to lefthook.yml:\n\
                  {name}:\n  commands:\n    arborist:\n      run: git-arborist-hooks run {name} {}",
                 if event == HookEvent::PrePush { "{1} {2}\n      use_stdin: true" } else { "{1}" },
             )),

@@ -55,27 +55,27 @@ pub struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Install hooks, beside those that are there
+    /// Install hooks; existing ones are kept
     #[command(after_help = words::INSTALL_EXAMPLES)]
     Install(InstallArgs),
-    /// Remove our hooks and put back what stood there before, byte for byte
+    /// Remove our hooks and restore the earlier ones, byte for byte
     #[command(after_help = words::UNINSTALL_EXAMPLES)]
     Uninstall(UninstallArgs),
-    /// Say where each hook stands and what keeps it from being run; runs nothing
+    /// Show which hooks are installed, and why one does not run
     #[command(after_help = words::STATUS_EXAMPLES)]
     Status {
         /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Prove that hooks fire in this worktree, by firing them through git
+    /// Check that hooks run in this worktree, by triggering them through git
     #[command(after_help = words::TEST_EXAMPLES)]
     Test {
-        /// Which hooks; without any, those that 'install' would install
+        /// The hooks [default: those that 'install' would install]
         #[arg(value_enum, value_name = "HOOK")]
         names: Vec<HookEvent>,
     },
-    /// Do what a hook does; this is what hooks call
+    /// Run a hook; hooks call this
     #[command(subcommand, after_help = words::RUN_EXAMPLES)]
     Run(Call),
 }
@@ -84,7 +84,7 @@ enum Action {
 struct InstallArgs {
     #[command(flatten)]
     manner: Manner,
-    /// Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git
+    /// Record the turns of an interactive agent, with hooks in .claude/settings.local.json instead of git hooks
     #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
     agent: Option<Agent>,
     /// Which hooks; without any, commit-msg and pre-push (in a bare repository: pre-receive)
@@ -96,32 +96,32 @@ struct InstallArgs {
 struct UninstallArgs {
     #[command(flatten)]
     manner: Manner,
-    /// Take the hooks of an interactive agent out of its settings; no hooks of git
+    /// Remove our hooks from the settings of an interactive agent instead of git hooks
     #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
     agent: Option<Agent>,
-    /// Which hooks; without any, all that are ours
+    /// The hooks [default: all of ours]
     #[arg(value_enum, value_name = "HOOK")]
     names: Vec<HookEvent>,
 }
 
 #[derive(Debug, Args)]
 struct Manner {
-    /// Only print what would be done
+    /// Show what would be done without doing it
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Call {
-    /// Refuse a message that claims to be a task's and is not sound
+    /// Refuse a message that looks like that of a task but is not valid
     CommitMsg {
         /// The file that holds the message
         file: PathBuf,
     },
-    /// Refuse to push what is not sound, and to lose what was recorded; reads git's lines on standard input
+    /// Refuse pushes of invalid task commits and pushes that lose records; reads git's lines on standard input
     PrePush {
         /// The name of the remote
         remote: OsString,
@@ -134,9 +134,9 @@ enum Call {
     Update {
         /// The ref
         name: OsString,
-        /// What it holds
+        /// Its old value
         old: PushedValue,
-        /// What it shall hold
+        /// Its new value
         new: PushedValue,
     },
 }

@@ -15,13 +15,13 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookState {
-    /// It is in place.
+    /// It is installed.
     Installed,
-    /// It is not there.
+    /// It is not installed.
     Missing,
-    /// It is there, but git does not come to it.
+    /// It is installed, but git does not run it.
     Shadowed,
-    /// It is there, but was changed by hand.
+    /// It is installed, but was edited.
     Edited,
 }
 
@@ -51,11 +51,11 @@ pub struct AgentStatus {
     pub state: HookState,
     /// The file that they stand in.
     pub place: Option<String>,
-    /// What else should be known.
+    /// Further remarks.
     pub note: Option<String>,
 }
 
-/// Where one hook stands.
+/// The state of one hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HookStatus {
@@ -63,15 +63,15 @@ pub struct HookStatus {
     pub event: HookEvent,
     /// Whether git will run ours.
     pub state: HookState,
-    /// The file or configuration key that ours stands in.
+    /// The file or configuration key that contains ours.
     pub place: Option<String>,
-    /// The hook of before, which ours calls first.
+    /// The earlier hook, which ours calls first.
     pub chained: Option<String>,
-    /// The program that ours becomes; without one it is looked up on `PATH`.
+    /// The program that ours calls; if null, it is looked up on `PATH`.
     pub binary: Option<String>,
     /// The program that manages the hook file, if one was recognised.
     pub manager: Option<Manager>,
-    /// Why it is not run, or what else should be known.
+    /// Why it does not run, or other remarks.
     pub note: Option<String>,
 }
 
@@ -141,21 +141,25 @@ fn find_shadowed(site: &HookSite) -> Option<Found> {
     let found = |state, place: String, note: String| Some((state, Some(place), Some(note)));
     let command = format!("{}.command", site.event.config_section());
     match site.config {
-        HookContent::Edited => return found(HookState::Edited, command, "it is not what we wrote".into()),
+        HookContent::Edited => return found(HookState::Edited, command, "it was edited".into()),
         HookContent::Ours(_) => return found(HookState::Shadowed, command, config_note(site)),
         HookContent::Absent | HookContent::Foreign => {}
     }
     let file = site.husky.as_ref().unwrap_or(&site.script);
     match file.content {
         HookContent::Edited => {
-            return found(HookState::Edited, shown(file), "it is not what we wrote".into());
+            return found(HookState::Edited, shown(file), "it was edited".into());
         }
         HookContent::Ours(_) => return found(HookState::Shadowed, shown(file), file_note(site)),
         HookContent::Absent | HookContent::Foreign => {}
     }
     if let Some(moved) = &site.moved {
         let by = site.manager.map_or("another hook", Manager::as_str);
-        return found(HookState::Shadowed, shown(moved), format!("'{}' is now of {by}", shown(&site.script)));
+        return found(
+            HookState::Shadowed,
+            shown(moved),
+            format!("'{}' now belongs to {by}", shown(&site.script)),
+        );
     }
     let (spot, _) = site.elsewhere.as_ref()?;
     let scope = site.dir.setting.as_ref().map_or("", |setting| setting.scope.as_str());
@@ -169,7 +173,7 @@ fn find_shadowed(site: &HookSite) -> Option<Found> {
 
 fn missing_note(site: &HookSite) -> Option<String> {
     let is_out_of_reach = site.dir.reach == DirPlace::Outside && site.git < GitVersion::CONFIG_HOOKS;
-    is_out_of_reach.then(|| "git looks outside of this repository, where we install nothing".into())
+    is_out_of_reach.then(|| "git takes hooks from outside this repository, where nothing is installed".into())
 }
 
 fn config_note(site: &HookSite) -> String {
@@ -180,7 +184,7 @@ fn config_note(site: &HookSite) -> String {
             GitVersion::CONFIG_HOOKS
         )
     } else {
-        format!("{}.enabled switches it off", site.event.config_section())
+        format!("it is switched off by {}.enabled", site.event.config_section())
     }
 }
 
@@ -190,7 +194,7 @@ fn file_note(site: &HookSite) -> String {
             "'{}' is not in this worktree, so git runs no hook here; run 'npx husky' in it",
             shown(&site.script)
         ),
-        _ => format!("'{}' may not be executed, so git passes over it", shown(&site.script)),
+        _ => format!("'{}' is not executable, so git ignores it", shown(&site.script)),
     }
 }
 

@@ -6,25 +6,29 @@ use super::{HookState, HookStatus, HooksStatus, fault::shown, probe::Fired, stat
 use crate::ui::{Tone, Ui};
 
 pub(super) const LONG_ABOUT: &str = "\
-Install the hooks that keep the state sound.
+Install hooks that check task commits and pushes.
 
-commit-msg refuses a message that claims to be a task's and is not sound, and lets every other message
+through untouched. pre-push, and update on the server, refuse to publish such commits, to delete or turn
+back a branch of arborist's, and to drop commits that record a task's state.
+commit-msg refuses a message that looks like that of a task but is not valid. It does not touch other
+messages. pre-push, and update on the server, refuse pushes that publish such commits, delete or rewind
+a branch of git arborist, or drop commits that record the state of a task.
 through untouched. pre-push, and pre-receive on the server, refuse to publish such commits, to delete or turn
 back a branch of arborist's, and to drop commits that record a task's state. pre-receive sees all refs of a
 push together; installing it removes the update hook that earlier versions installed.
 
-Our hooks stand beside those that are there. With git 2.54 or newer they are named in the repository's
-configuration (hook.arborist-<hook>.command). Before that, a hook file that exists is renamed to
-<hook>.pre-arborist and called first, with the same arguments and the same input; if it refuses, ours is not
-asked. A core.hooksPath inside of the repository is honoured; one outside is never written to, and the line
-to add by hand is shown. husky's own files get a marked block. Hooks of lefthook and pre-commit are called
-first like any other, and the lines are shown that make their own configuration run ours for good.
+Existing hooks are kept. With git 2.54 or newer, ours are added to the repository's configuration
+(hook.arborist-<hook>.command). With older versions, an existing hook file is renamed to
+<hook>.pre-arborist and called first, with the same arguments and input; if it refuses, ours does not run.
+A core.hooksPath inside the repository is respected. Nothing is written to one outside it; the line to
+add by hand is printed. husky's files get a marked block. Hooks of lefthook and pre-commit are called
+first, and the lines to add to their own configuration are printed.
 
-A hook becomes git-arborist-hooks where it was when the hook was installed, else on PATH. If it is gone,
-only messages that could be a task's and pushes to arborist's own refs are refused.
+A hook calls git-arborist-hooks at the path where it was when the hook was installed, or else on PATH. If
+the program is missing, only messages that may be those of a task and pushes to our refs are refused.
 
-Hooks can be passed over, by --no-verify, by cherry-pick and by other programs: 'git arborist trailers check'
-finds in history what they did not see.";
+Hooks can be skipped by --no-verify, by cherry-pick and by other programs: 'git arborist trailers check'
+checks the history itself.";
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
@@ -35,10 +39,10 @@ EXAMPLES
    Prove that the hooks fire in this worktree
        git arborist hooks test
 
-   See where each hook stands, and what keeps it from being run
+   See which hooks are installed, and why one does not run
        git arborist hooks status
 
-   Put everything back, byte for byte
+   Restore the files as they were, byte for byte
        git arborist hooks uninstall";
 
 pub(super) const INSTALL_EXAMPLES: &str = "\
@@ -49,33 +53,33 @@ EXAMPLES
    Check messages only
        git arborist hooks install commit-msg
 
-   Guard a repository that is pushed to, although it has a checkout
+   Check pushes to a repository that has a checkout
        git arborist hooks install pre-receive
 
    Let Claude Code record its turns as 'git arborist session' shows them
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2 if hooks are taken from outside of the repository, or if ours was edited:
+   2 if git takes hooks from outside the repository, or if ours was edited;
    nothing is changed then";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
 EXAMPLES
-   Take away all of ours
+   Remove all our hooks
        git arborist hooks uninstall
 
-   Take away one
+   Remove one hook
        git arborist hooks uninstall pre-push
 
-   Take our entries out of Claude Code's settings
+   Remove our entries from Claude Code's settings
        git arborist hooks uninstall --agent claude
 
 EXIT STATUS
-   2 if something of ours was edited and therefore left";
+   2 if a hook was edited and was therefore kept";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
 EXAMPLES
-   See where each hook stands
+   See which hooks are installed
        git arborist hooks status
 
    List those that git will not run
@@ -94,7 +98,7 @@ EXIT STATUS
 
 pub(super) const RUN_EXAMPLES: &str = "\
 EXAMPLES
-   The line for a hook file of your own
+   The line for your own hook file
        git-arborist-hooks run commit-msg \"$@\" || exit
        git-arborist-hooks run pre-push \"$@\" || exit
        git-arborist-hooks run pre-receive || exit";
@@ -144,7 +148,7 @@ pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
                 (None, HookState::Missing) => {
                     ui.hint(&format!("install it: git arborist hooks install {name}"));
                 }
-                (None, _) => ui.hint("it is in place, but something before it ended without calling it"),
+                (None, _) => ui.hint("it is installed, but an earlier hook ended without calling it"),
             }
         }
         Fired::Other(said) => {

@@ -26,10 +26,10 @@ EXAMPLES
    Write .arborist/config.toml with the agents and the test command found
        git arborist init
 
-   The same, and the hooks that guard the record
+   The same, and install the hooks
        git arborist init --hooks
 
-   Look at it first
+   See the file without writing it
        git arborist init --dry-run";
 
 const LONG_ABOUT: &str = "\
@@ -87,7 +87,7 @@ pub struct InitArgs {
     /// Print the file instead of writing it
     #[arg(long)]
     dry_run: bool,
-    /// Install the hooks that guard the record, without asking
+    /// Install the hooks without asking
     #[arg(long, conflicts_with_all = ["no_hooks", "dry_run"])]
     hooks: bool,
     /// Install no hooks, and do not ask
@@ -148,7 +148,7 @@ fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
     match ui.ask(QUESTION) {
         Some(true) => hooks::install(ui),
         _ => {
-            ui.hint("guard the record at any time with: git arborist hooks install");
+            ui.hint("to install the hooks later, run: git arborist hooks install");
             Ok(Exit::Done)
         }
     }
@@ -163,7 +163,7 @@ fn installed() -> Vec<&'static str> {
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     if file.exists() {
-        return Err(Failure::new(Exit::No, format!("'{FILE}' is there already"))
+        return Err(Failure::new(Exit::No, format!("'{FILE}' already exists"))
             .hint("see what would be written with: git arborist init --dry-run"));
     }
     safe_files::write_new(file, text.as_bytes())

@@ -9,7 +9,7 @@ const WIDTH: usize = 100;
 /// The file, with the agent, the test command and the needs of worktrees that were found.
 pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &WorktreeProposal) -> String {
     let mut text =
-        "# Configuration of git arborist. It is tracked: everybody who clones this repository has it.\n"
+        "# Configuration of git arborist. It is tracked: everyone who clones this repository gets it.\n"
             .to_owned();
     for setting in SETTINGS.iter().filter(|setting| !setting.key.contains('.')) {
         let found = match setting.key {

@@ -32,7 +32,7 @@ fn first_on(asset_folder: AssetFolder, steps: &[InstallStep]) -> Option<PathBuf>
 
 fn about_manuals(ui: &mut Ui, page: &Path) {
     if !is_installed("man") {
-        ui.hint("there is no 'man' on PATH, so that 'git help arborist' cannot open the pages");
+        ui.hint("there is no 'man' on PATH, so 'git help arborist' cannot open the pages");
         return;
     }
     let Some(name) = page.file_stem() else { return };

@@ -73,7 +73,7 @@ impl InstalledFile {
     pub(super) fn look(place: &InstallFolder, asset: &Asset) -> Result<Self, Failure> {
         let file = place.dir.join(asset.name);
         if leads_out(place) {
-            return Ok(Self::Foreign("a symbolic link leads to another place"));
+            return Ok(Self::Foreign("a symbolic link leads out of the folder"));
         }
         let meta = match file.symlink_metadata() {
             Ok(meta) => meta,
@@ -87,7 +87,7 @@ impl InstalledFile {
         Ok(match content {
             content if content == asset.text.as_bytes() => Self::Same,
             content if is_ours(&content) => Self::Other,
-            _ => Self::Foreign("it is not ours"),
+            _ => Self::Foreign("git arborist did not write it"),
         })
     }
 }
@@ -131,7 +131,7 @@ fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(Exit::Fatal, format!("could not {what} '{}': {error}", file.display()));
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            failure.hint("name a place that you may write to with: --prefix <dir>, or run it as its owner")
+            failure.hint("choose a folder that you can write to with --prefix <dir>, or run the command as the owner of this one")
         }
         _ => failure,
     }

@@ -83,22 +83,22 @@ EXAMPLES
     after_long_help = MANUAL
 )]
 pub struct InstallAssetsArgs {
-    /// Install below DIR/share, laid out as distributions do it
+    /// Install below DIR/share, with the layout of distributions
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-    /// Only this; may be given several times
+    /// Install only this; can be given several times
     #[arg(long, value_name = "KIND", value_enum)]
     only: Vec<AssetKind>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done without doing it
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Remove what was installed and is unchanged since
+    /// Remove installed files that are unchanged
     #[arg(long)]
     uninstall: bool,
-    /// Write over files that are not ours; with --uninstall, remove ours although they were changed
+    /// Overwrite files of others; with --uninstall, also remove files that were changed
     #[arg(short, long)]
     force: bool,
-    /// Say only what went wrong
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
@@ -210,6 +210,6 @@ fn in_the_way(refused: &[&InstallStep]) -> Failure {
         _ => None,
     });
     let lines: String = lines.collect();
-    Failure::new(Exit::No, format!("nothing was written, because of what is there already:{lines}"))
-        .hint("move it away, leave that part out with --only, or write over it with --force")
+    Failure::new(Exit::No, format!("nothing was written, because these files exist:{lines}"))
+        .hint("move them away, leave that part out with --only, or overwrite them with --force")
 }

@@ -56,7 +56,7 @@ impl Surroundings {
 
     fn require_home(&self) -> Result<&Path, Failure> {
         self.home().ok_or_else(|| {
-            Failure::new(Exit::Fatal, "HOME is not set, so there is no place to install to")
+            Failure::new(Exit::Fatal, "HOME is not set, so there is no folder to install to")
                 .hint("set HOME, or name a place with: git arborist install-assets --prefix <dir>")
         })
     }

@@ -59,7 +59,7 @@ pub struct LogsArgs {
     /// Show this attempt, from 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
-    /// Print new output until the run is done with the task
+    /// Print new output until the task ends
     #[arg(short, long)]
     follow: bool,
 }

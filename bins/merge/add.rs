@@ -22,13 +22,13 @@ pub(crate) struct QueueAddArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub(super) tasks: Vec<TaskId>,
-    /// Land on this branch, not on that of the run
+    /// Land on this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     pub(super) into: Option<BranchName>,
-    /// How urgent they are: 0 is the most, 9 the least
+    /// Priority from 0 (first) to 9 (last)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
-    /// Take them although they are not complete
+    /// Queue them even if they are not complete
     #[arg(long)]
     pub(super) force: bool,
 }
@@ -63,11 +63,11 @@ pub(super) fn sentence(added: &Added) -> String {
     match added {
         Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
         Added::Known(ticket) => {
-            format!("{} is queued already, and {}", ticket.task, ticket.standing.as_str())
+            format!("{} is already queued, and {}", ticket.task, ticket.standing.as_str())
         }
-        Added::Landed(task) => format!("{task} has landed already"),
+        Added::Landed(task) => format!("{task} has already landed"),
         Added::InPlace(task, branch) => {
-            format!("{task} is on {branch} already: it was done there, and there is nothing to land")
+            format!("{task} was done on {branch} itself: there is nothing to land")
         }
     }
 }
@@ -136,12 +136,12 @@ impl TicketMaker<'_> {
                 let failure = Failure::new(Exit::Person, format!("'{task}' is lost: {why}"));
                 return failure.hint(lost.advice().unwrap_or_default());
             }
-            Failure::new(Exit::No, format!("'{task}' has no branch of its own to land: '{branch}'"))
+            Failure::new(Exit::No, format!("'{task}' has no branch '{branch}' to land"))
                 .hint("see all tasks with: git arborist state")
         })?;
         if state != State::Complete && !self.args.force {
             let why = format!("'{task}' is {}, not complete", state.as_str());
-            return Err(Failure::new(Exit::No, why).hint("take it all the same with --force"));
+            return Err(Failure::new(Exit::No, why).hint("to queue it anyway, use --force"));
         }
         let priority = self.args.priority.map_or(Priority::USUAL, Priority);
         if let Some(old) = old
@@ -169,7 +169,7 @@ impl TicketMaker<'_> {
         let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
         Err(Failure::new(Exit::No, format!("'{task}' has landed, and '{branch}' has {commits} since then"))
             .hint(format!("merge them yourself: git merge {branch}"))
-            .hint(format!("or let the task be done again: git arborist reset {task}")))
+            .hint(format!("or do the task again: git arborist reset {task}")))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

@@ -16,13 +16,13 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
             let task = &stored.ticket.task;
-            return Err(Failure::new(Exit::No, format!("'{task}' has landed and waits for a checkout only"))
+            return Err(Failure::new(Exit::No, format!("'{task}' has landed and only waits for a checkout"))
                 .hint("see: git arborist merge status"));
         }
         let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
         store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
         if !args.json {
-            ui.line(&format!("{} is out of the queue; its branch stays", stored.ticket.task));
+            ui.line(&format!("removed {} from the queue; its branch is kept", stored.ticket.task));
         }
     }
     if args.json {
@@ -53,8 +53,8 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     }
     for StoredTicket { ticket, .. } in &stored {
         ui.line(&match ticket.standing {
-            TicketState::Waiting => format!("{} waits already, and stays as it is", ticket.task),
-            TicketState::Parked { .. } => format!("{} has landed and waits for a checkout only", ticket.task),
+            TicketState::Waiting => format!("{} is already waiting", ticket.task),
+            TicketState::Parked { .. } => format!("{} has landed and only waits for a checkout", ticket.task),
             _ => format!("{} will be tried again", ticket.task),
         });
     }

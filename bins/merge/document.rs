@@ -19,19 +19,19 @@ use crate::{
     ui::Ui,
 };
 
-/// What is queued.
+/// The merge queue.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct QueueDocument {
     /// The branch of the run.
     pub scope: String,
-    /// In the order in which it will be tried; what stands aside comes last.
+    /// The entries in the order in which they will be tried; those set aside come last.
     pub tickets: Vec<TicketDocument>,
-    /// Who is landing now, for each target.
+    /// The processes that are landing now, one for each target.
     pub drains: Vec<DrainDocument>,
 }
 
-/// Somebody who lands what is queued for a target.
+/// A process that lands queued tasks on a target.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DrainDocument {
@@ -43,11 +43,11 @@ pub struct DrainDocument {
     pub process: u32,
     /// Since when, in RFC 3339.
     pub since: String,
-    /// Until when its claim holds if it is not renewed, in RFC 3339.
+    /// When its claim expires unless it is renewed, in RFC 3339.
     pub until: String,
 }
 
-/// One task that wants to land.
+/// One queued task.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TicketDocument {
@@ -63,23 +63,23 @@ pub struct TicketDocument {
     pub priority: u8,
     /// When it was queued, in RFC 3339.
     pub added: String,
-    /// For how many seconds it has waited.
+    /// How many seconds it has waited.
     pub waited: i64,
     /// `waiting`, `parked`, `conflict`, `escalated`, `red`, `withheld`, `lost` or `reverted`.
     pub state: String,
-    /// For what it waits, in words; null if it is only its turn that it waits for.
+    /// Why it waits, in words; null if it only waits for its turn.
     pub reason: Option<String>,
     /// The tasks that must have landed before.
     pub needs: Vec<String>,
     /// The merge commit that is parked, or the commit that a gate was red on.
     pub commit: Option<String>,
-    /// The gate that was red, and the end of what it said.
+    /// The gate that was red, and the end of its output.
     pub gate: Option<GateDocument>,
-    /// What stands in the way of a merge.
+    /// The conflicts.
     pub conflicts: Vec<ConflictDocument>,
-    /// What each try to resolve that came to.
+    /// The result of each try to resolve them.
     pub tries: Vec<String>,
-    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed; null if nobody has.
+    /// Who resolved it: `person`, or `agent` and its name; null if it is not resolved.
     pub resolved_by: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct GateDocument {
     pub log: String,
     /// The end of it.
     pub tail: String,
-    /// The tasks that it does not go together with, although it is good without them.
+    /// The tasks with which it is red, although it is green without them.
     pub with: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct ConflictDocument {
     pub paths: Vec<String>,
     /// git's own sentence.
     pub message: String,
-    /// As both sides found it.
+    /// The version of the merge base.
     pub base: Option<VersionDocument>,
     /// On the target.
     pub ours: Option<VersionDocument>,
@@ -119,7 +119,7 @@ pub struct ConflictDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VersionDocument {
-    /// Where it stands.
+    /// Its path.
     pub path: String,
     /// Its mode.
     pub mode: String,
@@ -127,23 +127,23 @@ pub struct VersionDocument {
     pub id: String,
 }
 
-/// What a drain came to.
+/// The result of a landing.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunDocument {
     /// The branch of the run.
     pub scope: String,
-    /// What became of each ticket, in the order in which that was settled.
+    /// The result for each queued task, in order.
     pub outcomes: Vec<OutcomeDocument>,
     /// How many gates were run.
     pub gate_runs: usize,
     /// Gates that were red and then green on the same commit.
     pub flaky: Vec<String>,
-    /// What a person has to run to bring a checkout up; null where nothing is parked.
+    /// The command that updates the checkout; null if nothing is parked.
     pub bring_up: Option<String>,
 }
 
-/// What became of one ticket.
+/// The result for one task.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OutcomeDocument {
@@ -157,7 +157,7 @@ pub struct OutcomeDocument {
     pub words: String,
 }
 
-/// What became of what was queued.
+/// The log of the queue.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MergeLogDocument {
@@ -175,11 +175,11 @@ pub struct LogEntryDocument {
     pub task: String,
     /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
     pub outcome: String,
-    /// What was to land.
+    /// The commit that was to land.
     pub source: String,
     /// Its merge commit, or the commit that was tested.
     pub commit: Option<String>,
-    /// More, in words.
+    /// Further remarks.
     pub words: String,
 }
 

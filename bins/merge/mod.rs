@@ -20,35 +20,34 @@ use clap::{Args, Parser, Subcommand};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-Land the branches of finished tasks, in order, without a forge, a daemon or a
-checkout.
+Land the branches of finished tasks, in order, without a forge or a daemon.
 
-What is queued stands in refs below refs/arborist/queue/, and every call
-rebuilds the queue from there: kill it at any moment, run it again, and each
-task has landed once or is still queued. 'add' only queues; 'run' lands all
-that can be landed, and 'git arborist merge TASK' does both for one task. A run
-of several jobs lands what it finishes by itself, unless merge.auto is false.
+The queue is stored in refs below refs/arborist/queue/. If the command is killed,
+run it again: each task has then landed once or is still queued. 'add' only
+queues tasks, 'run' lands all tasks that can land, and 'git arborist merge TASK'
+does both for one task. A run with several jobs lands its tasks by itself,
+unless merge.auto is false.
 
-Each task becomes one merge commit. The gates are asked about exactly that
-commit in a worktree of their own, and then the target moves there by
-compare-and-swap. Several tasks are stacked and tested once; a red stack is
-halved until the bad one stands alone, and the good ones land. A gate that is
-missing, times out, is killed or runs no tests is broken: nothing lands, and
-nobody is blamed.
+Each task becomes one merge commit. The gates run on exactly that commit, in
+their own worktree. Then the target is moved to it, but only if it is still where
+it was. Several tasks are merged on top of each other and tested once. If that
+batch is red, it is halved until the bad task is found, and the others land. A
+gate is broken if its command is missing, times out, is killed or runs no tests:
+then nothing lands, and no task is blamed.
 
 Without merge.gates, the test command is the gate of every landing, together
-with the test commands that a task has of its own. Without any of them, a
-warning says that landings are not tested.
+with the task's own test commands. Without any of them, a warning says that
+landings are not tested.
 
-Gates are read from the configuration as the run accepted it, not from the file
-as it lies in the checkout. If they differ, nothing lands until 'git arborist
-gardener --accept-changes' was said.
+Gates are read from the configuration that the run has accepted, not from the
+file in the checkout. If they differ, nothing lands until you accept the file
+with 'git arborist gardener --accept-changes'.
 
-A conflict steps aside, and an agent, the runner of steps.resolve, tries to
-resolve it, as often as merge.resolve-attempts says. What comes of that is
-reviewed, merged and tested. The trailer Arborist-Resolved-By of the landing,
-'list', 'log' and the summary of a run say whose it is, and the calls are turns
-of the session. Then a person is asked for.
+If a task conflicts, an agent (the runner of steps.resolve) tries to resolve the
+conflict, at most merge.resolve-attempts times. Its resolution is reviewed,
+merged and tested. The trailer Arborist-Resolved-By of the landing, 'list',
+'log' and the summary of the run say who resolved it. If the agent does not
+succeed, the task is set aside for a person.
 
 'resolve' opens a worktree with the conflict in it. Edit the files there and run
 the same command again: it lands your resolution, tested but without a review,
@@ -58,45 +57,45 @@ earlier command left in the queue is reviewed before it lands, since any program
 of yours can write a queue entry. Where no reviewer can be called, it is saved
 and not used.
 
-If the target is checked out, the checkout comes along, but only if nothing
-that is changed, staged, untracked or ignored there is in the way. Otherwise
-what landed is parked below refs/arborist/landing/: later landings go on top of
-it, and 'status' names the command that brings the checkout up.
+If the target is checked out, the checkout is updated too, unless that would
+overwrite changed, staged, untracked or ignored files. In that case the landing
+is parked below refs/arborist/landing/: later landings build on it, and 'status'
+prints the command that updates the checkout.
 
-Ctrl-C stops gates and agents and ends with 130. What was not landed is still
-queued, and no try is used up.";
+Ctrl-C stops gates and agents and exits with 130. Tasks that have not landed
+stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if something did not land or waits for too long, 2 if a person is needed
+   1 if a task did not land or has waited for too long, 2 if a person is needed
    (a conflict, a parked landing, a broken gate, a target that is red itself,
-   changed settings), 3 if somebody else lands on the target, 130 or 143 if it
-   was stopped.
+   changed settings), 3 if another process is landing on the target, 130 or 143
+   if it was stopped.
 
 EXAMPLES
    Land a finished task now
        git arborist merge T001
 
-   Queue several, and land what can be landed
+   Queue several tasks, and land those that can land
        git arborist merge add T001 T002 T003
        git arborist merge run
 
-   See what waits, and for what
+   See which tasks wait, and why
        git arborist merge status
 
    Resolve a conflict by hand: once to open it, once more to land it
        git arborist merge resolve T002
 
-   Try again after a conflict or a red gate was mended
+   Try again after fixing a conflict or a red gate
        git arborist merge retry T002 && git arborist merge run
 
-   Land all of these together, or none
+   Land these tasks together, or none of them
        git arborist merge T001 T002 --policy all-or-nothing
 
-   Land whatever is finished, looking again every minute
+   Land finished tasks, and check for more every minute
        git arborist merge run --watch 60
 
-   Let a run queue what it finishes, and land it when it was looked at
+   Let a run only queue its tasks, and land them after you have read them
        git -c arborist.merge.auto=false arborist gardener --jobs 4
        git arborist merge run";
 
@@ -116,19 +115,19 @@ pub struct MergeArgs {
 enum Verb {
     /// Queue the branches of finished tasks
     Add(AddVerb),
-    /// List what is queued, in the order in which it will be tried
+    /// List queued tasks, in the order in which they will be tried
     List(ListArgs),
-    /// Say how the queue or one task stands; exit 1 while something is red or waits for too long, 2 if a person is needed
+    /// Show the state of the queue or of one task; exit 1 if a task is red or late, 2 if a person is needed
     Status(StatusArgs),
-    /// Land all that can be landed
+    /// Land all tasks that can land
     Run(run::QueueRunArgs),
-    /// Take a task out of the queue; its branch stays
+    /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Try a task again that stands aside
+    /// Try a task again that was set aside
     Retry(TaskArgs),
-    /// Open a worktree with the conflict of a task in it, or land what was made of it there
+    /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),
-    /// Show what became of what was queued
+    /// Show the log of the queue
     Log(LogArgs),
 }
 
@@ -143,7 +142,7 @@ struct AddVerb {
 /// Which run is meant, and how to answer.
 #[derive(Debug, Args)]
 pub(crate) struct QueueScopeArgs {
-    /// The run of this branch, not of the one that is checked out
+    /// The run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print one JSON document
@@ -180,7 +179,7 @@ pub(crate) struct ResolveArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
-    /// The task was queued for this branch, not for that of its run
+    /// The branch that the task was queued for [default: the branch of its run]
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
     #[command(flatten)]
@@ -189,7 +188,7 @@ pub(crate) struct ResolveArgs {
 
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// How many entries at most
+    /// The largest number of entries
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
     max_count: usize,
     #[command(flatten)]

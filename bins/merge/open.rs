@@ -76,7 +76,7 @@ impl OpenQueue {
     /// The command that queues removed tasks again.
     pub(super) fn queued_again(&self, tasks: &[&TaskId]) -> String {
         let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-        format!("back into the queue with: {}", self.command(&format!("add {}", names.join(" "))))
+        format!("to queue it again, run: {}", self.command(&format!("add {}", names.join(" "))))
     }
 
     /// The error for a task that is not queued for this run. Names other runs for which it is.
@@ -88,7 +88,7 @@ impl OpenQueue {
         if runs.is_empty() {
             return failure;
         }
-        failure.hint(format!("another run has queued it: add {}", runs.join(" or ")))
+        failure.hint(format!("another run has queued it; add {}", runs.join(" or ")))
     }
 
     pub(super) fn store(&self) -> Store<'_> {

@@ -29,13 +29,13 @@ pub struct ResolveDocument {
     pub task: String,
     /// `opened`, `unfinished`, `other-files` or `taken`.
     pub state: String,
-    /// The worktree with the conflict in it; null once its result was taken.
+    /// The worktree with the conflict; null when the resolution was queued.
     pub path: Option<String>,
     /// The files there that are not resolved yet.
     pub unresolved: Vec<String>,
     /// The files there that were changed although they are not in conflict, if `--yes` is needed to land them.
     pub other_files: Vec<String>,
-    /// What became of its landing; null before it was taken, or if a run is at work, which lands it after a review.
+    /// The result of its landing; null if it has not landed yet.
     pub landing: Option<RunDocument>,
 }
 
@@ -99,9 +99,9 @@ fn require_target(site: &OpenQueue, args: &ResolveArgs, ticket: &Ticket) -> Resu
     let command = site.command(&format!("resolve {task} --into {into}"));
     Err(Failure::new(
         Exit::No,
-        format!("'{task}' is queued for '{into}', which is not the branch that was named"),
+        format!("'{task}' is queued for '{into}', which is not the branch that you named"),
     )
-    .hint(format!("if that is meant: {command}")))
+    .hint(format!("to resolve it there, run: {command}")))
 }
 
 fn say((task, handover): (&TaskId, &Handover), site: &OpenQueue, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
@@ -139,7 +139,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is there: edit its files until no marks are left ('git add' or 'git rm' what has none), then run, there or here: {command}",
+                "the conflict of {task} is in that worktree: remove all conflict markers from its files ('git add' or 'git rm' files without markers), then run, there or here: {command}",
                 command = site.command(&format!("resolve {task}"))
             ));
         }
@@ -152,7 +152,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::OtherFiles(..) => {}
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
-            ui.hint("a run is at work: it has the resolution reviewed, and lands it");
+            ui.hint("a run is active: it will have the resolution reviewed and land it");
             tell_of_folder(site, ui);
         }
     }
@@ -166,13 +166,13 @@ fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), othe
     let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
     let when = if may_land { "if they are yours" } else { "if they are yours, and once the run has ended" };
-    ui.hint(&format!("put them back, or, {when}, land them too with: {command}"));
+    ui.hint(&format!("restore them, or, {when}, land them too with: {command}"));
 }
 
 /// Reports that the worktree of the conflict was removed, if the user's shell is in it.
 fn tell_of_folder(site: &OpenQueue, ui: &mut Ui) {
     if site.is_in_conflict {
         let main = visible(&site.repository.dir.to_string_lossy());
-        ui.hint(&format!("this folder is gone; go back with: cd '{main}'"));
+        ui.hint(&format!("this folder was removed; go back with: cd '{main}'"));
     }
 }

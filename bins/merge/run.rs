@@ -39,26 +39,26 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands of the repository, and other files that a resolution by hand changes
+    /// Approve commands in files of the repository, and other files that a manual resolution changes
     #[arg(long)]
     pub(super) yes: bool,
-    /// Test landings with this command where no gates are configured
+    /// Test landings with this command if no gates are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them
+    /// Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
-    /// Say only what it came to
+    /// Print only the result
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct QueueRunArgs {
-    /// Land what was queued for this branch, instead of the run's own
+    /// Land tasks that were queued for this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
-    /// Look again every so many seconds, until ended by Ctrl-C
+    /// Check for more tasks every so many seconds, until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     watch: Option<u64>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
         let drained = drain(&site, &wish, &cancel, &args.landing, ui);
         let (exit, seconds) = match (drained, args.watch) {
             (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
-                ui.warn(&format!("{}; looking again in {seconds} s", failure.message));
+                ui.warn(&format!("{}; checking again in {seconds} s", failure.message));
                 (failure.exit, seconds)
             }
             (drained, Some(seconds)) => {
@@ -121,7 +121,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
             ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
-            ui.hint(&format!("to leave it out of the next run, tick its box in the plan; to do it: git arborist garden {task}"));
+            ui.hint(&format!("to leave it out of the next run, tick its box in the plan; to do it, run: git arborist garden {task}"));
         }
     }
     Ok(exit)
@@ -323,7 +323,8 @@ fn tell_of_untested(
     }
     let is_withheld = asked.withheld.iter().any(|withheld| withheld == TEST_COMMAND);
     if is_withheld || asked.options.contains_key(TEST_COMMAND) {
-        let words = "this run was given its test command as an option, which has to be given again to land";
+        let words =
+            "the test command of this run was given as an option, and must be given again to land its tasks";
         return Err(Failure::new(Exit::No, words).hint(format!(
             "{} --test-command <command>, or set test-command in .arborist/config.toml",
             site.command("run")
@@ -360,8 +361,8 @@ pub(super) fn conclude(
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!("what landed waits for a checkout: {}", parking.why)));
-        ui.hint(&format!("bring it up with: {}", parking.command));
+        ui.warn(&plain_text(&format!("a landing waits for a checkout: {}", parking.why)));
+        ui.hint(&format!("to update the checkout, run: {}", parking.command));
     }
     for (ticket, _) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {

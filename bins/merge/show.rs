@@ -142,7 +142,7 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
 
 fn drain_line(claim: &QueueClaim) -> String {
     let QueueClaim { into, holder, since, .. } = claim;
-    plain_text(&format!("{holder} is landing on {into}, begun {}", clock::ago(*since)))
+    plain_text(&format!("{holder} is landing on {into}, since {}", clock::ago(*since)))
 }
 
 /// How much is shown of each ticket.
@@ -227,7 +227,7 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         TicketState::Parked { .. } => Some(format!(
-            "stash what you changed in the checkout of {into}, then: git merge --ff-only {}\nor commit it, then: {}",
+            "stash your changes in the checkout of {into}, then run: git merge --ff-only {}\nor commit them, then run: {}",
             into.landing_ref(),
             site.command("run")
         )),
@@ -240,7 +240,7 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             site.command("run"),
         )),
         TicketState::Red { .. } => Some(format!(
-            "mend it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew: git arborist reset {task}",
+            "fix it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor do the task again: git arborist reset {task}",
             site.command(&format!("retry {task}")),
             site.command("run"),
         )),
@@ -344,7 +344,7 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         return print(ui, &MergeLogDocument { entries });
     }
     if entries.is_empty() {
-        ui.note("nothing was queued yet");
+        ui.note("nothing has been queued yet");
     }
     let cells = |entry: &LogEntry| {
         let commit = entry.commit.map(|commit| commit.short()).unwrap_or_default();

@@ -47,16 +47,18 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     let text = match outcome {
         TicketOutcome::Landed { commit } => format!("{task} landed as {}{resolved}", commit.short()),
         TicketOutcome::Parked { commit } => {
-            format!("{task} landed as {}, but waits for a checkout{resolved}", commit.short())
+            format!("{task} landed as {}, but is waiting for a checkout{resolved}", commit.short())
         }
-        TicketOutcome::NotChosen => format!("{task} is not needed: others have landed"),
-        TicketOutcome::NoChange => format!("{task} changes nothing: its target has all of it"),
+        TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
+        TicketOutcome::NoChange => format!("{task} changes nothing: its target already has all its changes"),
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { "; a person is needed" } else { "" };
             format!("{task} is in conflict: {}{asked}", conflicts_in_short(conflicts))
         }
         TicketOutcome::Withdrawn => {
-            format!("{task} conflicts with what has landed meanwhile, and is to be done anew on top of it")
+            format!(
+                "{task} conflicts with tasks that landed meanwhile, and will be done again on top of them"
+            )
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             format!("{task} is red: {}, see {}", failing.why, failing.log)
@@ -75,10 +77,10 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
                 Some(repo) => format!("was red in '{repo}' before it"),
                 None => "is red on the target too".into(),
             };
-            format!("{task} waits: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
+            format!("{task} is waiting: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
         }
         TicketOutcome::Broken { failing } => {
-            format!("{task} waits: the gate '{}' is broken: {}", failing.gate.name, failing.why)
+            format!("{task} is waiting: the gate '{}' is broken: {}", failing.gate.name, failing.why)
         }
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
         TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
@@ -130,7 +132,7 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     let said =
         conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
     let commands = [
-        format!("  look at it:    {}", site.command(&format!("status {task}"))),
+        format!("  inspect it:    {}", site.command(&format!("status {task}"))),
         format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),
         format!("  or give it up: {}", site.command(&format!("drop {task}"))),
     ];

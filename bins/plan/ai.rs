@@ -26,16 +26,16 @@ use crate::{
 /// Options for plans that an agent makes.
 #[derive(Debug, Args)]
 pub(super) struct AiArgs {
-    /// Let an agent make the plan from the spec; what is wrong with it is told to the agent, up to three calls in all
+    /// Let an agent make the plan from the spec, with up to three calls to correct it
     #[arg(long, conflicts_with_all = ["check", "tick", "assign_ids"])]
     pub(super) ai: bool,
-    /// The agent program that makes the plan: claude, codex, gemini and others, or one of your own
+    /// The agent program that makes the plan: claude, codex, gemini and others, or your own
     #[arg(long, value_name = "NAME", requires = "ai")]
     runner: Option<String>,
-    /// The model that the agent is asked to use
+    /// The model that the agent uses
     #[arg(long, value_name = "MODEL", requires = "ai")]
     model: Option<String>,
-    /// Approve the runner that a file of the repository brings along
+    /// Approve the runner that a file of the repository defines
     #[arg(long, requires = "ai")]
     yes: bool,
 }
@@ -58,7 +58,7 @@ pub(super) fn plan(
 ) -> Result<Plan, Failure> {
     let repository = sources.repository.as_ref().filter(|repository| repository.worktree.is_some());
     let repository = repository.ok_or_else(|| {
-        Failure::new(Exit::Fatal, "an agent needs a checkout to work in, and here is none")
+        Failure::new(Exit::Fatal, "an agent needs a checkout to work in, and this is not one")
             .hint("run this inside a repository")
     })?;
     let settings = Settings::load(repository, &Config::load(repository)?)?;
@@ -76,7 +76,7 @@ pub(super) fn plan(
     warn_of_changes(ui, repository, before)?;
     if let Some(trespass) = trespass {
         return Err(Failure::new(Exit::No, format!("the agent changed the git directory: {trespass}"))
-            .hint("everything was put back; the plan of such an agent is not used"));
+            .hint("everything was restored; the plan of this agent is not used"));
     }
     let mut plan = made?;
     plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();
@@ -128,11 +128,11 @@ fn warn_of_changes(
     let changes = repository.changes(before, repository.snapshot()?)?;
     if !changes.is_empty() {
         let paths: Vec<String> = changes.iter().map(arborist_core::git::TreeChange::shown).collect();
-        ui.warn(&format!("the agent was to change nothing, and has changed: {}", paths.join(", ")));
+        ui.warn(&format!("the agent must not change files, but it changed: {}", paths.join(", ")));
     }
     let now = Repository::discover_from(repository.top())?;
     if (&now.head.branch, now.head.commit) != (&repository.head.branch, repository.head.commit) {
-        ui.warn("the agent was to change nothing, and has moved HEAD");
+        ui.warn("the agent must not change anything, but it moved HEAD");
     }
     Ok(())
 }

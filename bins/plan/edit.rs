@@ -34,14 +34,14 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     }
     tell_boxless(ui, &plan, &done);
     if count == 0 {
-        ui.line("every box of a complete task is ticked already");
+        ui.line("the boxes of all complete tasks are already ticked");
     }
     Ok(Exit::Done)
 }
 
 fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<HashSet<TaskId>, Failure> {
     let repository = sources.repository.as_ref().ok_or_else(|| {
-        Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and here is none")
+        Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and this is not one")
             .hint("run this inside a repository")
     })?;
     let scope = RunScope::resolve(repository, None)?;
@@ -77,7 +77,7 @@ pub(super) fn assign_ids(ui: &mut Ui, sources: &PlanSources) -> Outcome {
         edits.iter().for_each(|edit| ui.line(&format!("{}:{}: {}", edit.file, edit.line, edit.task)));
     }
     if count == 0 {
-        ui.line("there is no box without an id that could be a task");
+        ui.line("there is no box without an id");
     }
     Ok(Exit::Done)
 }

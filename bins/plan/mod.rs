@@ -33,55 +33,55 @@ WHAT IS READ
 
    JSON: the tree file, and task-master's tasks.json.
 
-   What looks like a task and is none is counted, with the reason.
+   Lines that look like tasks but are not read as tasks are counted, with the
+   reason.
 
-   With --ai any text: an agent is asked for the tree, by the runner and the
-   model of the step 'plan'. It works in this checkout and is to change
-   nothing; what it changes all the same is named. Commands in its tree are
-   only text here.
+   With --ai, any text: an agent (the runner and the model of the step 'plan')
+   makes the tree. It works in this checkout and must not change anything; if
+   it does, the change is reported. Commands in its tree are not run.
 
 EXAMPLES
    The plan of this branch: phases, tasks, what waits for what
        git arborist plan
 
-   Is this spec sound? One line for each thing that is not
+   Check a plan; each problem is one line
        git arborist plan --check specs/login/tasks.md
 
-   What can run at once, and which tasks would touch the same file
+   Show which tasks can run at once, and which of them name the same file
        git arborist plan --waves
 
    Why does a task wait, and for what?
        git arborist plan --explain T012
 
-   Write the tree file that a run takes
+   Write a tree file for a run
        git arborist plan specs/login/tasks.md -o task-tree.json
 
    Let an agent make the tree from a spec in prose
        git arborist plan --ai spec.md -o task-tree.json
 
-   Tick the boxes of what is done, as the history of this branch has it
+   Tick the boxes of the tasks that are complete on this branch
        git arborist plan --tick";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct PlanArgs {
-    /// Files or folders with tasks; without any, where the plan of this branch is usually kept
+    /// Files or folders with tasks [default: the plan of this branch]
     #[arg(value_name = "SPEC")]
     specs: Vec<PathBuf>,
-    /// Write the tree to this file; what was added to it by hand is kept
+    /// Write the tree to this file, and keep what was added to it by hand
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong
+    /// Print only errors and warnings, one per line; exit with 1 if there are errors
     #[arg(long, conflicts_with_all = ["output", "waves", "format", "tick", "assign_ids"])]
     check: bool,
-    /// Take every warning for an error
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Show what can run at once
+    /// Show which tasks can run at once
     #[arg(long, conflicts_with_all = ["output", "tick", "assign_ids"])]
     waves: bool,
-    /// Show why a task waits for what, with the file and line of each reason
+    /// Show why a task waits, with the file and line of each reason
     #[arg(long, value_name = "TASK", conflicts_with_all = ["output", "check", "waves", "tick", "assign_ids"])]
     explain: Option<String>,
     /// How to print the plan
@@ -90,7 +90,7 @@ pub struct PlanArgs {
     /// Tick the boxes of tasks that are complete in the history of this branch
     #[arg(long, conflicts_with_all = ["output", "assign_ids"])]
     tick: bool,
-    /// Give ids to boxes that have none
+    /// Write ids into boxes that have none
     #[arg(long, conflicts_with = "output")]
     assign_ids: bool,
     #[command(flatten)]

@@ -91,7 +91,7 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         read => read.with_context(|| format!("could not read '{}'", file.display()))?,
     };
     let old = Plan::read(&file.display().to_string(), &bytes).map_err(|error: PlanError| {
-        Failure::from(error).hint("it would be overwritten: mend it, or move it away")
+        Failure::from(error).hint("correct the file or move it away, so that it is not overwritten")
     })?;
     let Changes { added, gone } = plan.take_over(&old);
     let told = [("new", added), ("gone", gone)].into_iter().filter(|(_, ids)| !ids.is_empty());

@@ -188,7 +188,8 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Where the plan of a branch is kept when nobody names it, as a path from the current directory.
 fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, Failure> {
     let top = repository.worktree.as_deref().ok_or_else(|| {
-        Failure::new(Exit::Fatal, "this repository has no worktree to find a plan in").hint("name a file")
+        Failure::new(Exit::Fatal, "this repository is bare, so there is no checkout to find a plan in")
+            .hint("name a file")
     })?;
     if let Some(place) = settings.tree() {
         // The setting may come from a tracked file.

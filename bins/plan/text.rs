@@ -122,7 +122,7 @@ pub(super) fn reds(plan: &Plan) -> Vec<String> {
 /// What the mark does, and how it is set.
 pub(super) fn red_meaning(task: &TaskId) -> String {
     format!(
-        "a task marked '- [ ] {task} [red] ...' passes its test step only if its new tests fail; nothing changes without the mark"
+        "a task marked '- [ ] {task} [red] ...' passes its test step only if its new tests fail; without the mark, nothing changes"
     )
 }
 
@@ -142,19 +142,19 @@ fn unread(plan: &Plan) -> Vec<String> {
     }
     let line = |(why, (count, place)): (Why, (usize, String))| {
         let subject = if count == 1 {
-            "1 line looks like a task and was".into()
+            "1 line looks like a task but was".into()
         } else {
-            format!("{count} lines look like tasks and were")
+            format!("{count} lines look like tasks but were")
         };
-        format!("{subject} not taken: {}, first at {place}", why.as_str())
+        format!("{subject} not read as one: {}, first at {place}", why.as_str())
     };
     reasons.into_iter().map(line).chain(checks).collect()
 }
 
-/// What can run at once.
+/// The tasks that can run at once.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WavesDocument {
-    /// The ids of each wave. It waits for nothing but the waves before it.
+    /// The ids of each wave. It waits only for the waves before it.
     waves: Vec<Vec<String>>,
     /// Tasks of one wave that name the same file.
     conflicts: Vec<ConflictDocument>,

@@ -25,10 +25,10 @@ EXAMPLES
    Let a failed task be tried again, with all its attempts
        git arborist reset T003
 
-   Also take what it has added out of the tree; that is saved under a ref
+   Also remove its changes from the tree; they are saved under a ref
        git arborist reset --drop T003
 
-   In the run of a session that has a branch of its own
+   In the run of a session that has its own branch
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
 
 const LONG_ABOUT: &str = "\
@@ -56,12 +56,12 @@ EXAMPLES
        d051c3678f reset T001
        note: still in the tree from T001:
          spec/reports/T001_run_20261117T034738.json, src/T001.md
-       hint: take it out with: git arborist reset --drop T001
+       hint: to remove it, run: git arborist reset --drop T001
 
    Also take out the files that it has added
        git arborist reset --drop T001
        e118c65be3 reset T001
-       note: taken out of the tree:
+       note: removed from the tree:
          spec/reports/T001_run_20261117T034738.json, src/T001.md; saved as
          refs/arborist/saved/main/T001/dropped-d051c3678f
 
@@ -81,10 +81,10 @@ pub struct ResetArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
-    /// Take what the tasks have added out of the tree, after saving it under a ref
+    /// Also remove the changes of the tasks from the tree; they are saved under a ref
     #[arg(long)]
     drop: bool,
-    /// The run of this branch, not of the one that is checked out
+    /// The run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }
@@ -129,9 +129,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             ui.line(&format!("{} reset {task}", commit.short()));
-            ui.note(&format!("taken out of the tree: {}; saved as {saved}", remains.shown()));
+            ui.note(&format!("removed from the tree: {}; saved as {saved}", remains.shown()));
         } else if is_reset {
-            ui.line(&format!("{task} is reset already"));
+            ui.line(&format!("{task} is already reset"));
         } else {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
             let event =
@@ -139,14 +139,14 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.line(&format!("{} reset {task}", event.commit.short()));
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
-            ui.note(&format!("{task} is out of the merge queue"));
+            ui.note(&format!("removed {task} from the merge queue"));
         }
         if let Some(saved) = own {
-            ui.note(&format!("its branch is saved as {saved}, and the next run begins it anew"));
+            ui.note(&format!("its branch is saved as {saved}, and the next run starts a new one"));
         }
         if !args.drop && !remains.changes.is_empty() {
             ui.note(&format!("still in the tree from {task}: {}", remains.shown()));
-            ui.hint(&format!("take it out with: git arborist reset --drop {task}"));
+            ui.hint(&format!("to remove it, run: git arborist reset --drop {task}"));
         }
     }
     Ok(Exit::Done)
@@ -188,12 +188,12 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
     let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();
     let plan = frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok());
     if plan.is_some_and(|plan| plan.find(task).is_some()) {
-        let words = format!("task '{task}' has not begun: there is nothing to reset");
+        let words = format!("task '{task}' has not started: there is nothing to reset");
         return Ok(Failure::new(Exit::No, words).hint("see all tasks with: git arborist state"));
     }
     let failure = Failure::new(Exit::No, format!("no commit of this run is about '{task}'"));
     Ok(match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint("a task that was never taken up needs no reset; see: git arborist state"),
+        None => failure.hint("a task that has not started needs no reset; see: git arborist state"),
     })
 }

@@ -42,7 +42,7 @@ pub struct SandboxArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Try out each rule of the sandbox; nothing is left behind
+    /// Test each rule of the sandbox
     Check(CheckArgs),
 }
 

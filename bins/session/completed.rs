@@ -80,14 +80,14 @@ fn follow_in(
     match repository.bring_forward(&branch, (here, there), SESSION_REASON)? {
         FastForward::Done => {
             ui.note(&format!(
-                "'{branch}' is at {} in '{}', as its remote has it",
+                "updated '{branch}' to {} in '{}', as at its remote",
                 there.short(),
                 section.name
             ));
         }
         FastForward::Refused(why) => warn_behind(&repository, section, (&branch, &why), ui),
         FastForward::Overtaken => {
-            warn_behind(&repository, section, (&branch, "another process moves it"), ui);
+            warn_behind(&repository, section, (&branch, "another process is moving it"), ui);
         }
     }
     Ok(())
@@ -99,8 +99,11 @@ fn warn_behind(
     (branch, why): (&BranchName, &str),
     ui: &mut Ui,
 ) {
-    ui.warn(&format!("'{branch}' is behind its remote in '{}', and cannot follow: {why}", section.name));
+    ui.warn(&format!(
+        "'{branch}' is behind its remote in '{}', and could not be updated: {why}",
+        section.name
+    ));
     let place = repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
     let place = place.unwrap_or_else(|| section.path.clone());
-    ui.hint(&format!("look at it, then run 'git arborist session resume' again: {}", place.display()));
+    ui.hint(&format!("inspect it, then run 'git arborist session resume' again: {}", place.display()));
 }

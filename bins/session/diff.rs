@@ -20,13 +20,13 @@ use crate::{document, entry::Outcome, ui::Ui};
 pub(super) struct DiffArgs {
     #[command(flatten)]
     id: IdArgs,
-    /// The turn to begin with; 0 is where the session began
+    /// The first turn; 0 is the start of the session
     #[arg(value_name = "TURN")]
     from: u32,
-    /// The turn to end with
+    /// The last turn
     #[arg(value_name = "TURN")]
     to: u32,
-    /// Only the paths, and how much of each
+    /// Only the paths, with the number of changed lines
     #[arg(long, conflicts_with = "json")]
     stat: bool,
     #[command(flatten)]
@@ -79,7 +79,7 @@ fn differing(
     let (before, missing) = others::seen_at(opened, newest, from)?;
     let (after, _) = others::seen_at(opened, newest, to)?;
     for name in missing {
-        ui.warn(&format!("the repository '{name}' is not here: what differs there is not told"));
+        ui.warn(&format!("the repository '{name}' is not here, so its changes are not shown"));
     }
     let mut found = Vec::new();
     for other in after {

@@ -17,7 +17,7 @@ use crate::document::rfc3339;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SessionListDocument {
-    /// The last written first.
+    /// The newest first.
     pub sessions: Vec<SessionDocument>,
 }
 
@@ -27,7 +27,7 @@ pub struct SessionListDocument {
 pub struct SessionDocument {
     /// Its id.
     pub id: String,
-    /// How it stands.
+    /// Its state.
     pub state: SessionState,
     /// Its plan, as `path@blob`; null if it has none.
     pub plan: Option<String>,
@@ -35,23 +35,23 @@ pub struct SessionDocument {
     pub branch: String,
     /// Its pipeline.
     pub pipeline: String,
-    /// Who drives it.
+    /// The program that runs it.
     pub driver: Driver,
     /// The number of its last turn.
     pub turns: u32,
     /// How many turns have a commit, in any repository.
     pub commits: u32,
-    /// Tokens read, as far as agents told.
+    /// Input tokens, as reported by the agents.
     pub tokens_in: u64,
-    /// Tokens written, as far as agents told.
+    /// Output tokens, as reported by the agents.
     pub tokens_out: u64,
-    /// US dollars, as far as agents told; null if none did.
+    /// Cost in US dollars, as reported by the agents; null if none did.
     pub cost: Option<f64>,
-    /// Whether no model is called in it: what another session recorded is played again.
+    /// Whether it is an offline replay, which calls no model.
     pub offline: bool,
     /// When it began, in RFC 3339.
     pub started: String,
-    /// When something was last written down, in RFC 3339.
+    /// When it was last recorded, in RFC 3339.
     pub updated: String,
     /// The newest commit of its code.
     pub head: String,
@@ -65,9 +65,9 @@ pub struct SessionShowDocument {
     pub session: SessionDocument,
     /// Where it works.
     pub repositories: Vec<RepositoryStart>,
-    /// What was asked for, by the names of options.
+    /// The options of the run, by name.
     pub options: std::collections::BTreeMap<String, String>,
-    /// Options that hold a secret, and are not recorded: only their names.
+    /// The names of options that contain a secret, and are not recorded.
     pub withheld: Vec<String>,
     /// Where it comes from, if it is a replay.
     pub forked_from: Option<Fork>,
@@ -83,9 +83,9 @@ pub struct SessionShowDocument {
 pub struct TurnsDocument {
     /// The session.
     pub session: String,
-    /// Its turns, the first one first.
+    /// Its turns, oldest first.
     pub turns: Vec<Turn>,
-    /// Where it went back to an earlier turn, the first time first.
+    /// The times it went back to an earlier turn, oldest first.
     pub resumed: Vec<ResumedDocument>,
 }
 
@@ -109,14 +109,14 @@ pub struct TurnDocument {
     pub record: String,
     /// The turn.
     pub turn: Turn,
-    /// What its commit changes, where that was asked for; null if it changes nothing.
+    /// The diff of its commit, if requested; null if it changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// What its commits in other repositories change, where that was asked for.
+    /// The diffs of its commits in other repositories, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub other_patches: Vec<OtherPatchDocument>,
-    /// The prompt, what the agent said, the tools that it called and their answers, where that was asked for.
+    /// The prompt, the agent's words, its tool calls and their output, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript: Option<Vec<Utterance>>,
 }
@@ -125,7 +125,7 @@ pub struct TurnDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OtherPatchDocument {
-    /// What the repository is called.
+    /// The name of the repository.
     pub repository: String,
     /// What changed there.
     pub patch: String,
@@ -137,7 +137,7 @@ pub struct OtherPatchDocument {
 pub struct WhichDocument {
     /// The commit.
     pub commit: String,
-    /// The other repository of the workspace that has it; null if that is the one that was asked in.
+    /// The repository of the workspace that has it; null if it is this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
     /// The session that it names.
@@ -146,11 +146,11 @@ pub struct WhichDocument {
     pub node: Option<String>,
     /// The turn that it names; null if it is not the commit of a turn.
     pub turn: Option<u32>,
-    /// The model; null where the record does not prove it.
+    /// The model; null if the record does not confirm it.
     pub model: Option<String>,
-    /// Who serves the model.
+    /// The provider of the model.
     pub provider: Option<String>,
-    /// Whether the records of the session say so too.
+    /// Whether the session's records confirm it.
     pub proven: bool,
 }
 
@@ -178,7 +178,7 @@ pub struct DiffDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OtherDiffDocument {
-    /// What the repository is called.
+    /// The name of the repository.
     pub repository: String,
     /// The newest commit of the session there when the first turn ended.
     pub from: String,
@@ -200,7 +200,7 @@ pub struct TurnTreeDocument {
     pub commit: String,
 }
 
-/// What was written down by a driver.
+/// A new record.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RecordedDocument {
@@ -216,7 +216,7 @@ pub struct RecordedDocument {
 pub struct ExportDocument {
     /// What the list says of it.
     pub session: SessionDocument,
-    /// All of its records, the first one first.
+    /// All its records, oldest first.
     pub records: Vec<Record>,
 }
 

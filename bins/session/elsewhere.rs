@@ -53,8 +53,8 @@ impl<'a> Elsewhere<'a> {
             Some((_, repository)) if repository.find_commits(&[other.commit])? == [Some(other.commit)] => {
                 return Ok(Some(repository));
             }
-            Some(_) => ui.warn(&format!("{commit} is not in the repository '{name}'")),
-            None => ui.warn(&format!("the repository '{name}', which has {commit}, is not here")),
+            Some(_) => ui.warn(&format!("commit {commit} is not in the repository '{name}'")),
+            None => ui.warn(&format!("the repository '{name}', which has commit {commit}, is not here")),
         }
         Ok(None)
     }

@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
-/// How a session is told.
+/// The export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// One JSON document with all records
     Json,
     /// The notes of git-ai 3.0: who wrote which line of each turn's commit
     GitAi,
-    /// Agent Trace records, an object on each line
+    /// Agent Trace records, one object per line
     AgentTrace,
 }
 
@@ -38,10 +38,10 @@ enum Format {
 pub(super) struct ExportArgs {
     #[command(flatten)]
     id: IdArgs,
-    /// How it is told
+    /// The format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
     format: Format,
-    /// Attach the notes of git-ai to the commits, under refs/notes/ai; a commit that has one keeps it
+    /// Write the git-ai notes to refs/notes/ai; commits that have a note keep it
     #[arg(long)]
     write: bool,
 }
@@ -104,7 +104,7 @@ impl Telling<'_> {
     ) -> Result<(), Failure> {
         if !SessionReader::is_proven(repository, commit, (session, turn))? {
             let (number, commit) = (turn.number, commit.short());
-            let words = format!("turn {number} names {commit}, which does not say so itself: it is left out");
+            let words = format!("skipped turn {number}: its commit {commit} does not name this session");
             self.ui.warn(&words);
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl Telling<'_> {
                 self.ui.line(&format!("commit {commit}{place}\n{}\n", git_ai::note(&written)));
             }
             _ if !is_first => {
-                self.ui.note(&format!("{} has a note already, which stays as it is", commit.short()));
+                self.ui.note(&format!("{} already has a note, which was not changed", commit.short()));
             }
             _ => {
                 repository.attach_note(git_ai::NOTES, commit, &git_ai::note(&written))?;

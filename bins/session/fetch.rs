@@ -51,13 +51,13 @@ fn take_over(
     let repository = &opened.repository;
     match workspace.refresh(repository, main, &FetchScope::Everything)? {
         SyncOutcome::Offline { why, trouble } => {
-            ui.warn(&format!("offline: what the remote has of sessions is not known ({})", visible(&why)));
+            ui.warn(&format!("offline: could not ask the remote for sessions ({})", visible(&why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
         SyncOutcome::Fetched { remote } | SyncOutcome::Cloned { remote } => {
             let taken = workspace.adopt(repository, main)?;
             if !taken.is_empty() {
-                ui.note(&format!("took over {} refs of sessions from {}", taken.len(), shown_url(&remote)));
+                ui.note(&format!("fetched {} session refs from {}", taken.len(), shown_url(&remote)));
             }
         }
         SyncOutcome::Local => {}

@@ -36,9 +36,9 @@ impl<'a> Follow<'a> {
         let to = match from {
             Some(now) if repository.is_ancestor(tip, now)? => now,
             Some(now) if !repository.is_ancestor(now, tip)? => {
-                let words = format!("'{branch}' has gone elsewhere: {} is not in it", tip.short());
+                let words = format!("'{branch}' has other commits: {} is not in it", tip.short());
                 return Err(Failure::new(Exit::Person, words).hint(format!(
-                    "begin a new session from one of its turns: git arborist session replay {} --turn <number>",
+                    "start a new session from one of its turns: git arborist session replay {} --turn <number>",
                     record.session
                 )));
             }
@@ -64,7 +64,7 @@ impl<'a> Follow<'a> {
                 match repository.bring_forward(branch, (from, self.to), SESSION_REASON)? {
                     FastForward::Done => {}
                     FastForward::Refused(why) => return Err(self.cannot(&why)),
-                    FastForward::Overtaken => return Err(self.cannot("another process moves it")),
+                    FastForward::Overtaken => return Err(self.cannot("another process is moving it")),
                 }
             }
             None => {
@@ -73,18 +73,19 @@ impl<'a> Follow<'a> {
                 repository.move_refs(&[made], "arborist: resume")?;
             }
         }
-        ui.note(&format!("'{branch}' is at {} again, as the records have it", self.to.short()));
+        ui.note(&format!("moved '{branch}' to {}, as in the session's records", self.to.short()));
         Ok(())
     }
 
     /// The error if the checkout is the user's, or uncommitted files are in the way.
     fn cannot(&self, why: &str) -> Failure {
         let (session, branch) = (&self.record.session, &self.record.context.branch);
-        let words =
-            format!("'{branch}' is behind the records of session '{session}', and cannot follow: {why}");
+        let words = format!(
+            "'{branch}' is behind the records of session '{session}', and could not be updated: {why}"
+        );
         let place = self.repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
         let at = place.map(|place| format!(" -C '{}'", place.display())).unwrap_or_default();
         Failure::new(Exit::Person, words)
-            .hint(format!("look at it, then bring it there: git{at} merge --ff-only {}", self.to))
+            .hint(format!("inspect it, then update it with: git{at} merge --ff-only {}", self.to))
     }
 }

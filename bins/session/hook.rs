@@ -49,7 +49,7 @@ pub(crate) enum Agent {
 
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
-    /// The agent, which tells what happened as JSON on standard input
+    /// The agent, which reports events as JSON on standard input
     #[arg(value_enum, value_name = "AGENT")]
     agent: Agent,
 }

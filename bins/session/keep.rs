@@ -121,8 +121,8 @@ fn choose(
         }
         TurnScope::Since => {
             let before = mark.find(repository)?.ok_or_else(|| {
-                Failure::new(Exit::Person, "what lay in the worktree before the turn is not known any more")
-                    .hint("say which files the turn wrote: --files-from <file>")
+                Failure::new(Exit::Person, "the state of the worktree before the turn is not known any more")
+                    .hint("name the files that the turn wrote with --files-from <file>")
             })?;
             let written = paths_between(repository, before.tree, snapshot)?;
             let earlier = before.changed(repository, branch)?;
@@ -150,13 +150,13 @@ fn already_changed(paths: &[String]) -> Option<String> {
 /// An operation of the user in progress that a commit would destroy.
 fn find_unsettled(repository: &Repository, staged: &[Vec<u8>]) -> Result<Option<Failure>, Failure> {
     if let Some(going_on) = OperationInProgress::find_operation(&repository.git_dir) {
-        let words = format!("a {} is going on here", going_on.what);
-        return Ok(Some(Failure::new(Exit::Person, words).hint("finish it first, or give it up")));
+        let words = format!("a {} is in progress here", going_on.what);
+        return Ok(Some(Failure::new(Exit::Person, words).hint("finish or abort it first")));
     }
     // Conflicting files are not unchanged either.
     let unmerged = if staged.is_empty() { Vec::new() } else { repository.unmerged()? };
     Ok(unmerged.first().map(|path| {
         Failure::new(Exit::Person, format!("'{}' is in conflict", visible(path)))
-            .hint("settle it first: git add <file>")
+            .hint("resolve it first, then run: git add <file>")
     }))
 }

@@ -80,12 +80,12 @@ fn in_order(opened: &OpenSessions) -> Result<Vec<&StoredRecord>, Failure> {
 
 /// A fresh clone has no sessions until they are fetched.
 fn hint(remotes: &[String]) -> String {
-    let own = "every run of git arborist gardener is one";
+    let own = "each run of git arborist gardener is a session";
     let Some(remote) = remotes.iter().find(|name| *name == "origin").or(remotes.first()) else {
         return own.to_owned();
     };
     format!(
-        "{own}\nthose at '{remote}' are shown once they are fetched: git fetch {remote} 'refs/arborist/sessions/*:refs/arborist/sessions/*'\n\
-         or gone on with: git arborist session resume"
+        "{own}\nto see those at '{remote}', fetch them: git fetch {remote} 'refs/arborist/sessions/*:refs/arborist/sessions/*'\n\
+         or continue one: git arborist session resume"
     )
 }

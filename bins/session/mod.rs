@@ -38,44 +38,44 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   See all sessions, the last one first
+   List all sessions, the newest first
        git arborist session list
 
-   See what one did, a line for each turn
+   List the turns of a session
        git arborist session turns 3f9a
 
    See what a turn changed
        git arborist session show 3f9a --turn 7 --patch
 
-   Read what was said in a turn: the prompt, the agent's words, its tools
+   Read the prompt, the agent's words and its tool calls in a turn
        git arborist session show 3f9a --turn 7 --transcript
 
-   See what happened between two turns
+   See what changed between two turns
        git arborist session diff 3f9a 3 7
 
-   Go on with a session, whatever your checkout looks like
+   Continue a session; your checkout is not touched
        git arborist session resume 3f9a
 
-   Go on with the one that is left in a fresh clone: its branches and records
-   are fetched from where they were pushed to
+   Continue an unfinished session in a fresh clone; its branches and records are
+   fetched from its remotes
        git clone <url> && cd <repository> && git arborist session resume
 
-   Go on from an earlier turn; what came after it stays in history
+   Continue from an earlier turn; later turns stay in history
        git arborist session resume 3f9a --turn 7 -- --runner codex
 
-   Let another model take it from there, beside what was done
+   Continue from a turn with another model, as a separate session
        git arborist session replay 3f9a --turn 7 -- --model opus
 
-   Play the same again without calling any model, to see how it was taken in
+   Repeat a session from its records, without calling a model
        git arborist session replay 3f9a --turn 0 --offline
 
-   Let git-ai read who wrote which line
+   Record for git-ai which agent wrote which line
        git arborist session export 3f9a --format git-ai --write
 
-   Ask where a commit comes from
+   See which session and turn made a commit
        git arborist session which HEAD~3
 
-   Record a session of your own driver
+   Record the session of your own program
        id=$(git arborist session start --pipeline mine)
        git arborist session turn --session \"$id\" --node T001 --model sonnet -m 'Add a schema'
        git arborist session end --session \"$id\"";
@@ -90,31 +90,31 @@ pub struct SessionArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List sessions, the last one first
+    /// List sessions, newest first
     List(list::SessionListArgs),
     /// Show one session, or one of its turns
     Show(show::SessionShowArgs),
-    /// List the turns of a session, a line each
+    /// List the turns of a session
     Turns(show::TurnsArgs),
     /// Show what differs between the trees of two turns
     Diff(diff::DiffArgs),
-    /// Say which session, task and turn a commit comes from
+    /// Show which session, task and turn made a commit
     Which(which::WhichArgs),
     /// Print a whole session, also in the formats of other tools
     Export(export::ExportArgs),
-    /// Go on with a session that rests, crashed or failed, on its own branch and in a worktree
+    /// Continue a session that was paused, crashed or failed, on its own branch in a worktree
     Resume(resume::ResumeArgs),
-    /// Begin a new session at a turn of another, on a branch of its own; the other stays as it is
+    /// Start a new session from a turn of another one, on its own branch
     Replay(replay::ReplayArgs),
-    /// Begin a session of another driver, and print its id
+    /// Start a session of another program, and print its id
     Start(plumbing::StartArgs),
-    /// Commit what an agent did in a turn, record it, and print its commit
+    /// Commit and record a turn of an agent, and print the commit
     Turn(turn::TurnArgs),
     /// Record that a step has ended
     Checkpoint(plumbing::CheckpointArgs),
-    /// Record that a session is over
+    /// Record that a session has ended
     End(plumbing::EndArgs),
-    /// Record what an interactive agent does; this is what its hooks call
+    /// Record an event of an interactive agent; its hooks call this
     Hook(hook::HookArgs),
 }
 

@@ -15,16 +15,16 @@ use clap::{Args, Parser};
 use super::open::OpenSessions;
 use crate::{approval, gardener::GardenerArgs};
 
-/// How the run goes on.
+/// How the run continues.
 #[derive(Debug, Args)]
 pub(super) struct Onward {
-    /// Approve the commands that files of the repository bring along
+    /// Approve the commands in files of the repository
     #[arg(long)]
     pub(super) yes: bool,
-    /// Print what happens as JSON, an object on each line
+    /// Print events as JSON, one object per line
     #[arg(long)]
     pub(super) json: bool,
-    /// Options for the run that goes on, as git arborist gardener takes them
+    /// Options for the continued run, as for git arborist gardener
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
 }
@@ -85,7 +85,7 @@ fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
     if !is_option {
         return Ok(());
     }
-    let words = format!("the session's record has '{}' as its --{name}", plain_text(value));
+    let words = format!("the record of the session has '{}' as its --{name}", plain_text(value));
     Err(Failure::new(Exit::Person, words)
         .hint(format!("give one, at the end of the command: -- --{name}=<value>")))
 }
@@ -93,8 +93,7 @@ fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
 /// The error for an option that was not recorded.
 fn withheld(name: &str, newest: &StoredRecord) -> Failure {
     let session = &newest.record.session;
-    let words =
-        format!("session '{session}' was given a --{name} that holds a secret, so it was not recorded");
+    let words = format!("the --{name} of session '{session}' contains a secret, so it was not recorded");
     Failure::new(Exit::Person, words)
         .hint(format!("give it again, at the end of the command: -- --{name}=<value>"))
 }

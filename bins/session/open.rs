@@ -22,7 +22,7 @@ pub(super) struct JsonArgs {
 /// Which session is meant.
 #[derive(Debug, Args)]
 pub(super) struct IdArgs {
-    /// The session: its id, or as much of it as tells it from others
+    /// The session: its id, or a unique prefix
     #[arg(value_name = "SESSION")]
     pub(super) id: String,
 }

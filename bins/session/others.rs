@@ -126,9 +126,10 @@ pub(super) fn require_all(
         let repository = workspace.open(section)?.ok_or_else(|| not_here(&section.name))?;
         if repository.find_branch(branch)?.is_none() {
             let words = format!(
-                "the repository '{name}' has no branch '{branch}': what the session did there cannot be played"
+                "the repository '{name}' has no branch '{branch}': the session's work there cannot be replayed"
             );
-            let hint = "get it back there, from its remote or with 'git arborist cleanup restore', or leave --offline out";
+            let hint =
+                "restore it from its remote or with 'git arborist cleanup restore', or leave --offline out";
             return Err(Failure::new(Exit::Person, words).hint(hint));
         }
     }
@@ -137,7 +138,7 @@ pub(super) fn require_all(
 
 fn not_here(name: &RepoName) -> Failure {
     let words = format!("the repository '{name}', in which the session may have worked, is not here");
-    Failure::new(Exit::Person, words).hint("get it first: git arborist workspace sync")
+    Failure::new(Exit::Person, words).hint("clone it first: git arborist workspace sync")
 }
 
 fn known_at(opened: &OpenSessions, newest: &StoredRecord, point: Oid) -> Result<Known, Failure> {

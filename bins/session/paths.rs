@@ -67,7 +67,7 @@ pub(super) fn require_committable(
         let why = match path.components().next() {
             Some(Component::Normal(name)) if name.eq_ignore_ascii_case(".git") => "it belongs to git itself",
             _ if repository.top().join(path).symlink_metadata().is_ok() => {
-                "git ignores it, or it is an empty folder or behind a link"
+                "git ignores it, or it is an empty folder or below a symbolic link"
             }
             _ => "it does not exist",
         };

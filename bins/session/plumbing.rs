@@ -25,7 +25,7 @@ use crate::{clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct StartArgs {
-    /// What the driver calls what it does
+    /// The name of the pipeline
     #[arg(long, value_name = "NAME", default_value = "adhoc")]
     pipeline: String,
     /// The id, instead of a new one
@@ -37,7 +37,7 @@ pub(super) struct StartArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SessionArg {
-    /// The session: its id, or as much of it as tells it from others
+    /// The session: its id, or a unique prefix
     #[arg(long, value_name = "SESSION")]
     pub(super) session: String,
 }
@@ -67,10 +67,10 @@ const STATUSES: [&str; 4] = ["pass", "fail", "approved", "rejected"];
 pub(super) struct EndArgs {
     #[command(flatten)]
     session: SessionArg,
-    /// Whether all was done: complete unless it is said; a run of git arborist that rests is given up, which is failed
+    /// How it ended [default: complete; a paused run of git arborist is given up as failed]
     #[arg(long, value_enum)]
     result: Option<ResultWord>,
-    /// More, in words
+    /// Further remarks
     #[arg(short, long, value_name = "WORDS", default_value = "")]
     message: String,
     #[command(flatten)]
@@ -141,8 +141,8 @@ pub(super) fn session_writer(opened: &OpenSessions, args: &SessionArg) -> Result
     let record = &newest.record;
     let session = &record.session;
     if record.context.driver == Driver::Run {
-        let words = format!("session '{session}' is a run of git arborist, which records it by itself");
-        return Err(Failure::new(Exit::No, words).hint("begin one of your own: git arborist session start"));
+        let words = format!("session '{session}' is a run of git arborist, which records its turns itself");
+        return Err(Failure::new(Exit::No, words).hint("start your own session: git arborist session start"));
     }
     refuse_ended(newest)?;
     let (branch, _) = place(&opened.repository)?;
@@ -205,8 +205,8 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
     refuse_ended(newest)?;
     if args.result == Some(ResultWord::Complete) {
         let words =
-            format!("session '{session}' is a run of git arborist, which alone says when it is complete");
-        let hint = format!("go on with it: git arborist session resume {session}");
+            format!("session '{session}' is a run of git arborist, which decides itself when it is complete");
+        let hint = format!("continue it: git arborist session resume {session}");
         return Err(Failure::new(Exit::No, words).hint(hint));
     }
     let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
@@ -214,7 +214,7 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
     let session_writer = SessionWriter::after(&opened.repository, newest.clone());
     append(&session_writer, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
     if !args.json.json {
-        ui.note(&format!("session '{session}' is given up; its branch '{branch}' stays"));
+        ui.note(&format!("gave up session '{session}'; its branch '{branch}' is kept"));
     }
     tell(&session_writer, &args.json, ui)
 }
@@ -223,7 +223,7 @@ fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {
     match newest.record.kind {
         RecordKind::End(_) => {
             let words = format!("session '{}' has ended", newest.record.session);
-            Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"))
+            Err(Failure::new(Exit::No, words).hint("start another: git arborist session start"))
         }
         _ => Ok(()),
     }

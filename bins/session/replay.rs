@@ -35,10 +35,10 @@ use crate::{clock, entry::Outcome, ui::Ui};
 pub(super) struct ReplayArgs {
     #[command(flatten)]
     id: IdArgs,
-    /// The turn whose tree the new session begins with; 0 is what the other began with
+    /// The turn to start from; 0 is the start of the session
     #[arg(long, value_name = "NUMBER")]
     turn: u32,
-    /// Call no agent: read again what the other session's agents printed after that turn, with the files of their commits
+    /// Call no agent: replay the recorded output and commits of the turns after this one
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let newest = opened.require(&args.id)?;
     if newest.record.context.driver == Driver::Other {
         let words = format!(
-            "session '{}' was driven by another program: there is no plan to go on with",
+            "session '{}' was recorded by another program: it has no plan to continue",
             newest.record.session
         );
         return Err(Failure::new(Exit::No, words));
@@ -61,7 +61,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = start_in(&first)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
-        Failure::new(Exit::No, format!("session '{}' has no plan to go on with", newest.record.session))
+        Failure::new(Exit::No, format!("session '{}' has no plan to continue", newest.record.session))
     })?;
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     bring_configuration(&opened, &session_worktree, (configured, commit))?;
     announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
-        "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
+        "session '{session}' starts at turn {} of '{}' on '{branch}' in '{}'",
         args.turn,
         newest.record.session,
         session_worktree.path.display()

@@ -68,8 +68,8 @@ pub(super) fn turn(
     )?;
     bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
     ui.note(&match standing.as_slice() {
-        [] => format!("nothing came after turn {number}"),
-        some => format!("the tree of turn {number} is back, and tasks stand as then: {}", some.join(", ")),
+        [] => format!("turn {number} is the last one"),
+        some => format!("restored the tree of turn {number} and the state of the tasks: {}", some.join(", ")),
     });
     Ok(recorder.head())
 }
@@ -110,8 +110,8 @@ pub(super) fn put_back<'h>(
     let tree = repository.tree_of(commit)?;
     let is_there = repository.snapshot()? == tree;
     if !is_there && !repository.is_clean()? {
-        let words = format!("'{}' holds something that is not committed", session_worktree.path.display());
-        return Err(Failure::new(Exit::Person, words).hint("commit it, or put it aside: git stash -u"));
+        let words = format!("'{}' has uncommitted changes", session_worktree.path.display());
+        return Err(Failure::new(Exit::Person, words).hint("commit them, or run: git stash -u"));
     }
     settle(repository, branch, tip)?;
     let changes = repository.changes(repository.tree_of(tip)?, tree)?;
@@ -129,7 +129,7 @@ fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
         OrphanLock::take_over(lock, &OrphanLock::beside(lock.path()), Duration::from_secs(5))?;
     if !ended.is_empty() {
         let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
-        ui.warn(&format!("ended what a crashed run had left running: {}", pids.join(", ")));
+        ui.warn(&format!("ended processes that a crashed run had left: {}", pids.join(", ")));
     }
     Ok(orphan_lock)
 }
@@ -181,8 +181,8 @@ fn refuse_to_overwrite(top: &Path, changes: &[TreeChange]) -> Result<(), Failure
                 && !tracked.contains(folder)
         });
         if let Some(found) = above.map(Path::to_owned).or_else(|| find_untracked(top, path, &tracked)) {
-            let words = format!("'{}' is in the way, and git does not track it", top.join(found).display());
-            return Err(Failure::new(Exit::Person, words).hint("put it elsewhere, and try again"));
+            let words = format!("the untracked file '{}' would be overwritten", top.join(found).display());
+            return Err(Failure::new(Exit::Person, words).hint("move it away and try again"));
         }
     }
     Ok(())

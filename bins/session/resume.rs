@@ -36,10 +36,10 @@ use crate::{clock, entry::Outcome, gardening::give_back, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    /// The session: its id, or as much of it as tells it from others; without one, the only one that is not complete
+    /// The session: its id, or a unique prefix [default: the only unfinished one]
     #[arg(value_name = "SESSION")]
     id: Option<String>,
-    /// Go on from the tree of this turn: a commit brings it back, and what came after it stays in history
+    /// Continue from this turn: a commit restores its tree, and later turns stay in history
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
     /// Go on although the plan has changed since (also --accept-changes)
@@ -110,9 +110,9 @@ fn enter(
     let has_changed = plan_has_changed(&opened.repository, session_worktree, history)?;
     if let (Some(changed), false) = (&has_changed, args.plan_changed) {
         let words =
-            format!("the plan has changed since session '{}' rested:\n{}", record.session, changed.words);
+            format!("the plan has changed since session '{}' was paused:\n{}", record.session, changed.words);
         let hint = format!(
-            "go on with it as it is now: git arborist session resume {} --plan-changed",
+            "to continue with the new plan, run: git arborist session resume {} --plan-changed",
             record.session
         );
         return Err(Failure::new(Exit::Person, words).hint(hint));
@@ -135,7 +135,7 @@ fn enter(
         wishes.switch("accept-changes");
     }
     ui.note(&format!(
-        "session '{}' goes on on '{branch}' in '{}'",
+        "continuing session '{}' on '{branch}' in '{}'",
         record.session,
         session_worktree.path.display()
     ));
@@ -148,7 +148,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         return Ok(opened.session_list.require(id)?);
     }
     match left(opened).as_slice() {
-        [] => Err(Failure::new(Exit::No, "there is no session to go on with")
+        [] => Err(Failure::new(Exit::No, "there is no session to continue")
             .hint("see all of them: git arborist session list")),
         [only] => refuse_busy(opened, only, known).map(|()| *only),
         several => {
@@ -159,7 +159,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
                     format!("  {}  {standing}  {}", record.session, record.context.branch)
                 })
                 .collect();
-            let words = format!("several sessions are left to go on with:\n{}", lines.join("\n"));
+            let words = format!("several sessions can be continued:\n{}", lines.join("\n"));
             Err(Failure::new(Exit::Person, words).hint("name one: git arborist session resume <session>"))
         }
     }
@@ -187,11 +187,11 @@ fn refuse_busy(opened: &OpenSessions, stored: &StoredRecord, known: &[Oid]) -> R
     }
     let session = &record.session;
     let words = format!(
-        "session '{session}' may be at work elsewhere: it was last heard of {}",
+        "session '{session}' may be running on another machine: its last record is from {}",
         clock::ago(record.time)
     );
     Err(Failure::new(Exit::Person, words)
-        .hint(format!("if it is not, name it: git arborist session resume {session}")))
+        .hint(format!("if it is not, run: git arborist session resume {session}")))
 }
 
 /// Whether a session has failed, even if it was resumed since without a result.
@@ -210,19 +210,20 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
 fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> Result<(), Failure> {
     let session = &newest.record.session;
     if newest.record.context.driver == Driver::Other {
-        let words =
-            format!("session '{session}' was driven by another program, which alone can go on with it");
+        let words = format!(
+            "session '{session}' was recorded by another program, and only that program can continue it"
+        );
         return Err(Failure::new(Exit::No, words)
-            .hint(format!("see how far it came: git arborist session turns {session}")));
+            .hint(format!("see its turns: git arborist session turns {session}")));
     }
     if newest.record.context.offline {
         return Err(replay_only_error(&newest.record));
     }
     match standing {
         SessionState::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
-            .hint("wait until it is done, or end it first")),
+            .hint("wait until it ends, or stop it first")),
         SessionState::Complete if turn.is_none() => {
-            let words = format!("session '{session}' is complete: there is nothing to go on with");
+            let words = format!("session '{session}' is complete: there is nothing to continue");
             Err(Failure::new(Exit::No, words).hint(format!(
                 "go back to a turn of it: git arborist session resume {session} --turn <number>"
             )))
@@ -237,16 +238,16 @@ fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
     match &history.start {
         Some(start) if start.session == *session => Ok(()),
         Some(start) => {
-            let words = format!("'{branch}' has begun another run since: session '{}'", start.session);
+            let words = format!("another run has started on '{branch}' since: session '{}'", start.session);
             Err(Failure::new(Exit::Person, words).hint(format!(
-                "begin a new session from one of its turns: git arborist session replay {session} --turn <number>"
+                "start a new session from one of its turns: git arborist session replay {session} --turn <number>"
             )))
         }
         None => Err(Failure::new(
             Exit::Person,
-            format!("'{branch}' does not hold the start of session '{session}'"),
+            format!("'{branch}' does not contain the start of session '{session}'"),
         )
-        .hint("let it begin: git arborist gardener --session-branch")),
+        .hint("start a new one: git arborist gardener --session-branch")),
     }
 }
 

@@ -32,13 +32,13 @@ use crate::{
 pub(super) struct SessionShowArgs {
     #[command(flatten)]
     id: IdArgs,
-    /// Only this turn, in detail
+    /// Show only this turn, in detail
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
-    /// Also what its commits change
+    /// Also show the diff of its commits
     #[arg(long, requires = "turn")]
     patch: bool,
-    /// Also its transcript: the prompt, what the agent said, tools and their answers
+    /// Also show its transcript: the prompt, the agent's words, tool calls and their output
     #[arg(long, requires = "turn")]
     transcript: bool,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(super) fn start_in(first: &StoredRecord) -> Result<&SessionStart, Failure> {
     match &first.record.kind {
         RecordKind::Start(start) => Ok(start),
         other => {
-            let words = format!("session '{}' begins with '{}'", first.record.session, other.kind());
+            let words = format!("session '{}' starts with '{}'", first.record.session, other.kind());
             Err(Failure::new(Exit::Fatal, words))
         }
     }
@@ -122,7 +122,7 @@ fn show(
         field("option", format!("{name} = {value}"));
     }
     for name in &asked.withheld {
-        field("option", format!("{name}, which is not recorded: it holds a secret"));
+        field("option", format!("{name}, which is not recorded because it contains a secret"));
     }
     for repository in start.repositories.iter().skip(1) {
         let words = format!("{} on {} from {}", repository.name, repository.branch, repository.base.short());
@@ -156,7 +156,7 @@ fn show_turn(
 ) -> Outcome {
     let stored = opened.session_reader().turn(newest, number)?;
     let Some(turn) = stored.record.turn() else {
-        return Err(Failure::new(Exit::Fatal, "the record of the turn is none"));
+        return Err(Failure::new(Exit::Fatal, "the record of the turn is not valid"));
     };
     let patch = match turn.commit.filter(|_| args.patch) {
         Some(commit) => Some(patch_of(&opened.repository, commit)?),

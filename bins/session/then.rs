@@ -73,13 +73,14 @@ impl Moment {
                 let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone());
                 let paths = paths.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
                 let words = format!(
-                    "turn {turn} of session '{session}' conflicts with what had landed by then, in {paths}"
+                    "turn {turn} of session '{session}' conflicts with the tasks that had landed by then, in {paths}"
                 );
                 return Err(Failure::new(Exit::Person, words)
                     .hint(format!("see another turn to go back to: git arborist session turns {session}")));
             }
         };
-        let message = format!("Join turn {turn} of session {session} with what had landed by then\n");
+        let message =
+            format!("Merge turn {turn} of session {session} with the tasks that had landed by then\n");
         let commit =
             repository.write_commit_with_parents(tree, &[tip, head], &message, repository.signing()?)?;
         Ok(Self { commit, point })

@@ -29,17 +29,17 @@ pub(super) struct TurnArgs {
     session: SessionArg,
     #[command(flatten)]
     told: ReportedTurn,
-    /// The number that the turn must have; it is refused if the session has another
+    /// The expected number of the turn; another number is refused
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
-    /// Commit only these paths: read from a file, or from standard input with -, one on each line or separated by NUL
+    /// Commit only these paths, from a file or - for standard input, one per line or separated by NUL
     #[arg(long, value_name = "FILE")]
     files_from: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArgs,
 }
 
-/// What a driver tells of a turn.
+/// The description of a turn.
 #[derive(Debug, Args)]
 pub(super) struct ReportedTurn {
     /// The task
@@ -48,7 +48,7 @@ pub(super) struct ReportedTurn {
     /// The model
     #[arg(long, value_name = "MODEL")]
     pub(super) model: String,
-    /// Who serves the model
+    /// The provider of the model
     #[arg(long, value_name = "NAME")]
     pub(super) provider: Option<String>,
     /// The agent program
@@ -57,16 +57,16 @@ pub(super) struct ReportedTurn {
     /// What the turn did; the first line becomes the subject
     #[arg(short, long, value_name = "WORDS")]
     pub(super) message: Option<String>,
-    /// Tokens that the agent read
+    /// Input tokens
     #[arg(long, value_name = "NUMBER")]
     pub(super) tokens_in: Option<u64>,
-    /// Tokens that the agent wrote
+    /// Output tokens
     #[arg(long, value_name = "NUMBER")]
     pub(super) tokens_out: Option<u64>,
-    /// What it cost, in US dollars
+    /// Cost in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(super) cost: Option<f64>,
-    /// The agent's own session, by which it can be continued
+    /// The agent's own session id, to continue it
     #[arg(long, value_name = "ID")]
     pub(super) agent_session: Option<String>,
 }

@@ -19,7 +19,7 @@ use crate::{document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct WhichArgs {
-    /// The commit, of this repository or of another one of its workspace
+    /// The commit, in this repository or another one of the workspace
     #[arg(value_name = "COMMIT")]
     commit: String,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
         None => origin_elsewhere(&opened, &elsewhere, &args.commit)?,
     };
     let Some((origin, repository)) = found else {
-        return Err(Failure::new(Exit::No, format!("{} comes from no session", commit.short())));
+        return Err(Failure::new(Exit::No, format!("no session made {}", commit.short())));
     };
     let document = WhichDocument::new(commit.to_string(), &origin, repository);
     if args.json.json {
@@ -49,9 +49,9 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     ui.warn(match origin.is_known {
-        true => "it says so itself, but the records of that session are about another commit",
+        true => "its trailers say so, but the session's records name another commit",
         false => {
-            "it says so itself, but that session is not recorded here; if its plan is in another repository, ask there"
+            "its trailers say so, but the session is not recorded here; if its plan is in another repository, run this there"
         }
     });
     Ok(Exit::No)

@@ -85,21 +85,21 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
         words.push_str(", not in the plan");
     }
     if view.work.has(standing) {
-        words.push_str(", a run has it in hand");
+        words.push_str(", a run is working on it");
     }
     if view.work.has_cut_off(standing) {
-        words.push_str(", the last attempt was cut off");
+        words.push_str(", the last attempt was interrupted");
     }
     if standing.history.and_then(TaskHistory::last).is_some_and(Event::is_interruption) {
         words.push_str(", interrupted");
     }
     if standing.is_ready {
-        words.push_str(", ready to be taken up");
+        words.push_str(", ready to start");
     }
     if standing.history.is_some_and(|history| !history.is_landed) {
         words.push_str(", not landed");
     } else if standing.is_landed() && view.is_parked(standing) {
-        words.push_str(", not on the branch yet: the landing waits for your checkout");
+        words.push_str(", not on the branch yet: the landing is waiting for your checkout");
     }
     words
 }
@@ -151,11 +151,14 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
     if !history.forks.is_empty() {
         let forks: Vec<String> = history.forks.iter().map(Oid::short).collect();
         facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
-        facts.push(("to settle it", "write a commit that follows both, such as a reset of the task".into()));
+        facts.push((
+            "to resolve it",
+            "make a commit on top of both, for example with: git arborist reset".into(),
+        ));
     }
     if let Some(reverted) = history.reverted {
         facts.push(("why", reverted.words()));
-        facts.extend(reverted.advice(&history.id).lines().map(|line| ("to settle it", line.to_owned())));
+        facts.extend(reverted.advice(&history.id).lines().map(|line| ("to resolve it", line.to_owned())));
     }
     if let Some(last) = history.last() {
         facts.push(("commit", format!("{}, {}", last.commit.short(), clock::ago(last.time))));
@@ -182,7 +185,7 @@ fn show_history(ui: &mut Ui, history: &TaskHistory) {
     }
     if !history.cancelled.is_empty() {
         ui.line("");
-        ui.line("  taken back by reverts");
+        ui.line("  undone by reverts");
         history.cancelled.iter().for_each(|event| tree::show_event(ui, event));
     }
 }

@@ -21,36 +21,36 @@ use crate::document::{EventDocument, rfc3339, trailers, trailers_by_key};
 pub struct StateDocument {
     /// The branch of the run.
     scope: String,
-    /// The commit that was looked from; null if there is none yet.
+    /// The commit whose history was read; null if there is none yet.
     head: Option<String>,
     /// The session of the run; null before the first run.
     session: Option<String>,
     /// The commit that the run began with; null before the first run.
     run_start: Option<String>,
-    /// The plan that was used; null if there is none.
+    /// The plan; null if there is none.
     plan: Option<PlanDocument>,
     /// How many tasks are in each state. Phases are not counted.
     #[schemars(schema_with = "counts")]
     summary: BTreeMap<&'static str, usize>,
-    /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
+    /// How many commits of the run look like task commits but are not valid; they do not count.
     ignored: usize,
-    /// Who runs it at this moment; null if nobody does.
+    /// The process that is running it; null if there is none.
     running: Option<RunningDocument>,
-    /// What the run has spent, as far as agents told.
+    /// What the run has spent, as reported by the agents.
     totals: TotalsDocument,
-    /// How many commits of the run each repository of the workspace has that its remote has not, as far as was heard; only
-    /// those that have some.
+    /// How many commits of the run are missing at the remote of each repository, as far as known; only
+    /// repositories with such commits.
     unpushed: BTreeMap<String, u64>,
-    /// The commit that has landed and waits for a checkout that is in its way; null if there is none.
+    /// The landed commit that is waiting for a checkout; null if there is none.
     parked: Option<String>,
-    /// The tasks and phases that were asked for, in the order of the plan.
+    /// The requested tasks and phases, in the order of the plan.
     tasks: Vec<TaskDocument>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PlanDocument {
-    /// Where it was read.
+    /// Where it was read from.
     path: String,
     /// The blob that the run froze; null for a file as it is now.
     blob: Option<String>,
@@ -92,11 +92,11 @@ impl From<StepStatus> for DoingDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct TotalsDocument {
-    /// Tokens read by agents; null if none told.
+    /// Input tokens; null if no agent reported them.
     tokens_in: Option<u64>,
-    /// Tokens written by agents; null if none told.
+    /// Output tokens; null if no agent reported them.
     tokens_out: Option<u64>,
-    /// US dollars; null if none told.
+    /// Cost in US dollars; null if no agent reported it.
     cost: Option<f64>,
 }
 
@@ -110,31 +110,31 @@ struct TaskDocument {
     /// `pending`, `implementing`, `testing`, `reviewing`, `complete`, `failed`, `skipped`, `forked` or `reverted`.
     #[schemars(schema_with = "states")]
     state: &'static str,
-    /// The attempt that it is in or ended in, from 0; null if there was none.
+    /// The current or last attempt, from 0; null if there was none.
     attempt: Option<u32>,
     /// The commit that decided; null if the plan alone did.
     commit: Option<String>,
     /// When that commit was made, in RFC 3339.
     time: Option<String>,
-    /// Whether it can be taken up now.
+    /// Whether it can start now.
     ready: bool,
-    /// Whether a run that goes on has it in hand.
+    /// Whether an active run is working on it.
     running: bool,
-    /// What that run does for it at this moment; null if nothing is under way.
+    /// The step that is running now; null if there is none.
     doing: Option<DoingDocument>,
     /// Whether it is complete on the run's branch.
     landed: bool,
     /// Whether its landing could not be verified: what it landed is not in this repository (a shallow clone).
     unverified: bool,
-    /// Whether the plan knows it; true where there is no plan.
+    /// Whether it is in the plan; true if there is no plan.
     planned: bool,
-    /// What the plan says that it waits for.
+    /// Its dependencies in the plan.
     depends_on: Vec<String>,
-    /// Tasks and phases that it waits for and that are not there to build on yet.
+    /// The dependencies that are not complete yet.
     waits_for: Vec<String>,
-    /// The phase that it belongs to.
+    /// Its phase.
     parent: Option<String>,
-    /// What belongs to it; empty for a task that is worked on.
+    /// Its tasks and phases; empty for a task.
     children: Vec<String>,
     /// Why its last attempt was interrupted; null if it was not. Such an attempt does not count.
     interrupted: Option<String>,
@@ -145,7 +145,7 @@ struct TaskDocument {
     /// The trailers of the commit that decided.
     #[schemars(schema_with = "trailers_by_key")]
     trailers: BTreeMap<String, String>,
-    /// Its commits, oldest first, where they were asked for.
+    /// Its commits, oldest first, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<EventDocument>>,
 }

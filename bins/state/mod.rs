@@ -28,13 +28,13 @@ use crate::{catalog, document::print, entry::Outcome, ui::Ui, work::ActiveWork};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   Where the run of this branch stands
+   The state of the run of this branch
        git arborist state
 
    One task, with its history and what went wrong
        git arborist state T001
 
-   What could be taken up now
+   Tasks that could start now
        git arborist state --ready
 
    In a script: is everything done?
@@ -119,28 +119,28 @@ FILES
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct StateArgs {
-    /// Only these tasks; one alone is shown in detail
+    /// Only these tasks; a single one is shown in detail
     #[arg(value_name = "TASK")]
     tasks: Vec<TaskId>,
-    /// Read the plan from this file, not from where the run froze it
+    /// Read the plan from this file [default: the frozen plan of the run]
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
-    /// The run of this branch, not of the one that is checked out
+    /// The run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
-    /// Show the commits of each task too
+    /// Also show the commits of each task
     #[arg(long)]
     history: bool,
-    /// Only what can be taken up now
+    /// Only tasks that can start now
     #[arg(long)]
     ready: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Exit with 1 unless all that was asked for is complete and has landed, or is skipped
+    /// Exit with 1 unless all requested tasks are complete and landed, or skipped
     #[arg(long)]
     exit_code: bool,
-    /// One line on the whole run
+    /// Print one line for the whole run
     #[arg(long, conflicts_with_all = ["tasks", "json", "history", "ready"])]
     short: bool,
     /// Print ids and names, for completion
@@ -195,7 +195,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     };
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
-            "the branch of '{task}' holds work that no record of the session knows: it does not count"
+            "the branch of '{task}' has work that the session's records do not have: it does not count"
         ));
     }
     // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.
@@ -224,7 +224,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         && kind == Kind::Text
         && let Some(branch) = scope::find_apart(&repository, &settings)?
     {
-        ui.hint(&format!("the last session has a branch of its own: git arborist state --scope {branch}"));
+        ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }

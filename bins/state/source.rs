@@ -97,7 +97,7 @@ fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<FoundPlan, F
     let bytes = repository.find_blob(frozen.blob)?.ok_or_else(|| {
         Failure::new(
             Exit::Fatal,
-            format!("the plan that the run was frozen with, '{frozen}', is not in this repository"),
+            format!("the frozen plan of the run, '{frozen}', is not in this repository"),
         )
         .hint("fetch it, or name a file with --tree")
     })?;

@@ -96,10 +96,10 @@ pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
         return;
     };
     let (noun, verb) = if count == 1 { ("commit claims", "does") } else { ("commits claim", "do") };
-    ui.warn(&format!("{count} {noun} to be about a task and {verb} not count"));
+    ui.warn(&format!("{count} {noun} like task commits and {verb} not count"));
     let range =
         run.start.as_ref().map_or(tip.short(), |start| format!("{}..{}", start.commit.short(), tip.short()));
-    ui.hint(&format!("see what is wrong with: git arborist trailers check {range}"));
+    ui.hint(&format!("to see the problems, run: git arborist trailers check {range}"));
 }
 
 /// The whole run in one line.
@@ -126,7 +126,7 @@ fn summary(view: &StateView<'_>) -> String {
         (view.count(State::Forked), "forked"),
         (view.count(State::Reverted), "merged and reverted"),
         (view.count(State::Skipped), "skipped"),
-        (ready, "ready to begin"),
+        (ready, "ready to start"),
     ];
     if view.parked.is_some() {
         parts.push("parked".into());
@@ -153,12 +153,12 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
     if let Some(holder) = &view.work.holder {
-        ui.line(&ui.paint(Tone::Busy, &format!("a run goes on, {holder}")));
+        ui.line(&ui.paint(Tone::Busy, &format!("a run is active, {holder}")));
     }
     if view.parked.is_some() {
         let landing = view.run.scope.branch.landing_ref();
-        let words = "what has landed waits for your checkout: stash what you changed, then";
-        let or = "or commit it, then\n  git arborist merge run";
+        let words = "a landing is waiting for your checkout: stash your changes, then";
+        let or = "or commit them, then\n  git arborist merge run";
         ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  git merge --ff-only {landing}\n{or}")));
     }
     if let Some(line) = origin(view) {

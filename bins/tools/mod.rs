@@ -22,32 +22,31 @@ TOOLS
    For each repository, by its name
        NAME__read_file     path, offset, limit: lines of a file
        NAME__write_file    path, content: a whole file
-       NAME__edit_file     path, old_string, new_string: replaces what stands there exactly once
+       NAME__edit_file     path, old_string, new_string: replaces text that occurs exactly once
        NAME__search_code   pattern, glob, ignore_case, limit: lines that match a regular expression
        NAME__TOOL          the command of [workspace.repos.NAME.tools]
 
 PLACES
    Without --root the tools are those of the repository, in the worktree that
    ARBORIST_WORKTREE names or that the command is started in, and of the other
-   repositories of the workspace. Paths are relative to the top. Nothing
-   outside of it can be read or written, no link is followed, and the files of
-   git itself and its hooks cannot be reached. What git ignores is not
-   searched.";
+   repositories of the workspace. Paths are relative to the top. The tools
+   cannot read or write files outside it, follow no symbolic links, and cannot
+   reach the files and hooks of git. Ignored files are not searched.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct ToolsArgs {
-    /// Offer the tools of the repository NAME in the folder DIR; several may be named
+    /// Offer the tools of the repository NAME in the folder DIR; can be given several times
     #[arg(long, value_name = "NAME=DIR")]
     pub root: Vec<RootArg>,
-    /// Offer a command as a tool of a repository, instead of those that are configured; several may be named
+    /// Offer a command as a tool of a repository instead of the configured ones; can be given several times
     #[arg(long, value_name = "NAME:TOOL=COMMAND", requires = "root")]
     pub command: Vec<CommandArg>,
-    /// The branch of the run in a repository, where ARBORIST_BRANCH names that of another
+    /// The branch of the run in a repository, if ARBORIST_BRANCH is that of another one
     #[arg(long, value_name = "NAME=BRANCH", requires = "root", hide = true)]
     pub branch: Vec<BranchArg>,
-    /// How many seconds a command may take
+    /// Time limit of a command in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
 }

@@ -23,7 +23,7 @@ pub(super) struct CheckArgs {
     /// Read the message from this file, whatever its name
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     file: Option<PathBuf>,
-    /// Say nothing if all is well
+    /// Print nothing if all messages are valid
     #[arg(short, long)]
     quiet: bool,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     match MessageSource::resolve(args.source.as_deref(), args.file.as_deref())? {
         MessageSource::Text { label, message } if message.trim_ascii().is_empty() => {
             return Err(Failure::new(Exit::Usage, format!("there is no message in {label}"))
-                .hint("name what is to be checked: git arborist trailers check main..HEAD"));
+                .hint("name a range to check: git arborist trailers check main..HEAD"));
         }
         MessageSource::Text { label, message } => tally.check(ui, &label, &message),
         MessageSource::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
@@ -83,9 +83,9 @@ impl Tally {
             if count == 1 { "1 task commit".to_owned() } else { format!("{count} task commits") }
         };
         match unsound {
-            0 => format!("{seen} {messages} checked, {} among them, all sound", commits(*sound)),
-            1 => format!("{seen} {messages} checked, {} sound, 1 that does not count", commits(*sound)),
-            _ => format!("{seen} {messages} checked, {} sound, {unsound} that do not count", commits(*sound)),
+            0 => format!("{seen} {messages} checked, {} among them, all valid", commits(*sound)),
+            1 => format!("{seen} {messages} checked, {} valid, 1 not valid", commits(*sound)),
+            _ => format!("{seen} {messages} checked, {} valid, {unsound} not valid", commits(*sound)),
         }
     }
 }

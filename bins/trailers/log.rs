@@ -24,7 +24,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
-    /// Where to begin: a revision or a range
+    /// A revision or a range
     #[arg(value_name = "REVISION", default_value = "HEAD")]
     revision: String,
     /// Only this task
@@ -42,7 +42,7 @@ pub(super) struct LogArgs {
     /// Only this session
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// At most so many
+    /// The largest number of commits
     #[arg(short = 'n', long, value_name = "NUMBER")]
     max_count: Option<usize>,
     /// Print one JSON document

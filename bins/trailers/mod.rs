@@ -35,7 +35,7 @@ pub struct TrailersArgs {
 enum Verb {
     /// Print the trailers of a message, as 'git interpret-trailers --parse' does, but by fixed rules
     Parse(parse::ParseArgs),
-    /// Say what is wrong with messages that claim to be ours; exit 1 if anything is
+    /// Check messages that look like task commits; exit 1 if one is not valid
     Check(check::CheckArgs),
     /// List the task commits of a history
     Log(log::LogArgs),

@@ -30,13 +30,13 @@ pub(super) struct ParseArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ParseDocument {
-    /// Whether the message claims to be ours.
+    /// Whether the message looks like that of a task.
     claims: bool,
-    /// Whether it is, so that it counts.
+    /// Whether it is valid, so that it counts.
     sound: bool,
     /// The trailers as git reads them with its built-in settings, in order.
     trailers: Vec<TrailerDocument>,
-    /// What is wrong with a message that claims to be ours and is not.
+    /// The problems of a message that looks like that of a task but is not valid.
     faults: Vec<FaultDocument>,
 }
 
@@ -54,7 +54,7 @@ struct FaultDocument {
     line: usize,
     /// What is wrong.
     what: String,
-    /// What would be right.
+    /// How to correct it.
     fix: String,
 }
 
@@ -65,7 +65,10 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
         MessageSource::Range { range, .. } => {
             return Err(Failure::new(
                 Exit::Usage,
-                format!("'{}' is a range, and one message can be parsed", range.named.escape_debug()),
+                format!(
+                    "'{}' is a range, but this command parses a single message",
+                    range.named.escape_debug()
+                ),
             )
             .hint("use 'git arborist trailers log' for a range"));
         }
@@ -79,10 +82,10 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
     }
     if let Some(fault) = document.faults.first() {
         ui.warn(&format!(
-            "the message claims to be a task commit and does not count: line {}: {}",
+            "the message looks like a task commit, but is not valid: line {}: {}",
             fault.line, fault.what
         ));
-        ui.hint("see all that is wrong with: git arborist trailers check");
+        ui.hint("to see all problems, run: git arborist trailers check");
     }
     Ok(Exit::Done)
 }

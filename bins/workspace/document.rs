@@ -13,13 +13,13 @@ use serde::Serialize;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct StatusDocument {
-    /// The session that is meant: that of the checked out run, else the newest; null if there is none.
+    /// The session of the run that is checked out, or else the newest one; null if there is none.
     session: Option<String>,
     /// The repositories; the first has the plan.
     repositories: Vec<StandingDocument>,
 }
 
-/// How one repository stands.
+/// The state of one repository.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct StandingDocument {
@@ -27,7 +27,7 @@ struct StandingDocument {
     name: String,
     /// Where it is.
     path: String,
-    /// Whether it is there.
+    /// Whether it exists.
     present: bool,
     /// Its remote, without secrets; null if it has none.
     remote: Option<String>,
@@ -37,24 +37,24 @@ struct StandingDocument {
     branch: Option<String>,
     /// Its newest commit.
     head: Option<String>,
-    /// Where it parts from the branch that it began at.
+    /// Where it forked from its base branch.
     base: Option<String>,
-    /// How many commits it has beyond that branch, as that was last seen.
+    /// How many commits it is ahead of its base branch.
     ahead: Option<u64>,
-    /// How many it lacks.
+    /// How many commits it is behind.
     behind: Option<u64>,
-    /// How many paths of the checkout are not committed.
+    /// How many uncommitted paths the checkout has.
     dirty: Option<usize>,
-    /// Whether its history was cut off when it was cloned.
+    /// Whether it is a shallow clone.
     shallow: Option<bool>,
-    /// Whether the remote has everything of sessions, or without any the branch that is checked out, as far as was heard;
+    /// Whether all commits of sessions, or else of the branch that is checked out, are at the remote, as far as known;
     /// null without a remote.
     pushed: Option<bool>,
-    /// How many commits of sessions the remote has not; null without a remote.
+    /// How many commits of sessions are missing at the remote; null without a remote.
     unpushed: Option<u64>,
-    /// How many commits of the branch that is checked out the remote has not, if it is no session's; null without a remote.
+    /// How many commits of the branch that is checked out are missing at the remote, if it is not a session's; null without a remote.
     unpushed_checkout: Option<u64>,
-    /// Why nothing else is known, if the repository cannot be used.
+    /// Why the repository cannot be used; null if it can.
     error: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct SyncDocument {
     pub(super) repositories: Vec<SyncedDocument>,
 }
 
-/// How a repository came to be as it is.
+/// The result of a sync for one repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum SupplyDocument {
@@ -106,9 +106,9 @@ enum SupplyDocument {
     Local,
     /// It was not there.
     Cloned,
-    /// The remote was asked.
+    /// It was fetched.
     Fetched,
-    /// The remote could not be asked.
+    /// The remote could not be reached.
     Offline,
     /// It cannot be used.
     Failed,
@@ -122,9 +122,9 @@ pub(super) struct SyncedDocument {
     name: String,
     /// What was done.
     done: SupplyDocument,
-    /// Why its remote could not be asked or it cannot be used, if so.
+    /// Why its remote could not be reached or it cannot be used; null otherwise.
     why: Option<String>,
-    /// The refs of sessions that were taken over from the remote.
+    /// The session refs that were fetched.
     taken: Vec<String>,
 }
 
@@ -166,11 +166,11 @@ pub(super) struct PushedDocument {
     name: String,
     /// The remote, without secrets.
     remote: String,
-    /// The refs that the remote has now and had not before.
+    /// The refs that were pushed.
     pushed: Vec<PushedRefDocument>,
     /// The refs that it refused.
     refused: Vec<RefusedDocument>,
-    /// Why nothing could be pushed, if so.
+    /// Why nothing could be pushed; null otherwise.
     failed: Option<String>,
     /// Whether there are branches of sessions here.
     has_session: bool,
@@ -234,10 +234,10 @@ impl PushedDocument {
         }
         let left = self.left.as_ref().map(|left| format!("; {}", visible(left))).unwrap_or_default();
         if !self.has_session {
-            let words = "nothing of ours to push: no session or task branches";
+            let words = "nothing to push: no session or task branches";
             lines.push(format!("{}: {words}{left}", self.name));
         } else if self.refused.is_empty() && lines.is_empty() {
-            let what = if left.is_empty() { "everything" } else { "all of sessions" };
+            let what = if left.is_empty() { "everything" } else { "all session refs" };
             lines.push(format!("{}: {what} is at {}{left}", self.name, self.remote));
         }
         lines

@@ -16,7 +16,7 @@ pub(super) struct ForeachArgs {
     /// A command for a shell, or a program and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
-    /// Go on with other repositories when the command fails in one
+    /// Continue with other repositories when the command fails in one
     #[arg(long)]
     keep_going: bool,
     #[command(flatten)]

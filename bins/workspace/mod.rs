@@ -22,16 +22,16 @@ CONFIGURATION
        tools = { run-tests = \"cargo test\" }
 
 EXAMPLES
-   Where every repository stands
+   The state of every repository
        git arborist workspace status
 
-   Clone what is missing and fetch what is there
+   Clone missing repositories and fetch the others
        git arborist workspace sync
 
-   Push the branches and records of sessions, and nothing else
+   Push only the branches and records of sessions
        git arborist workspace push
 
-   Run a command in each of them
+   Run a command in each repository
        git arborist workspace foreach git log -1 --oneline";
 
 #[derive(Debug, Parser)]
@@ -44,11 +44,11 @@ pub struct WorkspaceArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show where each repository stands; nobody is asked but the disk
+    /// Show the state of each repository, without network access
     Status(status::StatusArgs),
     /// Clone repositories that are missing, and fetch the others with the branches and records of sessions
     Sync(open::ExchangeArgs),
-    /// Push the branches and records of sessions, by fast-forward only, and nothing else
+    /// Push only the branches and records of sessions, by fast-forward
     Push(open::ExchangeArgs),
     /// Run a command in each repository
     Foreach(foreach::ForeachArgs),

@@ -27,7 +27,7 @@ pub(super) struct ChoiceArgs {
 /// Whether the user has seen what files of the repository want.
 #[derive(Debug, Args)]
 pub(super) struct ConsentArgs {
-    /// Approve the remotes and places that files of the repository name
+    /// Approve the remotes and paths in files of the repository
     #[arg(long)]
     yes: bool,
 }

@@ -22,22 +22,22 @@ pub(super) struct WorktreeAddArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
-    /// Where its branch begins, instead of at the run's branch
+    /// Where its branch starts [default: the run's branch]
     #[arg(long, value_name = "REVISION")]
     base: Option<String>,
-    /// Take one of the run's lanes: a free one if there is one, where only the difference has to be written
+    /// Use one of the run's lanes, preferably a free one
     #[arg(long)]
     lane: bool,
-    /// Take a name that the plan does not have
+    /// Accept a name that is not in the plan
     #[arg(long)]
     unplanned: bool,
-    /// Do not ask the remote that the run's branch follows
+    /// Do not fetch from the remote of the run's branch
     #[arg(long)]
     offline: bool,
-    /// Say nothing of changes in the checkout that are not committed and so not in the worktree
+    /// Do not warn about uncommitted changes in the checkout
     #[arg(long)]
     allow_dirty: bool,
-    /// Approve the commands that files of the repository bring along
+    /// Approve the commands in files of the repository
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -94,7 +94,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
         return Ok(());
     }
     let failure = Failure::new(Exit::No, format!("there is no task '{task}' in the plan '{path}'"));
-    let all_the_same = "make it all the same with --unplanned";
+    let all_the_same = "to create it anyway, use --unplanned";
     Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'? {all_the_same}")),
         None => failure.hint(format!("see all tasks with: git arborist state; {all_the_same}")),
@@ -140,14 +140,14 @@ pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) 
     match &base.reason {
         BaseReason::Local | BaseReason::Current => {}
         BaseReason::Fetched { from, more } => {
-            ui.note(&format!("'{run}' is {more} behind '{from}': taking {at} from there"));
+            ui.note(&format!("'{run}' is {more} behind '{from}': starting at {at} from there"));
         }
         BaseReason::Diverged { from } => {
-            ui.warn(&format!("'{run}' and '{from}' have diverged: taking '{run}' at {at}"));
+            ui.warn(&format!("'{run}' and '{from}' have diverged: starting at '{run}', {at}"));
         }
         BaseReason::Offline { remote, why } => {
             ui.warn(&format!("offline: '{remote}' could not be reached ({why})"));
-            ui.warn(&format!("taking '{run}' at {at}, which may be behind"));
+            ui.warn(&format!("starting at '{run}', {at}, which may be behind"));
         }
     }
 }
@@ -161,7 +161,7 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
         opened.repository.changed_paths().ok().filter(|changed_paths| !changed_paths.is_empty())?;
     let shown: Vec<String> = changed_paths.iter().take(5).map(UncommittedPath::shown).collect();
     let more = if changed_paths.len() > shown.len() { ", …" } else { "" };
-    Some(format!("not committed, so not in the worktree: {}{more}", shown.join(", ")))
+    Some(format!("not in the worktree, because not committed: {}{more}", shown.join(", ")))
 }
 
 fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
@@ -172,11 +172,11 @@ fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failur
         LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;
             format!(
-                "'{branch}' is continued at {at}: {} ahead of '{}', {} behind",
+                "'{branch}' already exists and continues at {at}: {} ahead of '{}', {} behind",
                 distance.ahead, opened.scope.branch, distance.behind
             )
         }
-        LeaseStart::Adopted => format!("'{}' has a worktree already, at {at}", lease.task),
+        LeaseStart::Adopted => format!("'{}' already has a worktree, at {at}", lease.task),
     };
     ui.err(&format!("{words}\n"));
     lease.notes.iter().for_each(|note| ui.note(&note.to_string()));

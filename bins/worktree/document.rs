@@ -11,9 +11,9 @@ use crate::document::rfc3339;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ListDocument {
-    /// The branch of the run that was asked from.
+    /// The branch of the run.
     scope: String,
-    /// The worktrees, and branches without one where they were asked for.
+    /// The worktrees, and branches without one if requested.
     worktrees: Vec<RowDocument>,
 }
 
@@ -25,8 +25,8 @@ pub struct RowDocument {
     task: Option<String>,
     /// The branch of the run that the task belongs to.
     run: Option<String>,
-    /// `lane` for one of a run's lanes, `task` if it was made by hand, `session` for that of a whole run, `foreign` if somebody
-    /// else made it, `branch` for a branch without a worktree.
+    /// `lane` for one of a run's lanes, `task` if you added it, `session` for that of a whole run, `foreign` if git arborist
+    /// did not make it, `branch` for a branch without a worktree.
     #[schemars(schema_with = "kinds")]
     kind: &'static str,
     /// The branch that is checked out; null if it is free.
@@ -39,18 +39,18 @@ pub struct RowDocument {
     state: &'static str,
     /// The commit that is checked out.
     head: Option<String>,
-    /// How many commits it has that the run's branch has not.
+    /// How many commits it is ahead of the run's branch.
     ahead: Option<u64>,
-    /// How many commits it lacks of the run's branch.
+    /// How many commits it is behind the run's branch.
     behind: Option<u64>,
-    /// When something was last done there, in RFC 3339.
+    /// When it was last changed, in RFC 3339.
     active: Option<String>,
-    /// Who is at work there; null if nobody is.
+    /// The process that is working there; null if there is none.
     holder: Option<HolderDocument>,
-    /// How many paths are not committed, where that was asked for.
+    /// How many uncommitted paths it has, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     dirty: Option<usize>,
-    /// How many bytes it takes, where that was asked for.
+    /// Its size in bytes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
 }

@@ -16,10 +16,10 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct WorktreeListArgs {
-    /// Also count what is not committed and measure how much space is taken
+    /// Also count uncommitted paths and measure sizes
     #[arg(short, long)]
     long: bool,
-    /// Also the branches of tasks that have no worktree
+    /// Also list branches of tasks without a worktree
     #[arg(short, long)]
     branches: bool,
     /// Print one JSON document
@@ -41,7 +41,7 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
     }
     show(ui, &rows);
     if rows.iter().any(|row| row.state == "broken") {
-        ui.hint("repair what is broken with: git arborist worktree repair");
+        ui.hint("to repair broken worktrees, run: git arborist worktree repair");
     }
     if rows.iter().any(|row| row.state == "lost") {
         ui.hint("how to bring back a branch that was deleted: git arborist gardener");

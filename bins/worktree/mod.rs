@@ -23,16 +23,16 @@ EXAMPLES
    Go to the worktree of a task
        cd \"$(git arborist worktree path T001)\"
 
-   See all worktrees, who is at work in them, and how much they hold
+   See all worktrees, who is working in them, and their size
        git arborist worktree list --long
 
-   Let an agent work there; what it does is saved every 30 seconds
+   Let an agent work there; its work is saved every 30 seconds
        git arborist worktree run T001 -- claude
 
-   Bring back what it had done when it was lost
+   Restore unfinished work that was lost
        git arborist worktree restore T001
 
-   Remove one; its branch stays
+   Remove a worktree and keep its branch
        git arborist worktree remove T001";
 
 #[derive(Debug, Parser)]
@@ -45,7 +45,7 @@ pub struct WorktreeArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a worktree for a task, or go on with the one that it has, and print its path
+    /// Create a worktree for a task, or reuse the one that it has, and print its path
     Add(add::WorktreeAddArgs),
     /// List the worktrees of tasks and of sessions
     List(list::WorktreeListArgs),
@@ -53,19 +53,19 @@ enum Verb {
     Show(show::WorktreeShowArgs),
     /// Print the path of a task's worktree
     Path(show::PathArgs),
-    /// Run a program in a task's worktree, with its environment, and save what it does now and then
+    /// Run a program in a task's worktree, and save its work regularly
     Run(run::WorktreeRunArgs),
-    /// Bring back unfinished work that was saved
+    /// Restore saved unfinished work
     Restore(run::WorktreeRestoreArgs),
-    /// Bring the run's branch into the branches of tasks, by a merge; what is not committed stays as it is
+    /// Merge the run's branch into the branches of tasks; uncommitted changes are kept
     Sync(sync::SyncArgs),
-    /// Remove a worktree; its branch stays
+    /// Remove a worktree and keep its branch
     Remove(remove::RemoveArgs),
-    /// Give a task's lane to the next task, with its caches; its branch stays
+    /// Free a task's lane for the next task, and keep its branch
     Recycle(remove::RecycleArgs),
     /// Forget worktrees whose folders were deleted
     Prune(remove::PruneArgs),
-    /// Mend worktrees after folders were moved or processes were killed
+    /// Repair worktrees after folders were moved or processes were killed
     Repair(remove::PruneArgs),
 }
 

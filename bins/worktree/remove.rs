@@ -14,7 +14,7 @@ pub(super) struct RemoveArgs {
     /// The tasks, or the names of lanes and of worktrees of sessions
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
-    /// Also if something there is not committed; it is saved under a ref first
+    /// Remove it even if it has uncommitted files; they are saved under a ref first
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

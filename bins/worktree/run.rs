@@ -56,12 +56,12 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
         })
     });
     if let (_, Ok(Err(error))) = &status {
-        ui.warn(&format!("what lies in the worktree could not be saved: {error}"));
+        ui.warn(&format!("the files in the worktree could not be saved: {error}"));
     }
     let exit = code_of(status.0?);
     match trespass {
         Some(trespass) => {
-            ui.warn(&format!("put back what the command changed in the git directory: {trespass}"));
+            ui.warn(&format!("undid changes of the command in the git directory: {trespass}"));
             Ok(if exit == Exit::Child(0) { Exit::No } else { exit })
         }
         None => Ok(exit),
@@ -101,7 +101,7 @@ pub(super) fn run_restore(args: &WorktreeRestoreArgs, ui: &mut Ui) -> Outcome {
     }
     let from = restored.from.short();
     ui.err(&match restored.changes.len() {
-        0 => format!("everything is as it was saved in {from}\n"),
+        0 => format!("the files are already as saved in {from}\n"),
         count => format!("restored from {from}: {count} paths\n"),
     });
     Ok(Exit::Done)

@@ -21,7 +21,7 @@ pub(super) struct SyncArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
-    /// Do not ask the remote that the run's branch follows
+    /// Do not fetch from the remote of the run's branch
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
@@ -35,8 +35,8 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     if !args.offline {
         let base = opened.pool.find_base(tip)?;
         if let BaseReason::Offline { remote, why } = &base.reason {
-            ui.note(&format!("nothing is synced: '{remote}' could not be reached ({why})"));
-            ui.hint("sync with what is here by --offline");
+            ui.note(&format!("nothing was synced: '{remote}' could not be reached ({why})"));
+            ui.hint("to sync without the remote, use --offline");
             return Ok(Exit::Done);
         }
         add::tell_base(&base, &opened, ui);
@@ -67,7 +67,7 @@ fn sync(
     match opened.pool.sync(task, from)? {
         Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
         Synced::Merged(commit) => {
-            ui.line(&format!("{task} has {run} at {} now: {}", from.short(), commit.short()));
+            ui.line(&format!("{task} is now based on {run} at {}: {}", from.short(), commit.short()));
         }
         Synced::Conflicted(conflicts) => {
             let lines: Vec<String> = conflicts.iter().map(line_of).collect();
@@ -82,7 +82,7 @@ fn sync(
             let failure = Failure::new(
                 Exit::Person,
                 format!(
-                    "'{task}' has changes in the way that are not committed; nothing was changed:\n  {}",
+                    "uncommitted changes of '{task}' would be overwritten; nothing was changed:\n  {}",
                     paths.join("\n  ")
                 ),
             );

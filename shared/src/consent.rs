@@ -37,7 +37,7 @@ pub enum ConsentError {
         is_old: bool,
     },
     /// The approval could not be stored.
-    #[error("could not keep the approval in '{path}': {source}")]
+    #[error("could not store the approval in '{path}': {source}")]
     Unkept {
         /// The file.
         path: String,
@@ -58,7 +58,7 @@ impl Explain for ConsentError {
         match self {
             Self::Unapproved { is_old, .. } => {
                 let old = if *is_old { format!("{OLD_APPROVALS}\n") } else { String::new() };
-                Some(format!("{old}look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
+                Some(format!("{old}read them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
             }
             Self::Unkept { .. } => None,
         }

@@ -40,8 +40,8 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     if account.parked.is_some() {
         lines.push(entry(
             "parked",
-            "landings wait for your checkout: stash what you changed there, or commit it and \
-             take 'git arborist merge run'",
+            "landings are waiting for your checkout: stash your changes there, or commit them and run \
+             'git arborist merge run'",
         ));
     }
     lines.extend(unpushed_line(account));
@@ -67,7 +67,7 @@ fn merge_lines(account: &RunAccount) -> Vec<String> {
 /// Lines about commits and refs that others changed meanwhile.
 fn lines_on_others(account: &RunAccount) -> Vec<String> {
     let words = |ForeignCommit { commit, subject }: &ForeignCommit| {
-        format!("not of this run: {} {}", shortened(commit), short(subject))
+        format!("made outside of this run: {} {}", shortened(commit), short(subject))
     };
     let foreign: Vec<String> = account.foreign_commits.iter().map(words).collect();
     let mut lines = Vec::new();

@@ -95,11 +95,11 @@ pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
         Chosen::ByProvider => {
             let at = clock::time_in(seconds);
             format!(
-                "the provider asks us to wait for {seconds} s; it goes on at {at}, and no attempt is used up"
+                "the provider asks us to wait for {seconds} s; the run continues at {at}, and no attempt is used up"
             )
         }
         Chosen::ByUs => {
-            format!("the provider cannot keep up; we try again in {seconds} s, and no attempt is used up")
+            format!("the provider is overloaded; retrying in {seconds} s, and no attempt is used up")
         }
     }
 }

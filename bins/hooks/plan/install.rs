@@ -79,7 +79,7 @@ fn script_plan(site: &HookSite, binary: &Quoted) -> Result<HookPlan, Failure> {
                 Exit::Person,
                 format!("'{}' is in the way of '{}'", site.kept.path.display(), path.display()),
             )
-            .hint("an earlier hook was moved there; look at both, keep one, and install again"))
+            .hint("an earlier hook was moved there; compare them, keep one, and install again"))
         }
         HookContent::Foreign => {
             let aside = HookChange::SetAside { from: path, to: site.kept.path.clone() };
@@ -107,7 +107,7 @@ fn outside(site: &HookSite) -> Failure {
         });
     Failure::new(
         Exit::Person,
-        format!("hooks are taken from '{dir}'{from}, outside of this repository: nothing was written there"),
+        format!("git takes hooks from '{dir}'{from}, outside this repository; nothing was written there"),
     )
     .hint(format!("add this line to '{dir}/{name}' by hand:"))
     .hint(format!("git-arborist-hooks run {name} \"$@\" || exit"))

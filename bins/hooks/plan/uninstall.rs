@@ -62,7 +62,7 @@ fn remove_script(plan: &mut HookPlan, script: &HookFile, kept: &HookFile) {
             plan.steps.push(HookChange::Remove { path: kept.path.clone() });
         }
         HookContent::Foreign if kept.bytes.is_some() => plan.left.push(format!(
-            "'{}' is not ours; the hook of before is still in '{}'",
+            "git arborist did not write '{}'; the earlier hook is still in '{}'",
             script.path.display(),
             kept.path.display()
         )),

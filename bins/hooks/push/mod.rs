@@ -67,7 +67,7 @@ fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
         let fate = PushEffect::of(update, &push, &lost, &arriving.slice)?;
         if fate == PushEffect::Unknown && !update.is_ours() {
             let name = &update.name;
-            ui.warn(&format!("what '{name}' holds is not here, so it was not checked whether it is lost"));
+            ui.warn(&format!("the commits of '{name}' are not in this clone, so this could not be checked"));
         }
         objections.extend(fate.objection(update));
     }

@@ -32,26 +32,26 @@ impl Objection {
         match self {
             Self::Unknown { name } => {
                 format!(
-                    "'{name}' is arborist's and holds commits that are not here, so nobody can tell what would be lost"
+                    "'{name}' belongs to git arborist, and this clone lacks its commits, so it cannot be checked what would be lost"
                 )
             }
             Self::Rewound { name } => {
-                format!("'{name}' is arborist's and may only grow, but this push is no fast-forward")
+                format!("'{name}' belongs to git arborist, and this push is not a fast-forward")
             }
             Self::Deleted { name, commits } => {
-                format!("'{name}' is arborist's, and {} would be lost with it", counted(*commits, "commit"))
+                format!("'{name}' belongs to git arborist, and {} would be lost", counted(*commits, "commit"))
             }
             Self::Dropped { name, newest, count } => {
                 let commits = counted(*count, "commit");
                 format!(
-                    "'{name}' would lose {commits} with the state of tasks, the last being {}",
+                    "'{name}' would lose {commits} that record the state of tasks; the newest is {}",
                     newest.short()
                 )
             }
             Self::Unsound { commit, fault, text } => {
                 let (line, what) = (fault.line, &fault.what);
                 format!(
-                    "commit {} claims to be a task's and is not sound\n  line {line}: {}\n    {what}",
+                    "commit {} looks like that of a task, but its message is not valid\n  line {line}: {}\n    {what}",
                     commit.short(),
                     shown(text)
                 )
@@ -64,12 +64,12 @@ impl Objection {
             Self::Unknown { .. } => "fetch first: git fetch".into(),
             Self::Rewound { .. } => "merge what the ref holds, then push again".into(),
             Self::Deleted { .. } | Self::Dropped { .. } => {
-                "merge the commits into a branch that stays, and push that first".into()
+                "merge the commits into a branch that is kept, and push that first".into()
             }
             Self::Unsound { commit, fault, .. } => {
                 let commit = commit.short();
                 format!(
-                    "reword it before you push (git rebase -i {commit}^), or push all the same with --no-verify\nin {commit}, line {}: {}",
+                    "reword it before you push (git rebase -i {commit}^), or skip this check with --no-verify\nin {commit}, line {}: {}",
                     fault.line, fault.fix
                 )
             }

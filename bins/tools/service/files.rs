@@ -55,13 +55,14 @@ pub(super) fn edit_file(root: &Root, args: &EditArgs) -> ToolOutput {
     }
     let new = replace(&old, &args.old_string, &args.new_string).map_err(|error| match error {
         EditError::Empty => {
-            "old_string is empty; name what is replaced, or write the whole file with write_file".to_owned()
+            "old_string is empty; give the text to replace, or write the whole file with write_file"
+                .to_owned()
         }
         EditError::Missing => {
             format!("'{path}' does not contain old_string; read it again and copy it exactly")
         }
         EditError::Repeated(count) => {
-            format!("'{path}' contains old_string {count} times; give more of what stands around it")
+            format!("'{path}' contains old_string {count} times; include more of the surrounding text")
         }
         EditError::Same => "old_string and new_string are the same".to_owned(),
     })?;

@@ -97,21 +97,21 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
     add(
         own("write_file"),
         format!(
-            "Write a whole file of the repository {name}, with the folders that lead to it. A file that is there is replaced and keeps its mode and its kind of line ends."
+            "Write a whole file of the repository {name}, and create its folders. An existing file is replaced and keeps its mode and its line endings."
         ),
-        json!({ "properties": { "path": path, "content": text("All of the file") }, "required": ["path", "content"] }),
+        json!({ "properties": { "path": path, "content": text("The whole content of the file") }, "required": ["path", "content"] }),
         &replacing,
         ToolAction::Write,
     );
     add(
         own("edit_file"),
         format!(
-            "Replace a piece of a file of the repository {name}. What is replaced must stand in it exactly once."
+            "Replace text in a file of the repository {name}. The old text must occur in it exactly once."
         ),
         json!({ "properties": {
             "path": path,
-            "old_string": text("What is replaced, exactly as it stands in the file"),
-            "new_string": text("What takes its place"),
+            "old_string": text("The text to replace, exactly as in the file"),
+            "new_string": text("The new text"),
         }, "required": ["path", "old_string", "new_string"] }),
         &writing,
         ToolAction::Edit,
@@ -119,20 +119,20 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
     add(
         own("search_code"),
         format!(
-            "Find lines of the files of the repository {name} by a regular expression. What git ignores is left out."
+            "Search the files of the repository {name} with a regular expression. Ignored files are not searched."
         ),
         json!({ "properties": {
             "pattern": text("A regular expression, as in Rust and ripgrep"),
             "glob": text("Only files whose paths match, such as *.rs or src/**/*.ts"),
-            "ignore_case": { "type": "boolean", "description": "Whether case makes no difference" },
-            "limit": number("How many lines to show at most"),
+            "ignore_case": { "type": "boolean", "description": "Whether to ignore case" },
+            "limit": number("The largest number of lines to show"),
         }, "required": ["pattern"] }),
         &reading,
         ToolAction::Search,
     );
     for (tool, command) in &root.tools {
         let about = format!(
-            "Run '{}' in the repository {name}, and show how it ended and what it printed.",
+            "Run '{}' in the repository {name}, and show its exit code and its output.",
             command.command
         );
         add(tool.of(name), about, json!({ "properties": {} }), &writing, ToolAction::Run(tool.to_string()));

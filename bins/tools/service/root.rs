@@ -123,11 +123,11 @@ fn is_approved(home: &Path, section: &RepoSection, ui: &mut Ui) -> bool {
             .is_err();
     if refused {
         ui.warn(&format!(
-            "'{}' is left out: a file of the repository says that it is at '{}', and that has not been approved",
+            "'{}' is left out: a tracked file says that it is at '{}', and you have not approved that",
             section.name,
             visible(&section.path.display().to_string())
         ));
-        ui.hint("look at it, then approve it with: git arborist workspace sync --yes");
+        ui.hint("to approve it, run: git arborist workspace sync --yes");
     }
     !refused
 }
@@ -153,7 +153,7 @@ impl Root {
         let repository = Repository::discover_from(&path)?;
         let top = repository.worktree.as_ref().and_then(|top| top.canonicalize().ok());
         let Some(inner) = top.as_ref().and_then(|top| path.strip_prefix(top).ok()) else {
-            let words = format!("'{}' is in no worktree of a repository", path.display());
+            let words = format!("'{}' is not in a worktree of a repository", path.display());
             return Err(Failure::new(Exit::Fatal, words).hint("tools are bound to a worktree"));
         };
         if inner.components().any(|part| part.as_os_str() == ".git") {

@@ -34,10 +34,13 @@ pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> Tool
     for name in root.repository.list_files(&globs).map_err(|error| error.to_string())? {
         let name = name.map_err(|error| error.to_string())?;
         if stop.is_cancelled() {
-            return Err("the search was ended".into());
+            return Err("the search was stopped".into());
         }
         if Instant::now() > until {
-            note = Some(format!("not all files were looked at within {} s", PATIENCE.as_secs()));
+            note = Some(format!(
+                "the search stopped after {} s, before it had seen all files",
+                PATIENCE.as_secs()
+            ));
             break;
         }
         search_file(root, &name, &pattern, &mut found);

@@ -182,8 +182,8 @@ impl ServerHandler for Server {
         let names: Vec<String> =
             self.0.roots.iter().map(|root| format!("{} ({})", root.name, root.path.display())).collect();
         let words = format!(
-            "Files and commands of the repositories that this task is about: {}. \
-             Paths are relative to the top of each repository, and nothing outside of them can be reached.",
+            "Files and commands of the repositories of this task: {}. \
+             Paths are relative to the top of each repository; files outside them cannot be reached.",
             names.join(", ")
         );
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())

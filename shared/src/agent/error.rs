@@ -42,7 +42,7 @@ pub enum AgentError {
         model: String,
     },
     /// The template has no program, or a placeholder in its place.
-    #[error("the command of runner '{runner}' does not begin with a program")]
+    #[error("the command of runner '{runner}' does not start with a program")]
     NoProgram {
         /// The runner.
         runner: String,
@@ -88,9 +88,11 @@ impl Explain for AgentError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownRunner { name, .. } => {
-                Some(proposal(name, Preset::names(), "a runner of your own is set up under [runners.<name>]"))
-            }
+            Self::UnknownRunner { name, .. } => Some(proposal(
+                name,
+                Preset::names(),
+                "to define your own runner, add [runners.<name>] to the configuration",
+            )),
             Self::UnknownPlaceholder { name, .. } => {
                 let known: Vec<String> =
                     Placeholder::ALL.iter().map(|known| format!("{{{}}}", known.as_str())).collect();
@@ -103,7 +105,7 @@ impl Explain for AgentError {
                     .into(),
             ),
             Self::NoProgram { .. } => {
-                Some("write the program first: command = [\"robot\", \"{prompt}\"]".into())
+                Some("put the program first: command = [\"robot\", \"{prompt}\"]".into())
             }
             Self::UnknownFormat { name } => {
                 let names = || EventFormat::ALL.iter().map(|format| format.as_str());

@@ -148,7 +148,7 @@ impl Tally {
     #[must_use]
     pub fn conclude(mut self, end: &ProcessEnd) -> CallOutcome {
         if self.is_doubtful {
-            let message = "more than one final result was printed, and only one can be its own";
+            let message = "it printed more than one final result";
             return self.failed(FailureKind::Other, message.to_owned());
         }
         if self.format == EventFormat::Text {
@@ -169,7 +169,7 @@ impl Tally {
             Some(Verdict::Finished(text)) => match end {
                 // Some programs hang after their final event.
                 ProcessEnd::Code(0) | ProcessEnd::Stopped(_) => self.success(text),
-                end => self.failed(FailureKind::Other, format!("said that it was done, but {}", end.words())),
+                end => self.failed(FailureKind::Other, format!("it reported success, but {}", end.words())),
             },
             None => self.ended_without_result(end),
         }

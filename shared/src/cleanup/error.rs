@@ -27,11 +27,11 @@ pub enum CleanupError {
     Session(#[from] SessionError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("{}", .0.sentence("another cleanup is under way"))]
+    #[error("{}", .0.sentence("another cleanup is running"))]
     Locked(LockError),
-    #[error("nothing here belongs to '{0}'")]
+    #[error("there is nothing of '{0}' here")]
     NothingOf(String),
-    #[error("no saved work is called '{0}'")]
+    #[error("there is no saved work '{0}'")]
     NoSaved(String),
     #[error("'{name}' names more than one")]
     Ambiguous {
@@ -39,15 +39,15 @@ pub enum CleanupError {
         /// The names, each with the time of the save, newest first.
         found: Vec<(String, Option<i64>)>,
     },
-    #[error("'{branch}' is there already, at another commit")]
+    #[error("'{branch}' already exists, at another commit")]
     BranchExists { branch: String },
-    #[error("'{}' is there already", .0.display())]
+    #[error("'{}' already exists", .0.display())]
     PathExists(PathBuf),
-    #[error("'{0}' is no branch, so no worktree can be made of it")]
+    #[error("'{0}' is not a branch, so it cannot have a worktree")]
     NoBranch(String),
-    #[error("'{0}' is no name for a branch")]
+    #[error("'{0}' is not a valid branch name")]
     BranchName(String),
-    #[error("worktrees are made from a checkout, and this repository is bare")]
+    #[error("worktrees need a checkout, and this repository is bare")]
     Bare,
 }
 
@@ -72,7 +72,7 @@ impl Explain for CleanupError {
             Self::Worktree(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
-            Self::Locked(source) => source.advice("wait until it is done, and run the same command again"),
+            Self::Locked(source) => source.advice("wait until it ends, then run the same command again"),
             Self::NothingOf(name) if nearest(name, VERBS).is_some() => {
                 let meant = nearest(name, VERBS).unwrap_or_default();
                 Some(format!("did you mean 'git arborist cleanup {meant}'?"))

@@ -59,8 +59,8 @@ impl LeftRunning {
             return Ok(Some(Active::LeftRunning(run.unwrap_or_else(|| name.clone()))));
         }
         match (&self.unread, self.unknown.iter().find(|name| suits(name))) {
-            (Some(why), _) => Err(format!("whether somebody is still at work: {why}")),
-            (None, Some(name)) => Err(format!("whether somebody is still at work: {name}")),
+            (Some(why), _) => Err(format!("whether a process is still working on it: {why}")),
+            (None, Some(name)) => Err(format!("whether a process is still working on it: {name}")),
             (None, None) => Ok(None),
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::progress::RunTotals;
 
-/// What a call of `garden` or `gardener` came to.
+/// The summary of a call of `garden` or `gardener`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunAccount {
@@ -23,39 +23,39 @@ pub struct RunAccount {
     pub done: usize,
     /// The tasks that were completed.
     pub completed: Vec<String>,
-    /// Those of them whose agent changed no file.
+    /// Completed tasks whose agent changed no file.
     pub unchanged: Vec<String>,
     /// The tasks that failed.
     pub failed: Vec<FailedTask>,
-    /// The tasks that are left undone.
+    /// The tasks that were not run.
     pub left: Vec<LeftTask>,
     /// The tasks that are complete on their own branches and did not land.
     pub unlanded: Vec<UnlandedTask>,
     /// The tasks that landed after a conflict was resolved.
     pub resolved: Vec<ResolvedConflict>,
-    /// What brings a checkout up to landings that would have touched it; null if there are none.
+    /// The command that updates a checkout with parked landings; null if there are none.
     pub parked: Option<String>,
-    /// How many attempts were begun.
+    /// How many attempts were started.
     pub attempts: usize,
     /// What was spent.
     pub spent: RunTotals,
-    /// Whether no model was called: what another session recorded was played again.
+    /// Whether this was an offline replay, which calls no model.
     pub offline: bool,
     /// How long it took.
     pub seconds: i64,
-    /// The error that stopped the run; null if it came to its end.
+    /// The error that stopped the run; null if there was none.
     pub stopped: Option<String>,
-    /// What to type next; null if nothing is left to do.
+    /// The command to run next; null if nothing is left to do.
     pub next: Option<String>,
     /// Where the run's own branch is checked out; null if the run worked on the branch of the user's checkout.
     pub worktree: Option<String>,
-    /// What brings the work of a run on its own branch to the branch that is checked out; null if it is there, or not done.
+    /// The command that merges the run's own branch into the branch that is checked out; null if there is nothing to merge.
     pub merge: Option<String>,
     /// The branches of the run in other repositories, once it is done.
     pub others: Vec<RepoBranch>,
     /// The repositories whose last push failed.
     pub unpushed: Vec<String>,
-    /// Commits on the run's branch that the run did not make and built upon.
+    /// Commits on the run's branch that the run did not make.
     pub foreign_commits: Vec<ForeignCommit>,
     /// What became of things of the user's meanwhile, each in a sentence that says what keeps it: branches, tags, stashes,
     /// detached heads, reflogs and uncommitted changes that were lost; new commits on branches, new stashes, remote-tracking
@@ -104,13 +104,13 @@ pub struct FailedTask {
     pub name: String,
     /// How many attempts it had.
     pub attempts: u32,
-    /// Why the last one failed, in one line, if that was told.
+    /// Why the last one failed, in one line, if known.
     pub why: Option<String>,
     /// What takes its rejected work off the run's branch; null if none of it is there.
     pub drop: Option<String>,
 }
 
-/// A task that is left undone.
+/// A task that was not run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LeftTask {
@@ -130,7 +130,7 @@ pub struct LeftTask {
 pub struct ResolvedConflict {
     /// The task.
     pub task: String,
-    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed.
+    /// Who resolved it: `person`, or `agent` and its name.
     pub by: String,
     /// The merge commit's full id.
     pub commit: String,

@@ -38,15 +38,15 @@ pub struct RunEvent {
     pub kind: EventKind,
 }
 
-/// Something that has happened.
+/// An event of a run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
 pub enum EventKind {
-    /// The run begins, or continues: agents are called from here on.
+    /// The run starts or continues.
     #[schemars(skip)]
     RunBegins(Box<RunOpening>),
-    /// A step of a task begins.
+    /// A step of a task starts.
     StepBegins {
         /// Its name.
         #[serde(serialize_with = "plain")]
@@ -69,7 +69,7 @@ pub enum EventKind {
         #[schemars(length(max = 500))]
         words: String,
     },
-    /// The agent has ended a turn: what it changed is in the tree.
+    /// The agent has ended a turn.
     TurnEnded,
     /// What the agent changed in a turn was committed.
     TurnCommitted {
@@ -81,11 +81,11 @@ pub enum EventKind {
         /// The commit's full id.
         #[schemars(with = "String")]
         commit: Oid,
-        /// What it says in its first line, for people.
+        /// The subject of the commit.
         #[serde(serialize_with = "in_one_line")]
         words: String,
     },
-    /// How far the session has come stands in its records: a snapshot.
+    /// A checkpoint was recorded.
     Checkpoint {
         /// The full id of the record.
         #[schemars(with = "String")]
@@ -93,12 +93,12 @@ pub enum EventKind {
         /// The newest commit of the work.
         #[schemars(with = "String")]
         commit: Oid,
-        /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that
-        /// could not be asked is left out.
+        /// The head of each repository of the workspace. Best effort: they are read one after the other, and one that
+        /// could not be read is left out.
         #[schemars(with = "BTreeMap<String, String>")]
         snapshot: Snapshot,
     },
-    /// A repository of the workspace was not there, and was cloned.
+    /// A repository of the workspace was cloned.
     Cloned {
         /// Its name.
         #[schemars(with = "String")]
@@ -106,7 +106,7 @@ pub enum EventKind {
         /// Where from, without secrets.
         remote: String,
     },
-    /// A repository's remote was asked what it has.
+    /// A repository was fetched.
     Fetched {
         /// Its name.
         #[schemars(with = "String")]
@@ -122,11 +122,11 @@ pub enum EventKind {
         /// The branch.
         #[schemars(with = "String")]
         branch: BranchName,
-        /// The commit that it begins at.
+        /// The commit at which it starts.
         #[schemars(with = "String")]
         base: Oid,
     },
-    /// The remote of a repository has what it had not before.
+    /// Refs of a repository were pushed.
     Pushed {
         /// The repository.
         #[schemars(with = "String")]
@@ -136,7 +136,7 @@ pub enum EventKind {
         /// The full names of the refs.
         refs: Vec<String>,
     },
-    /// A push failed. It is tried again while the run works, and costs it nothing.
+    /// A push failed. It is retried during the run.
     PushFailed {
         /// The repository.
         #[schemars(with = "String")]
@@ -156,15 +156,15 @@ pub enum EventKind {
         /// Why the step failed, in one line; null if it did not.
         #[serde(serialize_with = "some_in_one_line")]
         why: Option<String>,
-        /// What the step cost; null where the agent did not tell.
+        /// What the step cost; null if the agent did not report it.
         #[serde(serialize_with = "totals")]
         #[schemars(with = "Option<RunTotals>")]
         spent: Spent,
-        /// How many files an agent left changed, where that is all of its work.
+        /// How many files the agent changed; null for other steps.
         #[serde(skip)]
         files: Option<usize>,
     },
-    /// A task has a worktree of its own, or a session has one in a repository.
+    /// A task got a worktree, or a session got one in a repository.
     WorktreeCreated {
         /// The repository of the session's worktree; null for that of a task.
         #[schemars(with = "Option<String>")]
@@ -176,7 +176,7 @@ pub enum EventKind {
         /// The branch that is checked out there.
         #[schemars(with = "String")]
         branch: BranchName,
-        /// Whether it was there before: a lane that was free, or the one that the task had.
+        /// Whether an existing worktree is reused.
         recycled: bool,
     },
     /// The branch of a task has landed on its target.
@@ -190,15 +190,15 @@ pub enum EventKind {
         /// The merge commit's full id.
         #[schemars(with = "String")]
         commit: Oid,
-        /// Whether it merged by itself; false if a conflict had to be resolved, by an agent or by a person.
+        /// Whether it merged without conflicts.
         auto: bool,
-        /// Who resolved the conflict: `person`, or `agent` and its name, whose work nobody has reviewed; null if there was none.
+        /// Who resolved the conflict: `person`, or `agent` and its name; null if there was none.
         resolved_by: Option<String>,
-        /// What people are told of that.
+        /// The text for people.
         #[serde(skip)]
         resolution: String,
     },
-    /// The branch of a task cannot be merged into its target. It is tried to resolve that, or a person is asked for.
+    /// The branch of a task conflicts with its target.
     Conflict {
         /// The branch.
         #[schemars(with = "String")]
@@ -208,7 +208,7 @@ pub enum EventKind {
         target: BranchName,
         /// How many conflicts there are.
         conflicts: usize,
-        /// The files that they are about.
+        /// The files in conflict.
         #[serde(serialize_with = "all_plain")]
         paths: Vec<String>,
     },
@@ -222,18 +222,18 @@ pub enum EventKind {
         target: BranchName,
         /// How many conflicts there are.
         conflicts: usize,
-        /// The files that they are about.
+        /// The files in conflict.
         #[serde(skip)]
         paths: Vec<String>,
     },
-    /// The agent's provider cannot keep up, and the task waits. No attempt is used up.
+    /// The agent's provider is overloaded, and the task waits. No attempt is used up.
     Waits {
-        /// For how long.
+        /// How long.
         seconds: u64,
-        /// Who chose that time.
+        /// Where that time comes from.
         chosen_by: Chosen,
     },
-    /// Commits came to the run's branch that the run did not make.
+    /// Commits that the run did not make were added to its branch.
     ForeignCommits {
         /// A sentence.
         #[serde(serialize_with = "plain")]
@@ -249,14 +249,14 @@ pub enum EventKind {
         #[serde(serialize_with = "plain")]
         words: String,
     },
-    /// Anything else that a person should know.
+    /// Any other message.
     Note {
-        /// How much it matters.
+        /// Its severity.
         level: NoteLevel,
         /// A sentence.
         #[serde(serialize_with = "plain")]
         words: String,
-        /// Whether it is said only once, although several remotes may need the same.
+        /// Whether it is printed only once for all remotes.
         #[serde(skip)]
         once: bool,
     },
@@ -265,17 +265,17 @@ pub enum EventKind {
         /// How.
         state: EndState,
     },
-    /// No task is worked on any more: the session is closed, and the last pushes are waited for. It is not printed.
+    /// All tasks have ended: the session is closed, and the last pushes are running. This is not printed.
     #[serde(skip)]
     RunEnds,
     /// The run has ended.
     RunEnded {
-        /// What it came to.
+        /// The summary.
         summary: Box<RunAccount>,
     },
 }
 
-/// How a run stands when it begins or continues.
+/// The state of a run when it starts or continues.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunOpening {
@@ -290,9 +290,9 @@ pub struct RunOpening {
     pub head: Oid,
     /// How many tasks there are.
     pub total: usize,
-    /// How many of them are done already.
+    /// How many of them are already done.
     pub done: usize,
-    /// How many of them have failed already.
+    /// How many of them have already failed.
     pub failed: usize,
     /// How many attempts each has.
     pub max_attempts: u32,
@@ -301,10 +301,10 @@ pub struct RunOpening {
     /// Whether no agent is called.
     #[serde(skip)]
     pub offline: bool,
-    /// The options that it was asked for with, to be typed again: each with a space before it.
+    /// The options of the command, each with a space before it.
     #[serde(skip)]
     pub options: String,
-    /// Those of them that are not recorded, and which tasks were wanted, in the same way.
+    /// The options that are not recorded, in the same form.
     #[serde(skip)]
     pub again: String,
 }
@@ -317,15 +317,15 @@ impl RunOpening {
     }
 }
 
-/// How much a note matters.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteLevel {
-    /// Good to know.
+    /// Information.
     Note,
     /// Something may be wrong.
     Warning,
-    /// What to try.
+    /// A hint.
     Hint,
 }
 

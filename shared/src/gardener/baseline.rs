@@ -139,7 +139,7 @@ impl Probe<'_> {
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
         let is_missing = matches!(ended.ending, Ending::Exited(126 | 127) | Ending::NotStarted(_));
-        let missing = if is_missing { ": is the command there?" } else { "" };
+        let missing = if is_missing { ": does the command exist?" } else { "" };
         Baseline::Red { why: format!("'{command}' {}{counts}{missing}", ended.ending), observed }
     }
 }

@@ -51,7 +51,7 @@ pub enum GardenerError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("{}", source.sentence(&format!("another run of '{branch}' is going on")))]
+    #[error("{}", source.sentence(&format!("another run of '{branch}' is active")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
     Detached,
@@ -59,27 +59,27 @@ pub enum GardenerError {
     Unborn(BranchName),
     #[error("there are no commits yet")]
     NoCommit,
-    #[error("a run needs a checkout, and this repository has none")]
+    #[error("a run needs a checkout, and this repository is bare")]
     Bare,
     #[error("the worktree of task '{task}' is gone: {path}")]
     LaneGone { task: TaskId, path: String },
-    #[error("there is no place to work in")]
+    #[error("there is no worktree to work in")]
     NoPlace,
-    #[error("there are changes that are not committed: {0}")]
+    #[error("there are uncommitted changes: {0}")]
     Dirty(String),
-    #[error("these files are to be removed from the tree and have changes that are not committed: {0}")]
+    #[error("these files cannot be removed from the tree, because they have uncommitted changes: {0}")]
     Overlap(String),
-    #[error("what {0} left cannot be taken out: commits of others have changed the same lines since: {1}")]
+    #[error("the changes of {0} cannot be removed: later commits have changed the same lines: {1}")]
     Contested(TaskId, String),
-    #[error("a {0} is going on in this checkout, and the run's commits would come between")]
+    #[error("a {0} is in progress in this checkout")]
     OperationInProgress(&'static str),
     #[error("no plan was found")]
     NoPlan,
     #[error("there is no task '{0}' in the plan")]
     NoTask(TaskId),
-    #[error("'{0}' is not ready: it waits for {1}")]
+    #[error("task '{0}' is not ready: waiting for {1}")]
     NotReady(TaskId, String),
-    #[error("'{0}' has failed, and its attempts are used up")]
+    #[error("task '{0}' has failed, and its attempts are used up")]
     NoAttemptLeft(TaskId),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
@@ -95,19 +95,19 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool },
-    #[error("the tests fail before '{task}' begins, with what '{other}' has left: {why}, see {log}")]
+    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}, see {log}")]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
-    #[error("the test command changed what belongs to the run, before the first task: {why}")]
+    #[error("the test command changed files or refs of the run before the first task: {why}")]
     MeddlingTests { why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
     #[error("task '{0}' is marked red, but there is no test command that could fail")]
     RedWithoutTest(TaskId),
-    #[error("task '{task}' was begun on a branch of its own, '{branch}'")]
+    #[error("task '{task}' was started on its own branch, '{branch}'")]
     BegunApart { task: TaskId, branch: BranchName },
-    #[error("task '{task}' is complete on a branch of its own, '{branch}', and has not landed")]
+    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
     NotLanded { task: TaskId, branch: BranchName },
-    #[error("what has landed on '{0}' is parked, and its checkout does not have it")]
+    #[error("a landing on '{0}' is parked, and its checkout does not have it")]
     Parked(BranchName),
     #[error("{} of '{path}' {} done in this history, by the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
@@ -198,68 +198,68 @@ impl Explain for GardenerError {
             Self::Session(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
             Self::Locked { source, .. } => {
-                return source.advice("wait for it, or end it; its lock ends with it");
+                return source.advice("wait for it to end, or stop it");
             }
-            Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>\nor let the run have one of its own: --session-branch".into(),
+            Self::Detached => "switch to the run's branch, or create one: git switch [-c] <branch>\nor give the run its own branch: --session-branch".into(),
             Self::Unborn(_) | Self::NoCommit => {
-                "make a first commit: git commit --allow-empty -m begin".into()
+                "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
-            Self::Bare => "clone it, and run there".into(),
+            Self::Bare => "clone it, and run this in the clone".into(),
             Self::Dirty(_) => {
-                "commit or stash them, or begin all the same with --allow-dirty: they stay as they are\nor leave them alone, and let the run have a branch of its own: --session-branch".into()
+                "commit or stash them, or start anyway with --allow-dirty, which keeps them as they are\nor give the run its own branch: --session-branch".into()
             }
-            Self::Overlap(_) => "commit them, or put them aside: git stash -u".into(),
+            Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
             }
-            Self::OperationInProgress(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
+            Self::OperationInProgress(_) => "finish or abort it, as 'git status' says\nor give the run its own branch: --session-branch".into(),
             Self::NoPlan => {
-                "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()
+                "name one with --tree, or run a single task with: git arborist garden -m \"what to do\"".into()
             }
             Self::NoTask(_) => "see all tasks with: git arborist state".into(),
-            Self::NoAttemptLeft(task) => format!("try it again with: git arborist garden {task} --retry-failed"),
-            Self::NotReady(..) => "run these first, or all in order with: git arborist gardener".into(),
+            Self::NoAttemptLeft(task) => format!("to try it again, run: git arborist garden {task} --retry-failed"),
+            Self::NotReady(..) => "run these first, or run all tasks in order with: git arborist gardener".into(),
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
-                format!("{drift}go on with it by --accept-changes, or begin anew with --new-run")
+                format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
             }
-            Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
+            Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
             Self::Reverted { task, reverted } => reverted.advice(task),
             Self::Lost { branch, tip: Some(tip), .. } => bring_back(branch, *tip),
             Self::Lost { branch, tip: None, .. } => {
                 format!("find its last commit there, then: git branch '{branch}' <commit>")
             }
             Self::LaneGone { .. } => {
-                "what it had committed is on its branch: run the same command again to go on from there".into()
+                "its commits are on its branch: run the same command again to continue from there".into()
             }
             Self::NoPlace | Self::Log { .. } => return None,
             Self::RedBaseline { is_elsewhere, .. } => {
-                let place = "if they pass in your checkout, a worktree lacks something: install it by worktree.setup, or copy it by worktree.copy\n";
+                let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
                 let place = if *is_elsewhere { place } else { "" };
-                format!("{place}mend the tests or the command first, or begin with --allow-red: then only newly red tests count")
+                format!("{place}fix the tests or the command first, or start with --allow-red: then only newly red tests count")
             }
             Self::RedLeftovers { other, .. } => {
-                format!("take its changes out with: git arborist reset --drop {other}")
+                format!("to remove its changes, run: git arborist reset --drop {other}")
             }
             Self::MeddlingTests { log, .. } => {
-                format!("it has been put back, and nobody was called; see what the command does: cat {log}")
+                format!("it was restored, and no agent was called; see what the command does: cat {log}")
             }
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()
             }
             Self::BegunApart { task, .. } => {
-                format!("go on there with: git arborist gardener --isolate --only {task}")
+                format!("to continue it there, run: git arborist gardener --isolate --only {task}")
             }
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
             Self::Merged { path, .. } => format!(
                 "to continue without them, tick their boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked(branch) => format!(
-                "bring it up with: git merge --ff-only {}\nor, if you committed something meanwhile, with: git arborist merge run\nor leave it alone with: git arborist gardener --isolate",
+                "to update the checkout, run: git merge --ff-only {}\nor, if you have committed meanwhile: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
                 branch.landing_ref()
             ),
             Self::PhaseFailed(_) => {
-                "mend it, then run the same command again: it begins with these tests".into()
+                "fix it, then run the same command again: it starts with these tests".into()
             }
         })
     }

@@ -81,7 +81,7 @@ impl CompletedTask {
     pub(super) fn left_queued(self, landing: Landing) -> Unlanded {
         let (why, needs) = match (self.why, landing) {
             (Some(why), _) => (why, Needs::Nothing),
-            (None, Landing::AtOnce) => ("it stands aside in the queue".to_owned(), Needs::Nothing),
+            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), Needs::Nothing),
             (None, Landing::WhenAsked) => ("it is queued, and merge.auto is off".to_owned(), Needs::MergeRun),
         };
         Unlanded { task: self.task, why, needs }

@@ -202,7 +202,7 @@ impl<'a> Gardener<'a> {
     fn distrust_unrecorded(&mut self) -> Result<(), GardenerError> {
         for task in find_unrecorded(self.repository, &self.run)? {
             let words =
-                format!("the branch of '{task}' holds work that no record knows: the task is done again");
+                format!("the branch of '{task}' has work that no record mentions: the task is done again");
             (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {

@@ -293,7 +293,7 @@ pub(super) fn merge_elsewhere(
         let why = match other.repository.bring_forward(other.branch(), planned, SESSION_REASON)? {
             FastForward::Done => continue,
             FastForward::Refused(why) => why,
-            FastForward::Overtaken => "another process moves it".to_owned(),
+            FastForward::Overtaken => "another process is moving it".to_owned(),
         };
         let words = format!("'{}' cannot be moved in {}: {why}", other.branch(), other.name);
         return Ok(Err(RefusedMerge { words, conflicts: Vec::new() }));

@@ -29,10 +29,10 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
             (format!("the gate '{}' was red before{place}", failing.gate.name), Needs::Person)
         }
         TicketOutcome::Broken { failing } => {
-            (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
+            (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), Needs::Person)
         }
         TicketOutcome::Withdrawn => {
-            ("it conflicts with what has landed meanwhile, and is done anew".into(), Needs::Nothing)
+            ("it conflicts with tasks that landed meanwhile, and is done again".into(), Needs::Nothing)
         }
         TicketOutcome::NotChosen => ("others were chosen".into(), Needs::Nothing),
         TicketOutcome::NoChange => ("it changes nothing".into(), Needs::Nothing),

@@ -53,11 +53,11 @@ impl Recovered {
         let Unfinished { task, attempt, .. } = &self.attempt;
         let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
         words += &match self.files.len() {
-            0 => "it left nothing that is not committed".to_owned(),
-            _ => format!("what it left is committed: {}", named(&self.files)),
+            0 => "it left no uncommitted files".to_owned(),
+            _ => format!("its uncommitted files are committed: {}", named(&self.files)),
         };
         if !self.staged.is_empty() {
-            words += &format!("; of that was staged: {}", named(&self.staged));
+            words += &format!("; staged were: {}", named(&self.staged));
         }
         if !self.inner.is_empty() {
             words +=

@@ -304,12 +304,12 @@ impl Drift {
             (Some(accepted), None) => format!("git checkout {} -- {shown}", accepted.short()),
             (Some(accepted), Some(_)) => {
                 let accepted = accepted.short();
-                format!("git checkout {accepted} -- {shown} && git commit -m 'as it was' -- {shown}")
+                format!("git checkout {accepted} -- {shown} && git commit -m 'Restore {shown}' -- {shown}")
             }
             (None, None) => format!("rm {shown}"),
             (None, Some(_)) => format!("git rm {shown} && git commit -m 'as it was' -- {shown}"),
         };
-        format!("{}bring it back with: {back}", who.unwrap_or_default())
+        format!("{}to restore it, run: {back}", who.unwrap_or_default())
     }
 }
 

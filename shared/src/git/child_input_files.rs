@@ -44,7 +44,9 @@ impl ChildInputFiles {
             safe_files::read(path).map_or(true, |found| found != *content)
         };
         match files.iter().find(is_other) {
-            Some((path, _)) => Err(io::Error::other(format!("something else wrote to '{}'", path.display()))),
+            Some((path, _)) => {
+                Err(io::Error::other(format!("another process wrote to '{}'", path.display())))
+            }
             None => Ok(Self(inputs)),
         }
     }

@@ -253,14 +253,14 @@ fn text_lines(text: &str) -> String {
             continue;
         };
         if others > 0 {
-            shown += &format!("[{others} lines that are no text]\n");
+            shown += &format!("[{others} lines that are not text]\n");
         }
         others = 0;
         shown += &line;
         shown.push('\n');
     }
     // The end itself is counted too.
-    if others > 1 { shown + &format!("[{} lines that are no text]\n", others - 1) } else { shown }
+    if others > 1 { shown + &format!("[{} lines that are not text]\n", others - 1) } else { shown }
 }
 
 /// The text in a line of a patch: all of it, or its longer runs of text, with a mark for each gap.

@@ -40,7 +40,7 @@ pub enum GitError {
     #[error("git {0} is too old: git arborist needs {needed} or newer", needed = GitVersion::OLDEST)]
     TooOld(GitVersion),
     /// The output of git could not be parsed.
-    #[error("git {command} gave an answer that could not be understood: {what}")]
+    #[error("git {command} gave an unexpected answer: {what}")]
     UnexpectedOutput {
         /// Its subcommand.
         command: String,
@@ -62,13 +62,13 @@ pub enum GitError {
     #[error("the current directory cannot be read, it may have been deleted: {0}")]
     NoCurrentDir(#[source] std::io::Error),
     /// Another git holds the lock of the index, or was killed.
-    #[error("'{}' is there: another git is at work in this checkout, or was killed", path.display())]
+    #[error("'{}' exists: another git is running in this checkout, or was killed", path.display())]
     IndexHeld {
         /// The lock file.
         path: PathBuf,
     },
     /// A file that git must write is locked.
-    #[error("'{}' has been there for {} s: another git is at work here, or was killed", path.display(), age.as_secs())]
+    #[error("'{}' has existed for {} s: another git is running here, or was killed", path.display(), age.as_secs())]
     LockHeld {
         /// The lock file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum GitError {
         age: Duration,
     },
     /// A git process that a killed run started is still running.
-    #[error("process {pid}, a git that a killed run has started, is still at work in this repository")]
+    #[error("process {pid}, a git that a killed run had started, is still running in this repository")]
     Orphan {
         /// The process.
         pid: u32,
@@ -90,13 +90,13 @@ pub enum GitError {
         why: &'static str,
     },
     /// The worktree was replaced by a link.
-    #[error("a link has taken the place of the worktree '{}', or of a folder above it", path.display())]
+    #[error("the worktree '{}', or a folder above it, was replaced by a symbolic link", path.display())]
     LinkedWorktree {
         /// The path of the worktree.
         path: PathBuf,
     },
     /// The exclude file is a link and lacks a line.
-    #[error("'{}' is a link, and nothing is written through it", path.display())]
+    #[error("'{}' is a symbolic link, and nothing is written through it", path.display())]
     LinkedExclude {
         /// The exclude file.
         path: PathBuf,
@@ -104,13 +104,13 @@ pub enum GitError {
         line: String,
     },
     /// A file that git would read for minutes, each time.
-    #[error("'{}' is larger than 4 GB, or has more holes than content, and is not taken in", path.display())]
+    #[error("'{}' is larger than 4 GB, or is a sparse file, and is not committed", path.display())]
     Huge {
         /// Its path, from the top of the worktree.
         path: PathBuf,
     },
     /// Something that is no regular file, on which git would block.
-    #[error("'{}' is a queue, a socket, a device or far too large, and git would wait for it", path.display())]
+    #[error("'{}' is a FIFO, a socket, a device or far too large, and git would hang on it", path.display())]
     Special {
         /// Its path.
         path: PathBuf,
@@ -150,17 +150,17 @@ impl Explain for GitError {
             }
             Self::Lock(error) => error.hint(),
             Self::IndexHeld { .. } => Some(
-                "let it end, or remove that file if no git runs here; then the same command goes on".into(),
+                "wait for it to end, or remove that file if no git is running here; then run the same command again".into(),
             ),
             Self::LockHeld { path, .. } => {
-                Some(format!("let it end; if no git runs in this repository: rm '{}'", path.display()))
+                Some(format!("wait for it to end; if no git is running in this repository, run: rm '{}'", path.display()))
             }
-            Self::Orphan { pid } => Some(format!("wait for it, or end it with: kill {pid}")),
+            Self::Orphan { pid } => Some(format!("wait for it to end, or stop it with: kill {pid}")),
             Self::Corrupt(..) => {
                 Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
             }
             Self::Moved { path, .. } => Some(format!(
-                "nothing was written elsewhere; bring '{}' back, then run this again",
+                "nothing was written elsewhere; restore '{}', then run this again",
                 path.display()
             )),
             Self::LinkedWorktree { path } => Some(format!(

@@ -58,7 +58,7 @@ impl Repository {
                 if self.list_worktrees()?.iter().any(is_ours) {
                     return self.fast_forward(&place, branch, (from, to));
                 }
-                Ok(FastForward::Refused("it is checked out, and that checkout is yours".into()))
+                Ok(FastForward::Refused("it is checked out by you".into()))
             }
         }
     }
@@ -239,7 +239,7 @@ impl Checkout<'_> {
     /// Obstacles that git itself would overwrite: an unfinished merge, and ignored files at the paths of new ones.
     fn find_obstacle(&self, added: &[Vec<u8>]) -> Result<Option<String>, GitError> {
         if let Some(name) = self.find_operation()? {
-            return Ok(Some(format!("{name} is there: something else is not finished")));
+            return Ok(Some(format!("{name} exists: another operation is not finished")));
         }
         let mut existing = Vec::new();
         added

@@ -95,7 +95,7 @@ impl KnownIndex {
         };
         let found = opened.metadata()?;
         if found.len() > LARGEST || is_sparse(&found) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no index"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not an index"));
         }
         let written = found.modified()?;
         // With room for one more byte, the first read returns everything and the second one the end.

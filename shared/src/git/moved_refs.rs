@@ -17,7 +17,7 @@ pub(super) fn remove_forged(
         let _ = write!(message, "; they are kept as {saved_as}");
     }
     if let Err(error) = restore(repository, name, Some(last), Some(RefValue::Id(now))) {
-        let _ = write!(message, "; they could not be taken off: {error}");
+        let _ = write!(message, "; they could not be removed: {error}");
     }
     message
 }

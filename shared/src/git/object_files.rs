@@ -160,9 +160,9 @@ impl Table {
         self.has_removed |= self.loose.len() < count;
         removed.extend(self.inspect_written(repository));
         for (id, words) in removed {
-            let mut words = format!("it stored something else under the id {id}{words}");
+            let mut words = format!("it stored other content under the object id {id}{words}");
             if !restore_object(repository, id) {
-                words += "; the true content is not there any more";
+                words += "; the original content is lost";
             }
             self.changes.push(words);
         }
@@ -213,7 +213,7 @@ impl Table {
             let files: Vec<PathBuf> = PACK_EXTENSIONS.iter().map(|end| stem.with_extension(end)).collect();
             let kept = move_away(repository, &files);
             let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            self.changes.push(format!("it stored a pack that is not what its index says: {name}{kept}"));
+            self.changes.push(format!("it stored a pack that does not match its index: {name}{kept}"));
         }
     }
 }
@@ -356,8 +356,8 @@ fn move_away(repository: &Repository, files: &[PathBuf]) -> String {
     let moved = safe_files::make_folders(&folder)
         .and_then(|()| there.iter().try_for_each(|file| safe_files::rename(file, &target(file))));
     match moved {
-        Ok(()) => format!("; that is kept in {}", folder.display()),
-        Err(error) => format!("; that could not be moved away: {error}"),
+        Ok(()) => format!("; it is kept in {}", folder.display()),
+        Err(error) => format!("; it could not be moved away: {error}"),
     }
 }
 

@@ -395,13 +395,13 @@ impl RefTable {
         let linked: Vec<(String, Oid)> =
             linked.map(|(name, target)| (name.clone(), target.last_known)).collect();
         for (name, last_known) in linked {
-            let mut message = format!("{name} was made to lead to another ref while it ran");
+            let mut message = format!("{name} was turned into a symbolic ref while it ran");
             let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != last_known);
             if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
-                let _ = write!(message, "; where it led is kept as {under}");
+                let _ = write!(message, "; its target is kept as {under}");
             }
             if let Err(error) = restore(repository, &name, Some(last_known), Some(RefValue::Other)) {
-                let _ = write!(message, "; it could not be put back: {error}");
+                let _ = write!(message, "; it could not be restored: {error}");
             }
             self.changes.push(message);
         }
@@ -532,13 +532,13 @@ impl RefTable {
         }
         let mut message = match (wanted, found) {
             (Some(_), None) => format!("{name} was deleted while it ran"),
-            (None, _) => format!("{name} was made while it ran"),
+            (None, _) => format!("{name} was created while it ran"),
             _ => format!("{name} was moved while it ran"),
         };
         if let Some(RefValue::Id(target)) = found
             && let Some(under) = save(repository, name, target)
         {
-            let _ = write!(message, "; where it led is kept as {under}");
+            let _ = write!(message, "; its target is kept as {under}");
         }
         if wanted.is_some()
             && let Some(more) = repository.make_room_for_ref(name)
@@ -552,7 +552,7 @@ impl RefTable {
             restore(repository, name, wanted, found)
         });
         if let Err(error) = restored {
-            let _ = write!(message, "; it could not be put back: {error}");
+            let _ = write!(message, "; it could not be restored: {error}");
         }
         self.changes.push(message);
     }

@@ -44,7 +44,7 @@ impl Repository {
         let mut message = String::from("packed-refs was removed or made unreadable while it ran");
         match self.replace_packed(&file, &repaired(&content, last_good, self.format)) {
             Ok(kept) => message += &kept,
-            Err(error) => message += &format!("; it could not be mended: {error}"),
+            Err(error) => message += &format!("; it could not be repaired: {error}"),
         }
         Some(message)
     }
@@ -59,7 +59,7 @@ impl Repository {
         moved.and_then(|()| safe_files::rename(&lock, file)).inspect_err(|_| {
             let _ = safe_files::remove(&lock);
         })?;
-        Ok(if exists { format!("; what it was then is kept as {}", place.display()) } else { String::new() })
+        Ok(if exists { format!("; its content is kept as {}", place.display()) } else { String::new() })
     }
 }
 

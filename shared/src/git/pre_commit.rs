@@ -38,7 +38,7 @@ impl Repository {
         let output = format!("{}{}", ended.stdout.text, ended.stderr.text);
         match ended.ending {
             _ if !ended.survivors.is_empty() => {
-                Ok(Err(format!("{output}\nit left processes behind that could not be ended")))
+                Ok(Err(format!("{output}\nit left processes that could not be stopped")))
             }
             Ending::Exited(0) => index.write_tree().map(Ok),
             Ending::Exited(_) => Ok(Err(output)),

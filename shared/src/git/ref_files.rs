@@ -197,8 +197,8 @@ impl Repository {
         let blocking = above.filter(is_not_a_folder).chain([name].into_iter().filter(is_full)).next()?;
         let place = unused_path(&self.common_dir);
         match safe_files::rename(&self.common_dir.join(blocking), &place) {
-            Ok(()) => Some(format!("what stood at {blocking} is kept in {}", place.display())),
-            Err(error) => Some(format!("what stands at {blocking} could not be moved away: {error}")),
+            Ok(()) => Some(format!("the file or folder at {blocking} is kept in {}", place.display())),
+            Err(error) => Some(format!("the file or folder at {blocking} could not be moved away: {error}")),
         }
     }
 

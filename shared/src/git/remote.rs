@@ -59,7 +59,7 @@ impl RemoteFailure {
     pub const fn hint(self) -> Option<&'static str> {
         match self {
             Self::SignIn => Some(
-                "nothing is asked on the terminal: sign in with a credential helper, an SSH agent or GIT_ASKPASS",
+                "git is not allowed to ask on the terminal: sign in with a credential helper, an SSH agent or GIT_ASKPASS",
             ),
             Self::Hung | Self::Other => None,
         }
@@ -337,7 +337,7 @@ fn is_credential_variable(name: &OsStr) -> bool {
 fn reason(outcome: &SupervisedEnd) -> String {
     if outcome.ending.code().is_none() {
         return match outcome.ending {
-            Ending::Silent { after } => format!("it said nothing for {} s", after.as_secs()),
+            Ending::Silent { after } => format!("no answer for {} s", after.as_secs()),
             _ => format!("git {}", outcome.ending),
         };
     }

@@ -57,7 +57,7 @@ impl Repository {
             let leases: Vec<String> = part.iter().map(lease).collect();
             let refspecs = part.iter().map(|(name, _)| format!(":{name}")).collect();
             let (rows, otherwise) = match self.push((remote, &leases, refspecs), network) {
-                Ok(rows) => (rows, "it was not told".to_owned()),
+                Ok(rows) => (rows, "the reason is not known".to_owned()),
                 Err(RemoteError::Unreached { why, .. }) => (Vec::new(), why),
                 Err(RemoteError::Git(error)) => return Err(error),
             };

@@ -93,7 +93,7 @@ impl SavedCheckout {
                 None
             }
             Ok(lost) => Some(format!(
-                "uncommitted changes in your checkout were undone while the run was at work ({}); {}",
+                "uncommitted changes in your checkout were undone during the run ({}); {}",
                 named(&lost),
                 self.keep()
             )),
@@ -157,8 +157,8 @@ impl SavedCheckout {
             found => found.is_ok_and(|found| found == Some(self.commit)),
         };
         match is_kept {
-            true => format!("they are kept, get them back with: git stash apply {name}"),
-            false => "they could not be kept".to_owned(),
+            true => format!("they are saved, restore them with: git stash apply {name}"),
+            false => "they could not be saved".to_owned(),
         }
     }
 

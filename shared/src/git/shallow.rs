@@ -24,7 +24,7 @@ pub struct Deepened {
 #[derive(Debug, thiserror::Error)]
 pub enum DeepenError {
     /// There is none in the shallow history, and more of it could not be fetched.
-    #[error("{} and {} have no commit in common in this shallow clone, and more of it could not be fetched: {why}", a.short(), b.short())]
+    #[error("{} and {} have no commit in common in this shallow clone, and more history could not be fetched: {why}", a.short(), b.short())]
     Apart {
         /// One commit.
         a: Oid,
@@ -34,7 +34,7 @@ pub enum DeepenError {
         why: String,
     },
     /// More of the history could not be fetched.
-    #[error("more of this shallow clone could not be fetched: {why}")]
+    #[error("more history of this shallow clone could not be fetched: {why}")]
     Unfetched {
         /// Why not.
         why: String,
@@ -75,11 +75,11 @@ impl fmt::Display for Deepened {
         match self.by {
             Some(count) => write!(
                 f,
-                "this clone is shallow, and a merge needs more: {count} commits further back were fetched from '{remote}'"
+                "this clone is shallow, and a merge needed more history: fetched {count} more commits from '{remote}'"
             ),
             None => write!(
                 f,
-                "this clone was shallow, and a merge needs more: the whole history was fetched from '{remote}'"
+                "this clone was shallow, and a merge needed more history: fetched all of it from '{remote}'"
             ),
         }
     }

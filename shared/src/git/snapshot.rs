@@ -411,7 +411,8 @@ fn require_inner(path: &[u8]) -> Result<(), GitError> {
     let is_inner = Path::new(OsStr::from_bytes(path))
         .components()
         .all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
-    let what = || format!("a path that leads elsewhere: {}", visible(&String::from_utf8_lossy(path)));
+    let what =
+        || format!("a path that leads out of the worktree: {}", visible(&String::from_utf8_lossy(path)));
     if is_inner {
         Ok(())
     } else {

@@ -346,7 +346,7 @@ impl MergeReview<'_> {
         let (kind, why) = if is_joined {
             (ConflictKind::Driver, "both sides changed it, and it was not merged line by line")
         } else {
-            (ConflictKind::Unknown, "the result has something else there than both sides")
+            (ConflictKind::Unknown, "the result differs from both sides there")
         };
         let version = |entry: Entry| {
             entry.map(|(mode, id)| Version { path: shown.clone(), mode: format!("{mode:06o}"), id })

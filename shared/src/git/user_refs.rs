@@ -192,7 +192,7 @@ impl UserRefs {
         for name in new_tags.filter_map(|name| name.strip_prefix(TAGS)) {
             if now.refs.contains_key(&format!("{BRANCHES}{name}")) {
                 messages.push(format!(
-                    "{TAGS}{name} was created while the run was at work: 'git merge {name}' takes it instead of the branch"
+                    "{TAGS}{name} was created during the run: 'git merge {name}' uses it instead of the branch"
                 ));
             }
         }
@@ -204,7 +204,7 @@ impl UserRefs {
             ));
         }
         for stash in now.stashes.difference(&before.stashes) {
-            messages.push(format!("the stash {} was made while the run was at work", stash.short()));
+            messages.push(format!("the stash {} was created during the run", stash.short()));
         }
         if source == RefSource::Git {
             let before = std::mem::replace(&mut self.remotes, list_remotes(repository));
@@ -284,15 +284,11 @@ fn describe_new_commits(
         return None;
     }
     let Some(old) = old else {
-        return Some(format!(
-            "{name} was created while the run was at work, and has {commits} {noun} that no ref had before"
-        ));
+        return Some(format!("{name} was created during the run, and has {commits} new {noun}"));
     };
     let range = format!("{}..{}", old.short(), new.short());
     is_forward(repository, name, (old, new)).then(|| {
-        format!(
-            "{name} got {commits} {noun} while the run was at work that are not of this run: git log {range}"
-        )
+        format!("{name} got {commits} {noun} during the run that the run did not make: git log {range}")
     })
 }
 
@@ -330,7 +326,7 @@ fn describe_remotes(
         changed.filter(|(name, target)| !is_pushed(name, **target)).map(|(name, _)| name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "remote-tracking refs were changed while the run was at work: {} ('git fetch' updates them)",
+            "remote-tracking refs were changed during the run: {} ('git fetch' updates them)",
             names.join(", ")
         )
     })
@@ -372,12 +368,9 @@ fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bo
 
 fn keep(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {
     match save(repository, name, target) {
-        Some(saved_as) => format!("{messages} while the run was at work; where it was is kept as {saved_as}"),
+        Some(saved_as) => format!("{messages} during the run; its old value is kept as {saved_as}"),
         None => {
-            format!(
-                "{messages} while the run was at work; where it was, {}, could not be kept",
-                target.short()
-            )
+            format!("{messages} during the run; its old value, {}, could not be kept", target.short())
         }
     }
 }

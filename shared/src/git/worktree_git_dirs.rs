@@ -196,7 +196,7 @@ impl Repository {
         let mut made = list(self).into_iter().filter(is_complete);
         // If two point to the same place, one of them was forged just now.
         let (Some(git_dir), None) = (made.next(), made.next()) else {
-            let what = format!("no git directory of its own for '{}'", top.display());
+            let what = format!("'{}' has no git directory", top.display());
             return Err(GitError::UnexpectedOutput { command: "worktree add".into(), what });
         };
         table.unknown.remove(&git_dir);
@@ -502,7 +502,7 @@ fn put_back(repository: &Repository, file: &Path, before: &Content, after: &Cont
     match clear.and_then(|()| write()) {
         Ok(()) if *before == Content::Nothing => format!("{shown} was added while it ran"),
         Ok(()) => format!("{shown} was changed while it ran"),
-        Err(error) => format!("{shown} was changed while it ran, and could not be put back: {error}"),
+        Err(error) => format!("{shown} was changed while it ran, and could not be restored: {error}"),
     }
 }
 

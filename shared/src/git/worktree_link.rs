@@ -67,7 +67,7 @@ impl WorktreeLink {
         let message = format!("{} was changed while it ran", shown(repository, &self.path));
         match self.write(repository) {
             Ok(()) => Some(message),
-            Err(error) => Some(format!("{message}, and could not be put back: {error}")),
+            Err(error) => Some(format!("{message}, and could not be restored: {error}")),
         }
     }
 

@@ -29,7 +29,7 @@ pub enum HistoryError {
     Detached,
     /// The run in this history belongs to another branch name.
     #[error(
-        "the run in the history of '{branch}' belongs to '{old}', a branch that is no more: was it renamed?"
+        "the run in the history of '{branch}' belongs to '{old}', a branch that no longer exists: was it renamed?"
     )]
     Renamed {
         /// The branch that was asked for.
@@ -46,13 +46,13 @@ pub enum HistoryError {
         has_begun: bool,
     },
     /// The plan was changed on two sides that were then merged.
-    #[error("the plan was changed side by side, by {} and {}", commits[0].short(), commits[1].short())]
+    #[error("the plan was changed on two sides of a merge, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedPlan {
         /// The changes.
         commits: [Oid; 2],
     },
     /// Two runs were started on two sides that were then merged.
-    #[error("two runs were started side by side, by {} and {}", commits[0].short(), commits[1].short())]
+    #[error("two runs were started on two sides of a merge, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedRun {
         /// Their starts.
         commits: [Oid; 2],
@@ -73,13 +73,13 @@ impl Explain for HistoryError {
             Self::Git(error) => error.hint(),
             Self::Detached => Some("name the run's branch: --scope <branch>".into()),
             Self::Renamed { old, .. } => Some(format!(
-                "see the old run with --scope {old}\nbegin one under the new name with --new-run"
+                "see the old run with --scope {old}\nstart one under the new name with --new-run"
             )),
             Self::Shallow { .. } => Some(
-                "fetch more of it: git fetch --unshallow (or --deepen=<n>)\nbegin a run that needs nothing older with --new-run"
+                "fetch more history: git fetch --unshallow (or --deepen=<n>)\nor start a new run with --new-run"
                     .into(),
             ),
-            Self::ForkedRun { .. } => Some("begin a run that follows both with --new-run".into()),
+            Self::ForkedRun { .. } => Some("start a new run after both with --new-run".into()),
             Self::ForkedPlan { .. } => Some("revert one of them".into()),
         }
     }

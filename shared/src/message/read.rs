@@ -40,7 +40,7 @@ pub fn read(message: &[u8]) -> MessageReading {
         return MessageReading::Unsound(vec![Fault::new(
             line_at(at),
             "a NUL byte: git ends the message there",
-            "take the byte out",
+            "remove the byte",
         )]);
     }
     match std::str::from_utf8(message) {
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
             self.fault(
                 1,
                 "empty lines before the subject",
-                "begin the message with its subject, and commit it without --cleanup=verbatim",
+                "start the message with its subject, and commit it without --cleanup=verbatim",
             );
         }
         match Subject::parse(self.lines.get(self.subject).unwrap_or(&"")) {
@@ -166,13 +166,13 @@ impl<'a> Reader<'a> {
             } else if line == "---" || line.starts_with("--- ") || line.starts_with("---\t") {
                 self.fault(
                     at + 1,
-                    "a line '---', at which some readers end the message",
+                    "a line '---', where some programs end the message",
                     "quote the line with '> '",
                 );
             } else if line.strip_prefix("# ") == Some(SCISSORS) {
                 self.fault(
                     at + 1,
-                    "git's scissors line, at which git ends the message",
+                    "git's scissors line, where git ends the message",
                     "quote the line with '> '",
                 );
             }
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         } else if name.to_ascii_lowercase().starts_with("arborist-") {
             self.fault(
                 number,
-                format!("'{}' is not a trailer of ours", shown(name)),
+                format!("'{}' is not a trailer of git arborist", shown(name)),
                 match nearest(name, Key::ALL.iter().map(|key| key.as_str())) {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None => "remove the line".into(),
@@ -209,21 +209,25 @@ impl<'a> Reader<'a> {
         } else if ALLOWED_AFTER.contains(&name.to_ascii_lowercase().as_str()) {
             self.foreign.push(line.to_owned());
         } else {
-            self.fault(number, format!("'{}' may not stand among our trailers", shown(name)), "only Signed-off-by, Co-authored-by and Change-Id may follow ours; move it above, with an empty line between");
+            self.fault(number, format!("'{}' is not allowed among the trailers of git arborist", shown(name)), "only Signed-off-by, Co-authored-by and Change-Id may follow them; move it above, with an empty line between");
         }
     }
 
     fn take(&mut self, number: usize, key: Key, value: &str) {
         let name = key.as_str();
         if !self.foreign.is_empty() {
-            self.fault(number, format!("'{name}' stands after lines of others"), "put our trailers first");
+            self.fault(
+                number,
+                format!("'{name}' comes after other trailers"),
+                "put the trailers of git arborist first",
+            );
         }
         if self.trailers.get(key).is_some() {
             self.fault(number, format!("'{name}' stands twice"), "keep one of the two lines");
         } else if let Err(expected) = self.trailers.set(key, value) {
             self.fault(
                 number,
-                format!("'{}' is not a legal value of {name}", shown(value)),
+                format!("'{}' is not a valid value of {name}", shown(value)),
                 format!("write: {name}: <{expected}>"),
             );
         }

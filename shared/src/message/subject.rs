@@ -95,12 +95,12 @@ impl Subject {
         let Some((branch, task, status, text)) = split(line) else {
             return fault(
                 "the subject does not have the form task(branch@task@status): text".into(),
-                "begin the message with: task(<branch>@<task>@<status>): <text>",
+                "start the message with: task(<branch>@<task>@<status>): <text>",
             );
         };
         if !line.is_ascii() && line.contains(is_deceptive) {
             return fault(
-                "the subject holds a mark that hides or reorders text".into(),
+                "the subject contains a character that hides or reorders text".into(),
                 "type the subject again instead of copying it",
             );
         }

@@ -28,7 +28,7 @@ impl Message {
         match read(message.render().as_bytes()) {
             MessageReading::Sound(back) if *back == message => Ok(message),
             MessageReading::Unsound(faults) => Err(faults),
-            _ => Err(vec![Fault::new(1, "the message would not be read back as it is", "shorten its body")]),
+            _ => Err(vec![Fault::new(1, "the message cannot be read back unchanged", "shorten its body")]),
         }
     }
 

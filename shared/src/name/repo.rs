@@ -48,13 +48,13 @@ impl RepoName {
 /// Why `name` is no valid name of a repository or tool, if it is not.
 pub(super) fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Some("it must begin with an ASCII letter or digit");
+        return Some("it must start with an ASCII letter or digit");
     }
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
         return Some("only ASCII letters, digits, '_' and '-' are allowed");
     }
     if name.contains("__") || name.ends_with('_') {
-        return Some("two '_' in a row, or one at its end, would end it in the name of a tool");
+        return Some("it must not contain '__' or end in '_', which separate it from the name of a tool");
     }
     (name.len() > LONGEST).then_some("it is longer than 23 characters")
 }

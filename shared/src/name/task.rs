@@ -33,7 +33,7 @@ impl TaskId {
 /// Why `name` is no task id, if it is not.
 pub(super) fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Some("it must begin with an ASCII letter or digit");
+        return Some("it must start with an ASCII letter or digit");
     }
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
         return Some("only ASCII letters, digits, '.', '_' and '-' are allowed");

@@ -56,7 +56,7 @@ pub enum PipelineError {
         signal: Option<i32>,
     },
     /// The agent's provider rejects our credentials.
-    #[error("the provider of '{runner}' does not let us in: {said}")]
+    #[error("the provider of '{runner}' refuses the login: {said}")]
     Refused {
         /// The name of the runner.
         runner: String,
@@ -66,7 +66,7 @@ pub enum PipelineError {
         login: Option<&'static str>,
     },
     /// The agent's provider is overloaded and did not recover in time.
-    #[error("the provider of '{runner}' cannot keep up, and we have waited for {} s: {said}", .waited.as_secs())]
+    #[error("the provider of '{runner}' is overloaded, and has been for {} s: {said}", .waited.as_secs())]
     Unavailable {
         /// The name of the runner.
         runner: String,
@@ -90,10 +90,10 @@ pub enum PipelineError {
     #[error(transparent)]
     Budget(#[from] Overrun),
     /// Processes of an agent could not be ended.
-    #[error("processes of the agent could not be ended: {0}")]
+    #[error("processes of the agent could not be stopped: {0}")]
     Survivors(String),
     /// The replayed session has no record of what comes next.
-    #[error("session '{session}' has recorded no {step} of '{task}' that could come now")]
+    #[error("session '{session}' has no further recorded {step} of '{task}'")]
     NotRecorded {
         /// The session that is replayed.
         session: SessionId,
@@ -166,33 +166,33 @@ impl Explain for PipelineError {
             Self::Agent(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::NotRecorded { .. } => {
-                Some("what was played stands on the branch; agents go on from there with: git arborist session replay <session> --turn <last>".into())
+                Some("the replayed work is on the branch; to let agents continue from there, run: git arborist session replay <session> --turn <last>".into())
             }
-            Self::RedLane { .. } => Some("a worktree may lack something: install it by worktree.setup, or copy it by worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
+            Self::RedLane { .. } => Some("the worktree may lack something: install it with worktree.setup, or copy it with worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
             Self::NoTestPlace(_) => None,
-            Self::Stopped { .. } => Some("run the same command again to go on".into()),
+            Self::Stopped { .. } => Some("run the same command again to continue".into()),
             Self::Refused { login, .. } => Some(match login {
                 Some(login) => format!("{login}; then run the same command again: no attempt is used up"),
-                None => "look at its login or its key, then run the same command again: no attempt is used up".into(),
+                None => "check its login or its key, then run the same command again: no attempt is used up".into(),
             }),
             Self::Unavailable { .. } => Some(
-                "run the same command again later: no attempt is used up; or name somebody else with --fallback".into(),
+                "run the same command again later: no attempt is used up; or name another runner with --fallback".into(),
             ),
             Self::NoReview { .. } => Some(
-                "look at its log, or name another reviewer with --review-runner; then run the same command again: it goes on with the review, and no attempt is used up".into(),
+                "see its log, or name another reviewer with --review-runner; then run the same command again: it continues with the review, and no attempt is used up".into(),
             ),
             Self::Budget(overrun) => {
-                Some(format!("go on with a higher limit: {}; no attempt is used up", overrun.option()))
+                Some(format!("continue with a higher limit: {}; no attempt is used up", overrun.option()))
             }
             Self::Interrupted { task, .. } => {
                 Some(format!("remove the cause, then continue with: git arborist garden {task} --retry-failed"))
             }
-            Self::Survivors(_) => Some("end them by hand, then run the same command again".into()),
+            Self::Survivors(_) => Some("stop them, then run the same command again".into()),
             Self::NoCommand { .. } => {
                 Some("give the task a \"command\" in the plan, or choose another runner".into())
             }
             Self::ReviewPlace(_) => Some(
-                "see what lies there with: git worktree list\nlet reviewers work in the checkout instead: git config arborist.steps.review.place checkout".into(),
+                "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout".into(),
             ),
             Self::File { .. } => None,
         }

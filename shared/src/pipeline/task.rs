@@ -168,7 +168,7 @@ impl TaskRun<'_, '_, '_> {
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
         let said = last.body().sections.into_iter().find(|section| !section.text.is_empty());
-        let said = said.map_or_else(|| "it said nothing".to_owned(), |section| last_line(&section.text));
+        let said = said.map_or_else(|| "it gave no reason".to_owned(), |section| last_line(&section.text));
         Some(match last.status().step() {
             StepKind::Review => format!("the review rejected it: {said}"),
             StepKind::Test => format!("the tests failed: {said}"),
@@ -288,5 +288,5 @@ fn after(stage: Stage) -> Stage {
 }
 
 pub(super) fn last_line(text: &str) -> String {
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it gave no reason").trim().to_owned()
 }

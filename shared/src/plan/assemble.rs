@@ -160,7 +160,7 @@ fn clash(files: &[SpecFile<'_>], first: &DraftNode, second: &DraftNode) -> Probl
     let (a, b) = (&first.task.id, &second.task.id);
     let there = spot(files, first.place);
     let what = if a == b {
-        format!("the id '{b}' is taken already, at {there}")
+        format!("the id '{b}' is already used, at {there}")
     } else {
         format!("the id '{b}' differs only in case from '{a}' at {there}")
     };

@@ -17,11 +17,11 @@ pub enum Mark {
     Todo,
     /// Complete from the start.
     Done,
-    /// Not to be done, and nothing waits for it.
+    /// Skipped; other tasks do not wait for it.
     Skipped,
-    /// Begun by someone; still to be done.
+    /// Partly done; still to do.
     Partial,
-    /// Waits for something outside the plan; still to be done.
+    /// Blocked by something outside the plan; still to do.
     Blocked,
 }
 
@@ -111,16 +111,16 @@ impl FromStr for TestKind {
     }
 }
 
-/// A command that tells whether a task is done well.
+/// A test command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestCommand {
     /// What it covers.
     pub kind: TestKind,
     /// The command line, for a shell.
     pub command: String,
-    /// Whose output it prints, such as `pytest`.
+    /// The test framework, such as `pytest`.
     pub framework: Option<String>,
-    /// Seconds after which it has failed.
+    /// Time limit in seconds.
     pub timeout: Option<u64>,
     /// Keys that we do not know, kept for a rewrite.
     pub extra: Map<String, Value>,
@@ -144,9 +144,9 @@ pub struct Task {
     pub id: TaskId,
     /// Its name, one line.
     pub name: String,
-    /// Everything that is said about it.
+    /// The description.
     pub description: String,
-    /// The phase that it belongs to.
+    /// Its phase.
     pub parent: Option<TaskId>,
     /// What belongs to it, in order.
     pub children: Vec<TaskId>,
@@ -164,7 +164,7 @@ pub struct Task {
     pub tags: Vec<String>,
     /// Who is to work on it, if not the default.
     pub runner: Option<String>,
-    /// With which model, if not the default.
+    /// The model, if not the default.
     pub model: Option<String>,
     /// In which repositories of the workspace; the agent begins in the first. Empty for the one that has the plan.
     pub repos: Vec<String>,

@@ -21,7 +21,7 @@ pub enum PlannerError {
         runner: String,
     },
     /// The agent failed.
-    #[error("'{runner}' made no plan: {said}")]
+    #[error("'{runner}' did not make a plan: {said}")]
     Failed {
         /// Its name.
         runner: String,
@@ -31,7 +31,7 @@ pub enum PlannerError {
         log: PathBuf,
     },
     /// The agent gave no valid tree in any of its calls.
-    #[error("'{runner}' gave no valid tree:\n{}", lines(.problems))]
+    #[error("'{runner}' did not return a valid tree:\n{}", lines(.problems))]
     Wrong {
         /// Its name.
         runner: String,
@@ -59,7 +59,7 @@ impl Explain for PlannerError {
             Self::Call(error) => error.hint(),
             Self::NoPlanner { .. } => Some("name an agent program with --runner".into()),
             Self::Failed { log, .. } | Self::Wrong { log, .. } => {
-                Some(format!("all that it printed is in {}", log.display()))
+                Some(format!("its output is in {}", log.display()))
             }
         }
     }

@@ -64,7 +64,7 @@ impl Planner<'_> {
     /// Calls the agent, and returns its last message.
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
-        let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
+        let words = format!("asking {} for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
         (self.caller.on_event)(EventKind::note(words));
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None, tools: None };

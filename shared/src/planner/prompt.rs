@@ -13,17 +13,17 @@ pub(super) fn task(specs: &[(&str, &[u8])]) -> String {
         "Make a plan from the specification below: a tree of tasks for coding agents, each small enough for one \
          change that can be tested and reviewed by itself.\n\
          \n\
-         Look at the files in the current directory as far as it helps, but do not change any file.\n\
+         Read the files in the current directory where it helps, but do not change any file.\n\
          Reply with one JSON object and nothing else, by this JSON Schema:\n\
          \n\
          ```json\n{}\n```\n\
          \n\
-         - Ids that the specification gives to tasks stay as they are; others are T001, T002 and so on.\n\
+         - Keep task ids that the specification gives; otherwise use T001, T002 and so on.\n\
          - A phase is a node with children. Only nodes without children are worked on.\n\
          - 'depends_on' names what must be done first, and nothing else: tasks without a path between them may run \
          at once. There must be no cycle.\n\
-         - 'description' holds all that somebody needs to know who sees nothing but this task.\n\
-         - 'test_commands' has commands that work in this repository and fail as long as the task is not done.\n\
+         - 'description' has everything an agent needs to know that sees only this task.\n\
+         - 'test_commands' has commands that work in this repository and fail until the task is done.\n\
          - 'files' has the paths that a task will change, as far as they can be foreseen.\n",
         SCHEMA.trim_end()
     );
@@ -50,9 +50,9 @@ pub(super) fn correction(object: Option<&str>, problems: &[Problem]) -> String {
     for problem in problems {
         let _ = writeln!(prompt, "- {problem}");
         if !problem.fix.is_empty() {
-            let _ = writeln!(prompt, "  to mend it: {}", problem.fix);
+            let _ = writeln!(prompt, "  to fix it: {}", problem.fix);
         }
     }
-    prompt.push_str("\nReply with the whole tree again, mended.\n");
+    prompt.push_str("\nReply with the whole corrected tree.\n");
     prompt
 }

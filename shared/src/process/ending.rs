@@ -62,9 +62,9 @@ impl fmt::Display for Ending {
             },
             Self::TimedOut { after } => write!(f, "timed out after {} s", after.as_secs_f64()),
             Self::Silent { after } => {
-                write!(f, "was ended because it wrote nothing for {} s", after.as_secs_f64())
+                write!(f, "was stopped because it wrote nothing for {} s", after.as_secs_f64())
             }
-            Self::Cancelled => f.write_str("was ended because the run was asked to stop"),
+            Self::Cancelled => f.write_str("was stopped with the run"),
             Self::NotStarted(error) => write!(f, "could not be started: {error}"),
         }
     }
@@ -87,7 +87,7 @@ mod tests {
                 Ending::Silent { after: Duration::from_millis(500) },
                 "was ended because it wrote nothing for 0.5 s",
             ),
-            (Ending::Cancelled, "was ended because the run was asked to stop"),
+            (Ending::Cancelled, "was stopped with the run"),
             (Ending::NotStarted(io::ErrorKind::NotFound.into()), "could not be started: entity not found"),
         ];
         for (ending, sentence) in table {

@@ -230,7 +230,7 @@ impl Locked {
                 return Ok(lock);
             }
         }
-        Err(failed(io::Error::other("the file is replaced again and again")))
+        Err(failed(io::Error::other("the file keeps being replaced")))
     }
 
     pub(super) fn take_within(
@@ -264,7 +264,7 @@ impl Locked {
                 let _ = self.write_holder();
                 Some(message)
             }
-            Err(error) => Some(format!("{message}, and could not be put back: {error}")),
+            Err(error) => Some(format!("{message}, and could not be restored: {error}")),
         }
     }
 

@@ -98,7 +98,7 @@ fn write(log: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<()> {
     if fitting == bytes.len() {
         return Ok(());
     }
-    let words = "the log has reached its largest size (log-limit), and the rest was left out";
+    let words = "the log has reached its size limit (log-limit), and the rest was left out";
     log.write_all(format!("\n[{words}]\n").as_bytes())?;
     Err(io::Error::new(io::ErrorKind::FileTooLarge, words))
 }

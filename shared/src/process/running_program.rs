@@ -123,7 +123,7 @@ impl RunningProgram {
         if let Some(group) = group {
             spawn::forget(pid);
             if !clear(&mut LeftoverProcesses(group), Duration::ZERO).is_empty() {
-                return Err(self.error(io::Error::other("it left processes behind that could not be ended")));
+                return Err(self.error(io::Error::other("it left processes that could not be stopped")));
             }
         }
         if status.signal().is_some_and(|signal| !CLEANUP_SIGNALS.contains(&signal)) {

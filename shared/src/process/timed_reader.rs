@@ -52,7 +52,7 @@ const STUCK: Duration = Duration::from_secs(1);
 
 /// The error of a program that was ended because it waited for a named pipe.
 #[derive(Debug, thiserror::Error)]
-#[error("it waited at a named pipe that is, or was, in the place of a file")]
+#[error("it waited for a named pipe in place of a file")]
 pub(super) struct Stuck;
 
 thread_local! {

@@ -24,23 +24,23 @@ pub enum QueueError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
-    #[error("{}", source.sentence(&format!("something is landing on '{into}' already")))]
+    #[error("{}", source.sentence(&format!("another process is already landing on '{into}'")))]
     Locked { into: BranchName, source: LockError },
-    #[error("'{}' is drained by {} already", .0.into, .0.holder)]
+    #[error("the merge queue of '{}' is already held by {}", .0.into, .0.holder)]
     Claimed(Box<QueueClaim>),
-    #[error("what drains '{0}' changes all the time")]
+    #[error("the holder of the merge queue of '{0}' keeps changing")]
     Changing(BranchName),
-    #[error("somebody else drains '{0}' now: we did not answer for too long")]
+    #[error("lost the merge queue of '{0}': our lease expired")]
     Overtaken(BranchName),
-    #[error("'{into}' lost commits while the run was at work: it was at {} and is at {}", from.short(), to.short())]
+    #[error("'{into}' lost commits during the run: it was at {} and is at {}", from.short(), to.short())]
     Rewound { into: BranchName, from: Oid, to: Oid },
     #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it{done}", commit.short())]
     Forged { into: BranchName, commit: Oid, done: String },
     #[error("there is no branch '{0}' to land on")]
     NoTarget(BranchName),
-    #[error("the ticket '{name}' could not be read: {why}")]
+    #[error("the queue entry '{name}' could not be read: {why}")]
     Unreadable { name: String, why: String },
-    #[error("the message for the landing of '{task}' would not be sound: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the commit message for the landing of '{task}' would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
     Unsound { task: TaskId, faults: Vec<Fault> },
     #[error("'{into}' was moved to {}, but {what}", commit.short())]
     Unproved { into: BranchName, commit: Oid, what: String },
@@ -50,7 +50,7 @@ pub enum QueueError {
     NoConflict { task: TaskId, standing: &'static str },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
-    #[error("the ticket of '{task}' was changed by somebody else meanwhile")]
+    #[error("another process has changed the queue entry of '{task}' meanwhile")]
     Changed { task: TaskId },
     #[error("could not write '{path}': {source}")]
     File { path: String, source: std::io::Error },
@@ -85,21 +85,23 @@ impl Explain for QueueError {
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
             Self::Locked { source, .. } => {
-                return source.advice("wait for it, or end it; its lock ends with it");
+                return source.advice("wait for it to end, or stop it");
             }
             Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
-                "wait for it; where it was killed, what it claimed is free ten minutes later".into()
+                "wait for it to end; if it was killed, its claim expires after ten minutes".into()
             }
             Self::Rewound { into, from, .. } => format!(
-                "nothing is lost; bring them back with: git update-ref refs/heads/{into} {from}, or run again from where it is"
+                "nothing is lost; restore them with: git update-ref refs/heads/{into} {from}, or continue from where it is"
             ),
             Self::Forged { commit, .. } => {
-                format!("look at it with: git show {commit}; then run the same command again")
+                format!("read it with: git show {commit}; then run the same command again")
             }
             Self::NoTarget(_) => "see the branches with: git branch".into(),
-            Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),
-            Self::NotQueued { .. } | Self::NoConflict { .. } => "see what is: git arborist merge list".into(),
-            Self::Unproved { .. } => "nothing was deleted; look at it with: git log --graph".into(),
+            Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
+            Self::NotQueued { .. } | Self::NoConflict { .. } => {
+                "see the queue with: git arborist merge list".into()
+            }
+            Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
             Self::Unsound { .. } | Self::File { .. } | Self::Resolver(_) => return None,
         })

@@ -52,14 +52,14 @@ impl Case<'_> {
         let mut prompt = format!("Resolve the merge conflict of task {task}: {}\n\n", self.ticket.name);
         self.brief(&mut prompt, task);
         if !self.others.is_empty() {
-            let _ = writeln!(prompt, "It meets what has landed on {into} meanwhile:");
+            let _ = writeln!(prompt, "It conflicts with tasks that landed on {into} meanwhile:");
             for other in &self.others {
                 let name = self.briefs.get(other).map_or("", |(name, _)| name);
                 let _ = writeln!(prompt, "\nTask {other}: {name}");
                 self.brief(&mut prompt, other);
             }
         }
-        prompt.push_str("\nThe merge stands in the current directory, with these conflicts:\n");
+        prompt.push_str("\nThe merge is in the current directory, with these conflicts:\n");
         for conflict in self.conflicts {
             self.show(&mut prompt, conflict);
         }
@@ -73,7 +73,7 @@ impl Case<'_> {
             "\nEdit the files so that the intent of both sides is kept. Leave no marks of conflict.\n",
         );
         prompt.push_str(
-            "Delete files that should be gone. Do not commit: what you leave in the directory is taken.\n",
+            "Delete files that should be gone. Do not commit: your changes are committed for you.\n",
         );
         prompt
     }

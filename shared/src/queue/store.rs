@@ -317,7 +317,7 @@ fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError>
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
     let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
     if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {
-        return Err(unreadable(format!("it speaks of '{}' of '{}'", ticket.task, ticket.scope)));
+        return Err(unreadable(format!("it is about '{}' of '{}'", ticket.task, ticket.scope)));
     }
     Ok(StoredTicket { ticket, name: found.name, commit: found.target })
 }

@@ -122,7 +122,7 @@ impl<'a> Target<'a> {
                 FastForward::Overtaken => {}
             }
         }
-        Ok(MoveResult::Refused(self.parking("its checkouts change all the time", None)))
+        Ok(MoveResult::Refused(self.parking("its checkouts keep changing", None)))
     }
 
     fn swap(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {

@@ -28,7 +28,7 @@ pub enum RecordError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// The message would not be well-formed.
-    #[error("the message for '{status}' would not be sound: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the commit message for '{status}' would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
     Unsound {
         /// The status.
         status: Status,
@@ -36,7 +36,7 @@ pub enum RecordError {
         faults: Vec<Fault>,
     },
     /// Another process moved the branch.
-    #[error("'{branch}' was moved by somebody else while the run was going on")]
+    #[error("another process moved '{branch}' during the run")]
     Moved {
         /// The branch.
         branch: BranchName,
@@ -55,7 +55,7 @@ impl Explain for RecordError {
         match self {
             Self::Git(error) => error.hint(),
             Self::Moved { .. } => {
-                Some("nothing is lost; run the same command again to go on from where it is now".into())
+                Some("nothing is lost; run the same command again to continue from where it is now".into())
             }
             Self::Unsound { .. } => None,
         }

@@ -111,9 +111,8 @@ impl OpenRun {
         self.require_repositories(planned)?;
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {
-                Failure::new(Exit::No, format!("the plan {error}")).hint(
-                    "a run writes its plan down by the path from the top of the repository: put it there",
-                )
+                Failure::new(Exit::No, format!("the plan {error}"))
+                    .hint("the plan must be inside the repository")
             })?;
         }
         if self.request.source == CallSource::Agents {

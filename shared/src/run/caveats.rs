@@ -26,7 +26,7 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         let words = &self.inherited.words;
         if !words.is_empty() {
-            listener.remark(&visible(&format!("goes on with what this session was given before:{words}")));
+            listener.remark(&visible(&format!("continuing with the options of this session:{words}")));
         }
         if self.is_untouched && self.pending_move.is_none() && !self.request.new_run {
             listener.warn("this is a shallow clone without a run of this branch, so the run begins anew");
@@ -61,7 +61,7 @@ impl OpenRun {
             .map(|step_runner| step_runner.name.as_str())
             .collect();
         for name in without {
-            listener.warn(&format!("'{name}' cannot be given tools, and works without them"));
+            listener.warn(&format!("runner '{name}' has no placeholder for tools, and works without them"));
             listener.hint(&format!(
                 "put {{tools}} or {{tools-file}} where runners.{name}.command takes a list of MCP servers"
             ));
@@ -90,12 +90,12 @@ impl OpenRun {
         let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         let words = match (self.is_start(run), lands_untested) {
             _ if untested == 0 => return,
-            (true, true) => "their tests pass whatever they do, and their landings are not tested",
-            (true, false) => "their tests pass whatever they do",
+            (true, true) => "their test step always passes, and their landings are not tested",
+            (true, false) => "their test step always passes",
             (false, true) => "their landings are not tested",
             (false, false) => return,
         };
-        listener.warn(&format!("there is no test command for {untested} of the tasks: {words}"));
+        listener.warn(&format!("{untested} of the tasks have no test command: {words}"));
         listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     }
 
@@ -119,10 +119,10 @@ impl OpenRun {
         let Some(first) = unread.next() else { return };
         let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
         let words = match count {
-            1 => "1 line looks like a task and was".to_owned(),
-            count => format!("{count} lines look like tasks and were"),
+            1 => "1 line looks like a task but was".to_owned(),
+            count => format!("{count} lines look like tasks but were"),
         };
-        listener.warn(&format!("{words} not taken: {why}, first at {place}"));
+        listener.warn(&format!("{words} not read as one: {why}, first at {place}"));
         listener.hint("see all of them: git arborist plan --check");
     }
 
@@ -142,9 +142,9 @@ impl OpenRun {
         if !silent.is_empty() {
             let names = silent.join(", ");
             listener.warn(&format!(
-                "{names} may not tell what is used: limits on cost and tokens do not hold there"
+                "{names} may not report costs and tokens: limits on them have no effect there"
             ));
-            listener.hint("--max-time holds for every agent");
+            listener.hint("--max-time works with every agent");
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl OpenRun {
         match outcome {
             _ if self.request.new_run => {}
             SyncOutcome::Offline { why, .. } if has_begun => listener.warn(&visible(&format!(
-                "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
+                "offline: could not find out whether session '{session}' continued on another machine ({why})"
             ))),
             SyncOutcome::Fetched { .. } if has_begun => self.refuse_newer(session)?,
             SyncOutcome::Fetched { .. } => {
@@ -100,8 +100,8 @@ impl OpenRun {
         if repository.is_ancestor(here, there)? {
             return Err(gone_on(session));
         }
-        let words = format!("session '{session}' has gone on elsewhere, and here too");
-        Err(Failure::new(Exit::Person, words).hint("begin another: --new-run"))
+        let words = format!("session '{session}' continued on another machine, and here too");
+        Err(Failure::new(Exit::Person, words).hint("start another: --new-run"))
     }
 
     /// Fast-forwards the session's branch in another repository to its remote.
@@ -120,7 +120,7 @@ impl OpenRun {
         }
         if !repository.is_ancestor(here, there)? {
             listener.warn(&format!(
-                "'{branch}' has other commits at the remote of '{}': it is not pushed over them",
+                "'{branch}' has other commits at the remote of '{}', so it is not pushed",
                 section.name
             ));
             return Ok(());
@@ -128,30 +128,30 @@ impl OpenRun {
         match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
             FastForward::Done => {
                 let (name, at) = (&section.name, there.short());
-                listener.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
+                listener.remark(&format!("updated '{branch}' to {at} in '{name}', as at its remote"));
                 Ok(())
             }
             taken => {
                 let why = if let FastForward::Refused(why) = taken {
                     why
                 } else {
-                    "another process moves it".into()
+                    "another process is moving it".into()
                 };
                 let words = format!(
-                    "'{branch}' is behind its remote in '{}', and cannot follow: {why}",
+                    "'{branch}' is behind its remote in '{}', and could not be updated: {why}",
                     section.name
                 );
                 let place = repository.checkouts_of(branch)?.pop().unwrap_or_else(|| section.path.clone());
                 Err(Failure::new(Exit::Person, words)
-                    .hint(format!("bring it there: git -C '{}' merge --ff-only {there}", place.display())))
+                    .hint(format!("update it with: git -C '{}' merge --ff-only {there}", place.display())))
             }
         }
     }
 }
 
 fn gone_on(session: &SessionId) -> Failure {
-    Failure::new(Exit::Person, format!("session '{session}' has gone on elsewhere"))
-        .hint(format!("go on from there: git arborist session resume {session}\nor begin another: --new-run"))
+    Failure::new(Exit::Person, format!("session '{session}' continued on another machine"))
+        .hint(format!("continue it: git arborist session resume {session}\nor start another: --new-run"))
 }
 
 /// Refuses to start a plan again that this user has started in another clone, if a remote has unfinished work of it.
@@ -187,10 +187,11 @@ pub(super) fn refuse_unfinished_elsewhere(
             continue;
         };
         let (session, branch) = (&start.session, &run.scope.branch);
-        let words =
-            format!("you have begun '{plan}' elsewhere: session '{session}', on '{branch}', is not done");
+        let words = format!(
+            "you have started '{plan}' on another machine: session '{session}', on '{branch}', is not done"
+        );
         return Err(Failure::new(Exit::Person, words).hint(format!(
-            "go on with it: git arborist session resume {session}\nor begin another: --new-run"
+            "continue it: git arborist session resume {session}\nor start another: --new-run"
         )));
     }
     Ok(())

@@ -55,7 +55,7 @@ impl dyn RunListener + '_ {
             SyncOutcome::Offline { why, trouble } => {
                 let at = base.map(|base| base.short()).unwrap_or_default();
                 self.warn(&visible(&format!(
-                    "offline: the remote of '{repo}' could not be reached ({why}); it begins at {at}, which may be behind"
+                    "offline: the remote of '{repo}' could not be reached ({why}); starting at {at}, which may be behind"
                 )));
                 self.hint_once(trouble.hint());
             }

@@ -195,7 +195,7 @@ impl OpenRun {
             .map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
         let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
         if !pids.is_empty() {
-            let words = format!("ended what a crashed run had left running: {}", pids.join(", "));
+            let words = format!("ended processes that a crashed run had left: {}", pids.join(", "));
             monitor.listener().warn(&words);
         }
         Ok(orphan_lock)
@@ -247,7 +247,7 @@ impl OpenRun {
                 listener.remark(&format!("committed with the plan: {path}"));
             }
         } else if tests != Body::default() {
-            let words = ("begun again with red tests", tests);
+            let words = ("started again with red tests", tests);
             start::write_change(recorder, planned.freeze(false), words)?;
         }
         Ok(())

@@ -111,11 +111,11 @@ impl RunPlace {
 /// A session that started while another one was at work may have been started by that one's agent.
 fn ambiguous(last: &SessionId, other: &SessionId) -> Failure {
     let what = format!(
-        "session '{last}' began while session '{other}' of the same plan was at work: which is filter?"
+        "session '{last}' was started while session '{other}' of the same plan was running: which one do you mean?"
     );
     Failure::new(Exit::Person, what)
-        .hint(format!("go on with the first: git arborist session resume {other}"))
-        .hint(format!("see what the other did: git arborist session show {last}"))
+        .hint(format!("continue the first: git arborist session resume {other}"))
+        .hint(format!("see the other one: git arborist session show {last}"))
 }
 
 /// Serialises the choice of a session for one plan, so that two runs started at the same time get the same session.
@@ -150,7 +150,7 @@ impl OpenRun {
         if !pending_move.has_begun {
             self.begin_branch(planned, &session, listener)?;
         } else {
-            listener.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
+            listener.remark(&format!("continuing session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
         // Before the worktree is made: its set-up command is a child process.
@@ -208,11 +208,11 @@ impl OpenRun {
         listener.tell_sync(main, outcome, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             listener.warn(&format!(
-                "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",
+                "your commits are not at the remote of '{}', which has other commits: the run starts at {}, without yours",
                 main.name,
                 base.short()
             ));
-            listener.hint("to begin with both, merge or rebase first, then use --new-run");
+            listener.hint("to start with both, merge or rebase first, then use --new-run");
         }
         Ok(base)
     }
@@ -229,7 +229,7 @@ fn tell_of_uncommitted(uncommitted: &[UncommittedPath], planned: &Planned, liste
         Some(path) == plan.map(str::as_bytes) || is_tracked || is_folder
     };
     if !uncommitted.iter().all(is_brought) {
-        listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
+        listener.warn("uncommitted changes stay in your checkout, and the tasks do not see them");
     }
 }
 
@@ -264,8 +264,11 @@ pub fn bring_file(session_worktree: &Path, path: &str, bytes: &[u8]) -> Result<(
         return Ok(());
     }
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Person, format!("'{path}' could not be written where the session works: {error}"))
-            .hint(format!("look at '{}'", file.display()))
+        Failure::new(
+            Exit::Person,
+            format!("'{path}' could not be written to the session's worktree: {error}"),
+        )
+        .hint(format!("look at '{}'", file.display()))
     };
     let place = path.parse::<InnerPath>().map_err(|error| failed(&error))?;
     let enclosure = Enclosure::open(session_worktree).map_err(|error| failed(&error))?;

@@ -42,8 +42,8 @@ impl Planned {
     /// A plan with one task. Its id is made from the text, so that the same text continues the same task.
     fn of_words(words: &str) -> Result<Self, Failure> {
         if words.trim().is_empty() {
-            let failure = Failure::new(Exit::Usage, "the task after -m has no words");
-            return Err(failure.hint("say what is to be done: git arborist garden -m 'add a login form'"));
+            let failure = Failure::new(Exit::Usage, "the text after -m is empty");
+            return Err(failure.hint("describe the task: git arborist garden -m 'add a login form'"));
         }
         let id = id_of_words(words);
         let name = words.lines().next().unwrap_or(words);
@@ -51,7 +51,7 @@ impl Planned {
             "nodes": { (id.as_str()): { "id": id, "name": name, "description": words } },
             "root_ids": [id],
         });
-        let plan = Plan::read("the words of -m", tree.to_string().as_bytes())?;
+        let plan = Plan::read("the text of -m", tree.to_string().as_bytes())?;
         Ok(Self { plan, file: None, frozen: None, is_first_use: false, path: None })
     }
 
@@ -154,7 +154,7 @@ impl OpenRun {
     fn frozen(&self, frozen: &PlanRef) -> Result<Plan, Failure> {
         let bytes = self.repository.find_blob(frozen.blob)?.ok_or_else(|| {
             Failure::new(Exit::Fatal, format!("the frozen plan '{frozen}' is not in this repository"))
-                .hint("fetch it: git fetch --refetch, or begin again with --new-run")
+                .hint("fetch it: git fetch --refetch, or start a new run with --new-run")
         })?;
         Ok(Plan::read(&frozen.path, &bytes)?)
     }

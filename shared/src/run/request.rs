@@ -131,7 +131,7 @@ impl LaneRequest {
             "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
                 Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
-                    .hint("give a number from 1, or auto for one to a core")
+                    .hint("give a number from 1, or auto for one per core")
             })?,
         };
         Ok((count > 1 || self.isolate).then_some(count))
@@ -284,11 +284,11 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
     }
     let command = test.lines().next().unwrap_or_default();
     let words = format!(
-        "the session's record names a test command that was never given in this repository:\n{}",
+        "the record of the session has a test command that was never used in this repository:\n{}",
         consent::shown(&[&command.to_owned()])
     );
     Err(Failure::new(Exit::Person, words)
-        .hint("look at it, then give it yourself: --test-command <command> (after '--' with session resume)"))
+        .hint("check it, then give it yourself: --test-command <command> (after '--' with session resume)"))
 }
 
 /// The text that is approved for a recorded test command: the command, in this repository.

@@ -56,9 +56,9 @@ impl OpenRun {
         let unknown = || SessionError::Unknown(session.to_string());
         let newest = session_reader.newest(session)?.ok_or_else(unknown)?;
         let RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) = &newest.record.kind else {
-            let words = format!("session '{session}' was not just forked from another");
+            let words = format!("session '{session}' is not a new fork of another session");
             return Err(Failure::new(Exit::No, words).hint(
-                "play one again with: git arborist session replay <session> --turn <number> --offline",
+                "to replay one, run: git arborist session replay <session> --turn <number> --offline",
             ));
         };
         let origin = session_reader.newest(&fork.session)?.ok_or_else(unknown)?;
@@ -183,13 +183,13 @@ impl OpenRun {
 #[must_use]
 pub fn replay_only_error(record: &Record) -> Failure {
     let (session, turns) = (&record.session, record.totals.turns);
-    let words = format!("session '{session}' is played offline, and no model is called in it");
+    let words = format!("session '{session}' is an offline replay, and calls no model");
     let again = record.context.forked_from.as_ref().map(|fork| {
         let Fork { session, turn } = fork;
-        format!("play it again: git arborist session replay {session} --turn {turn} --offline\n")
+        format!("replay it again: git arborist session replay {session} --turn {turn} --offline\n")
     });
     Failure::new(Exit::No, words).hint(format!(
-        "{}or let agents go on from what was played: git arborist session replay {session} --turn {turns}",
+        "{}or let agents continue from the replayed work: git arborist session replay {session} --turn {turns}",
         again.unwrap_or_default()
     ))
 }

@@ -132,7 +132,7 @@ impl OpenRun {
             return Ok(());
         }
         let what = format!(
-            "logs would be written outside of the repository: '{}' is a tracked link that leads there",
+            "logs would be written outside the repository: '{}' is a tracked symbolic link",
             link.display()
         );
         Err(Failure::new(Exit::No, what).hint("keep logs elsewhere with: --log-dir logs"))
@@ -168,16 +168,15 @@ impl OpenRun {
         }
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {
-            listener.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
+            listener.warn(&format!("ended processes that a crashed run had left: {}", ended.join(", ")));
         }
         let (jobs, max) = (lanes.jobs, lanes.pool.max());
         if max < jobs {
-            listener
-                .warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs are at work at once"));
+            listener.warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs run at once"));
         }
         self.check_parked(lanes, listener)?;
         if !is_clean {
-            listener.warn("what is not committed stays in your checkout, and the tasks do not see it");
+            listener.warn("uncommitted changes stay in your checkout, and the tasks do not see them");
         }
         Ok(())
     }

@@ -127,7 +127,7 @@ fn require_regular(found: &Stat, path: &InnerPath) -> Result<(), EnclosureError>
     match kind(found) {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(EnclosureError::new(path, "is a folder")),
-        _ => Err(EnclosureError::new(path, "is no regular file")),
+        _ => Err(EnclosureError::new(path, "is not a regular file")),
     }
 }
 
@@ -155,7 +155,7 @@ fn blamed_folder(folder: &OwnedFd, name: &str, path: &InnerPath, errno: Errno) -
         (Some(FileType::Symlink), _) => link(folder, name, path),
         (None, Errno::NOENT) => missing(path),
         (Some(FileType::Directory) | None, errno) => EnclosureError::system(path, errno),
-        (Some(_), _) => EnclosureError::new(path, format!("lies below '{name}', which is no folder")),
+        (Some(_), _) => EnclosureError::new(path, format!("is below '{name}', which is not a folder")),
     }
 }
 

@@ -49,7 +49,7 @@ impl FromStr for InnerPath {
             return Err(refused("is absolute; paths are relative to the top of the repository"));
         }
         if path.contains('\0') || path.len() > LONGEST {
-            return Err(refused("is no path"));
+            return Err(refused("is not a path"));
         }
         if path.ends_with('/') {
             return Err(refused("names a folder, not a file"));
@@ -57,7 +57,7 @@ impl FromStr for InnerPath {
         let mut folders = Vec::new();
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
             if name == ".." {
-                return Err(refused("leads upwards, and nothing outside of the repository can be reached"));
+                return Err(refused("leads out of the repository"));
             }
             if is_gits(name) {
                 return Err(refused("belongs to git itself"));

@@ -11,13 +11,13 @@ use crate::agent::redact::{Redactor, Secrets};
 /// Options that are replaced together with the runner, because another program has other models.
 pub const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
 
-/// The options of a run. Records are pushed, so what holds a secret is not among them.
+/// The options of a run. Records are pushed, so options with secrets are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
-    /// For people, and for what may be taken up again without harm.
+    /// The values, by name.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Those that were given and hold a secret: only their names.
+    /// The names of options that contain a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
 }

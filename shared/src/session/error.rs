@@ -28,7 +28,7 @@ pub enum SessionError {
         found: Vec<SessionId>,
     },
     /// A session of this name exists already.
-    #[error("there is a session '{0}' already")]
+    #[error("session '{0}' already exists")]
     Exists(SessionId),
     /// A record is malformed.
     #[error("the record {} of '{name}' cannot be read: {why}", commit.short())]
@@ -51,9 +51,7 @@ pub enum SessionError {
         turns: u32,
     },
     /// The transcript of a turn is not in this repository.
-    #[error(
-        "session '{session}' has no transcript of turn {number}: what was said in it was not kept, or not fetched"
-    )]
+    #[error("session '{session}' has no transcript of turn {number}: it was not recorded, or not fetched")]
     NoTranscript {
         /// The session.
         session: SessionId,
@@ -64,7 +62,7 @@ pub enum SessionError {
     #[error("the history of the session cannot be read: {0}")]
     History(String),
     /// Other processes write this session so fast that our records never succeed.
-    #[error("session '{0}' is written by others all the time")]
+    #[error("other processes keep writing session '{0}'")]
     Busy(SessionId),
 }
 
@@ -88,14 +86,14 @@ impl Explain for SessionError {
         match self {
             Self::Git(error) => error.hint(),
             Self::Record(error) => error.hint(),
-            Self::Unknown(_) => Some("git arborist session list shows those that there are".into()),
+            Self::Unknown(_) => Some("see all sessions with: git arborist session list".into()),
             Self::Ambiguous { .. } => Some("give more of its id".into()),
-            Self::NoTurn { turns: 0, .. } => Some("no turn of it was recorded".into()),
+            Self::NoTurn { turns: 0, .. } => Some("it has no turns".into()),
             Self::NoTurn { session, turns, .. } => {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }
             Self::NoTranscript { .. } => Some(
-                "session.transcripts = off keeps none; elsewhere they may be fetched: \
+                "session.transcripts = off records none; if they are at a remote, run: \
                  git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
                     .into(),
             ),

@@ -11,34 +11,34 @@ use crate::name::{Oid, TaskId};
 /// The end of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
-    /// The task; null for what concerns the whole run.
+    /// The task; null if the whole run is concerned.
     #[schemars(with = "Option<String>")]
     pub node: Option<TaskId>,
     /// The step.
     pub step: String,
     /// How it ended, as in the subject of its commit.
     pub status: String,
-    /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that could not
-    /// be asked is left out.
+    /// The head of each repository of the workspace. Best effort: they are read one after the other, and one that could not
+    /// be read is left out.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub snapshot: BTreeMap<String, Oid>,
 }
 
-/// How a session goes on.
+/// How a session continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
-    /// The turn whose tree was brought back; null if it goes on from where it was.
+    /// The turn whose tree was restored; null if it continues from where it was.
     pub turn: Option<u32>,
-    /// The commit that it goes on from.
+    /// The commit from which it continues.
     #[schemars(with = "String")]
     pub commit: Oid,
-    /// What it is asked for from now on; null if that is what it was asked for before.
+    /// The new options of the run; null if they have not changed.
     #[serde(default)]
     pub asked: Option<Asked>,
 }
 
-/// Why a session rests.
+/// Why a session was paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionPause {
     /// In words.
@@ -48,18 +48,18 @@ pub struct SessionPause {
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEnd {
-    /// Whether all was done.
+    /// Whether everything was done.
     pub result: SessionVerdict,
-    /// More, in words.
+    /// Further remarks.
     #[serde(default)]
     pub words: String,
 }
 
-/// Whether all was done.
+/// Whether everything was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionVerdict {
-    /// It was.
+    /// Everything was done.
     Complete,
     /// Something failed.
     Failed,

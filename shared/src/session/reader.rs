@@ -281,5 +281,9 @@ fn checked(name: &str, session: &SessionId, stored: StoredRecord) -> Result<Stor
 }
 
 fn strange(name: &str, commit: Oid, session: &SessionId) -> SessionError {
-    SessionError::Unreadable { name: name.to_owned(), commit, why: format!("it is of session '{session}'") }
+    SessionError::Unreadable {
+        name: name.to_owned(),
+        commit,
+        why: format!("it belongs to session '{session}'"),
+    }
 }

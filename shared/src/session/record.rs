@@ -14,24 +14,24 @@ use crate::{
 /// The longest record that is parsed, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// One thing that happened in a session.
+/// One record of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// The session.
     #[schemars(with = "String")]
     pub session: SessionId,
-    /// How many records stand before it.
+    /// How many records come before it.
     pub sequence: u64,
     /// When it was written, in RFC 3339.
     #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub time: i64,
-    /// What the session came to, this record included.
+    /// The totals of the session, including this record.
     pub totals: SessionTotals,
-    /// What stays the same from record to record, and where others stand.
+    /// Facts that every record repeats.
     pub context: Context,
-    /// What was spent since the record before, and told by no turn: many programs tell what they cost only when they are
-    /// done.
+    /// What was spent since the last record outside of turns: many programs report their cost only when they
+    /// end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside_turns: Option<Spending>,
     /// What happened.
@@ -39,18 +39,18 @@ pub struct Record {
     pub kind: RecordKind,
 }
 
-/// What a session came to so far.
+/// The totals of a session so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionTotals {
     /// The number of the last turn.
     pub turns: u32,
     /// How many turns have a commit, in any repository.
     pub commits: u32,
-    /// Tokens read, as far as agents told.
+    /// Input tokens, as reported by the agents.
     pub tokens_in: u64,
-    /// Tokens written, as far as agents told.
+    /// Output tokens, as reported by the agents.
     pub tokens_out: u64,
-    /// US dollars, as far as agents told; null if none did.
+    /// Cost in US dollars, as reported by the agents; null if none did.
     pub cost: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ pub struct SessionTotals {
 pub struct Spending {
     /// Tokens.
     pub tokens: TokenCount,
-    /// US dollars; null if the agent did not tell.
+    /// Cost in US dollars; null if the agent did not report it.
     pub cost: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ impl From<Usage> for Spending {
     }
 }
 
-/// What every record repeats, so that the newest is enough.
+/// Facts that every record repeats, so that the newest is enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
     /// When the session began, in RFC 3339.
@@ -84,28 +84,28 @@ pub struct Context {
     pub plan: Option<String>,
     /// Its pipeline.
     pub pipeline: String,
-    /// Who drives it.
+    /// The program that runs it.
     pub driver: Driver,
     /// Where it comes from, if it is a replay.
     #[serde(default)]
     pub forked_from: Option<Fork>,
-    /// Whether nobody is called: what agents did in the session that it was forked from is played again, and nothing is
+    /// Whether it is an offline replay of the session that it was forked from: no agent is called, and nothing is
     /// spent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub offline: bool,
-    /// The newest commit of its code, on whatever branch.
+    /// The newest commit of its work, on any branch.
     #[schemars(with = "String")]
     pub head: Oid,
-    /// The newest commit of the branch that it works on. Tasks may have branches of their own.
+    /// The newest commit of its branch. Tasks may have their own branches.
     #[schemars(with = "String")]
     pub tip: Oid,
-    /// The record that it began with; null in that record itself.
+    /// Its first record; null in that record itself.
     #[schemars(with = "Option<String>")]
     pub start: Option<Oid>,
     /// The record of the last checkpoint before this one.
     #[schemars(with = "Option<String>")]
     pub checkpoint: Option<Oid>,
-    /// The record of the last resume before this one that was asked for something else; null if the start says it.
+    /// The record of the last resume that changed the options; null if there was none.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub asked: Option<Oid>,
@@ -116,17 +116,17 @@ pub struct Context {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "most records are turns, and few are held at a time")]
 pub enum RecordKind {
-    /// The session begins.
+    /// The session starts.
     Start(SessionStart),
     /// An agent has ended a turn.
     Turn(Turn),
     /// A step has ended.
     Checkpoint(Checkpoint),
-    /// The session goes on after a pause, a crash or an end.
+    /// The session continues after a pause, a crash or an end.
     Resume(Resumed),
-    /// The session rests.
+    /// The session is paused.
     Pause(SessionPause),
-    /// The session is over.
+    /// The session has ended.
     End(SessionEnd),
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{BranchName, Oid, SessionId};
 
-/// Who drives a session.
+/// The program that runs a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
@@ -17,27 +17,27 @@ pub enum Driver {
     Other,
 }
 
-/// How a session begins.
+/// The start of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionStart {
-    /// Where it works: at least one, the first is the one that holds these records.
+    /// The repositories: at least one; the first has these records.
     pub repositories: Vec<RepositoryStart>,
     /// Its plan, as `path@blob`; null if it has none.
     pub plan: Option<String>,
     /// Its pipeline.
     pub pipeline: String,
-    /// Who drives it.
+    /// The program that runs it.
     pub driver: Driver,
-    /// What was asked for, by the names of options. For people, and for what may be taken up again without harm.
+    /// The options of the run, by name.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Options that were given and hold a secret: only their names.
+    /// The names of options that contain a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
     /// Where it comes from, if it is a replay.
     #[serde(default)]
     pub forked_from: Option<Fork>,
-    /// Whether what agents did there is played again, so that nobody is called.
+    /// Whether it is an offline replay, which calls no agent.
     #[serde(default)]
     pub offline: bool,
 }
@@ -50,7 +50,7 @@ pub struct RepositoryStart {
     /// The branch that is worked on.
     #[schemars(with = "String")]
     pub branch: BranchName,
-    /// The commit that it began at.
+    /// The commit at which it started.
     #[schemars(with = "String")]
     pub base: Oid,
 }
@@ -61,6 +61,6 @@ pub struct Fork {
     /// The session.
     #[schemars(with = "String")]
     pub session: SessionId,
-    /// The turn, whose tree it begins with.
+    /// The turn at which it starts.
     pub turn: u32,
 }

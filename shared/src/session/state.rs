@@ -6,19 +6,19 @@ use serde::Serialize;
 use super::{Driver, RecordKind, SessionEnd, SessionList, SessionVerdict, StoredRecord};
 use crate::{git::Repository, process::FileLock};
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionState {
-    /// A run is at work.
+    /// A run is active.
     Running,
-    /// Another program drives it, and it has not ended.
+    /// Another program runs it, and it has not ended.
     Open,
-    /// It rests, and said so.
+    /// It was paused.
     Paused,
-    /// Nobody is at work, and nobody said why.
+    /// It crashed: no process is working on it, and no end is recorded.
     Crashed,
-    /// It ended with something failed.
+    /// It ended with a failure.
     Failed,
     /// It is done.
     Complete,

@@ -52,7 +52,7 @@ impl Utterance {
     }
 }
 
-/// Who says something.
+/// The speaker of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {

@@ -31,7 +31,7 @@ pub struct Turn {
     pub attempt: Attempt,
     /// The model.
     pub model: String,
-    /// Who serves it.
+    /// Its provider.
     pub provider: String,
     /// The runner that it was called by.
     pub runner: String,
@@ -41,10 +41,10 @@ pub struct Turn {
     /// The tools that it called.
     #[serde(default)]
     pub tools: Vec<ToolCall>,
-    /// What it spent; null if the agent did not tell. A turn that is played again repeats it, and spends nothing.
+    /// Its tokens; null if the agent did not report them. An offline replay repeats them, but uses none.
     #[serde(default)]
     pub tokens: Option<TokenCount>,
-    /// US dollars; null if the agent did not tell.
+    /// Cost in US dollars; null if the agent did not report it.
     #[serde(default)]
     pub cost: Option<f64>,
     /// Its commit in the repository that has the plan; null if it wrote nothing there, or nothing that could be committed.
@@ -53,7 +53,7 @@ pub struct Turn {
     /// What it wrote in other repositories of the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherCommit>,
-    /// Why something that it wrote is not in its commit; null if all is.
+    /// Why some of its files are not in its commit; null if all are.
     #[serde(default)]
     pub not_committed: Option<String>,
     /// Whether it was stopped before it had ended.
@@ -62,10 +62,10 @@ pub struct Turn {
     /// The message of that commit, without its trailers; of the first in another repository if there is none here.
     #[serde(default)]
     pub message: Option<String>,
-    /// The last line that the agent said, such as a reviewer's verdict, where there is no such message.
+    /// The agent's last line, such as a reviewer's verdict, if there is no such message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// The agent's own session, by which it can be continued.
+    /// The agent's own session id, to continue it.
     #[serde(default)]
     pub agent_session: Option<String>,
     /// When it began, in RFC 3339.
@@ -81,7 +81,7 @@ pub struct Turn {
 /// The commit of a turn in another repository of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherCommit {
-    /// What the repository is called.
+    /// The name of the repository.
     pub repository: String,
     /// The commit, on the session's branch there.
     #[schemars(with = "String")]
@@ -103,9 +103,9 @@ pub struct ToolCall {
 /// Tokens of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenCount {
-    /// Read, cached ones included.
+    /// Input, including cached tokens.
     pub read: u64,
-    /// Written.
+    /// Output.
     pub written: u64,
 }
 

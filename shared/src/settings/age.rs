@@ -12,7 +12,7 @@ pub struct Age(pub i64);
 pub struct AgeError(String);
 
 /// The syntax of an age, for hints.
-pub const AGES: &str = "0, or numbers with m, h, d, w or y behind them, such as 12h, 7d, 2w or 1d 12h";
+pub const AGES: &str = "0, or numbers followed by m, h, d, w or y, such as 12h, 7d, 2w or 1d 12h";
 
 const DAY: i64 = 86_400;
 

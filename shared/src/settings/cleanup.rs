@@ -28,7 +28,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Age,
         expected: AGE,
         default: "90d",
-        about: "How long the records of a session that is over are kept. Then they become saved work.",
+        about: "How long the records of a finished session are kept. After that they become saved work.",
     },
     Setting {
         key: "cleanup.reclaim",
@@ -44,7 +44,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "12, or more than the lanes of the run",
-        about: "From how many worktrees on gardener and worktree speak of cleaning up; 0 for never.",
+        about: "From how many worktrees on gardener and worktree suggest a cleanup; 0 for never.",
     },
     Setting {
         key: "cleanup.warn-free",
@@ -52,6 +52,6 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: "1000",
-        about: "With how much free space, in megabytes, gardener and worktree speak of cleaning up.",
+        about: "Below how many megabytes of free space gardener and worktree suggest a cleanup.",
     },
 ];

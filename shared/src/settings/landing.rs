@@ -10,7 +10,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true",
-        about: "Whether 'git arborist gardener --jobs' lands what is finished without asking. Otherwise it is queued, and lands with 'git arborist merge run'.",
+        about: "Whether 'git arborist gardener --jobs' lands finished tasks. If not, they are queued, and 'git arborist merge run' lands them.",
     },
     Setting {
         key: "merge.gates.*.command",
@@ -18,7 +18,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
         default: "nothing",
-        about: "What a landing has to pass, by the name of the gate. In a file also as a list of tables, each with a name.",
+        about: "The command of a gate, which every landing must pass. In a file also as a list of tables, each with a name.",
     },
     Setting {
         key: "merge.gates.*.timeout",
@@ -34,15 +34,15 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "a pathspec, in quotes",
         default: "always",
-        about: "Ask a gate only where a path that this pathspec names is changed.",
+        about: "Run a gate only if a path that matches this pathspec has changed.",
     },
     Setting {
         key: "merge.batch",
         variable: Some("ARBORIST_MERGE_BATCH"),
         kind: ValueKind::Size,
         expected: "a number of tasks, or auto",
-        default: "auto: the more has failed of late, the fewer",
-        about: "How many tasks are tested at once before they land. If that is red they are halved until the bad ones stand alone.",
+        default: "auto: fewer after failures",
+        about: "How many tasks are merged and tested together. A red batch is halved until the bad tasks are found.",
     },
     Setting {
         key: "merge.keep",
@@ -50,7 +50,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "none",
-        about: "Patterns of ignored files that stay from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
+        about: "Patterns of ignored files that are kept from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
     },
     Setting {
         key: "merge.red-target",
@@ -58,7 +58,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "hold or land",
         default: "hold",
-        about: "What becomes of tasks when a gate is red on the target too: nothing lands, or it keeps nobody back.",
+        about: "What happens to tasks if a gate is red on the target too: hold lands nothing, land ignores that gate.",
     },
     Setting {
         key: "merge.assist",
@@ -66,7 +66,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true",
-        about: "Let an agent, the runner of steps.resolve, resolve conflicts before a person is asked.",
+        about: "Whether an agent, the runner of steps.resolve, tries to resolve conflicts first.",
     },
     Setting {
         key: "merge.resolve-attempts",
@@ -82,7 +82,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "resolve or reimplement",
         default: "resolve",
-        about: "Whether a conflict is resolved, or the task done anew on what has landed meanwhile.",
+        about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",
     },
     Setting {
         key: "merge.delete-branches",
@@ -90,7 +90,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Delete a task's branch once it is proved that all of it has landed.",
+        about: "Whether to delete a task's branch when all of it is known to have landed.",
     },
     Setting {
         key: "merge.wait-limit",
@@ -98,6 +98,6 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "3600",
-        about: "How long something may be queued before 'git arborist merge status' exits with 1.",
+        about: "How long a task may be queued before 'git arborist merge status' exits with 1.",
     },
 ];

@@ -113,7 +113,7 @@ impl Explain for SettingsError {
             Self::UnknownKey { key, .. } => key,
             Self::Git(error) => return error.hint(),
             Self::FalseBare { .. } => {
-                return Some("leave it out of 'git -c' and of the variables GIT_CONFIG_*".into());
+                return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
             }
             _ => return None,
         };

@@ -10,7 +10,7 @@ pub(super) const SESSION: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true where a workspace is configured, else false",
-        about: "Whether a run works on a branch of its own, in a worktree beside your checkout, instead of on the branch that is checked out.",
+        about: "Whether a run works on its own branch, in a worktree beside your checkout, instead of on the branch that is checked out.",
     },
     Setting {
         key: "session.transcripts",
@@ -18,15 +18,15 @@ pub(super) const SESSION: &[Setting] = &[
         kind: ValueKind::Choice(&["local", "push", "off"]),
         expected: "local, push or off",
         default: "local",
-        about: "Whether what agents say and what their tools answer is kept with the session's records, redacted: in this repository only, also where it is pushed to, or not at all.",
+        about: "Whether the words of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
     },
     Setting {
         key: "session.commit-message",
         variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
         kind: ValueKind::Choice(&["agent", "model", "plain"]),
         expected: "agent, model or plain",
-        default: "agent; model once there is a steps.commit-message.runner",
-        about: "Where the message of a turn's commit comes from: the agent's own words, the runner of the step commit-message, which is shown the change, or only the names of the files.",
+        default: "agent; model if steps.commit-message.runner is set",
+        about: "Where the commit message of a turn comes from: the agent's own words (agent), the runner of the step commit-message (model), or the names of the files (plain).",
     },
     Setting {
         key: "timeouts.commit-message",
@@ -34,6 +34,6 @@ pub(super) const SESSION: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of seconds",
         default: "30",
-        about: "How long the runner of the step commit-message may take; then the agent's own words are taken.",
+        about: "How long the runner of the step commit-message may take; after that the agent's own words are used.",
     },
 ];

@@ -7,7 +7,7 @@ use super::{
 
 pub(super) const PATH: &str = "a path, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds";
-const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
+const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MODEL";
 
 /// All keys.
 pub const SETTINGS: &[Setting] =
@@ -58,7 +58,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "the name of a model, in quotes",
         default: "the program's own choice",
-        about: "The model that the agent is asked to use. It is meant for the runner that holds where it is named, and not for another that a flag or a step puts in its place.",
+        about: "The model that the agent uses. It applies to the runner of the same file or command, not to another runner that an option or a step selects.",
     },
     Setting {
         key: "fallback",
@@ -66,7 +66,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: "nobody",
-        about: "Who is asked instead, in this order, when a runner is not installed, is refused by its provider or has used up its limit.",
+        about: "The runners to use instead, in this order, if a runner is not installed, is refused by its provider or has used up its limit.",
     },
     Setting {
         key: "tools",
@@ -82,7 +82,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether the next attempt goes on with the session that the agent program had in the last one, where it has told of one and the same process drives both. Otherwise each attempt is a new session that is told what went wrong.",
+        about: "Whether the next attempt continues the agent program's own session, if it reported one and the same run started it. Otherwise each attempt starts a new session with the feedback in its prompt.",
     },
     Setting {
         key: "max-retries",
@@ -90,15 +90,15 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Positive,
         expected: "a number of attempts, from 1",
         default: "5",
-        about: "How many attempts a task has before it is failed.",
+        about: "The number of attempts that a task has before it counts as failed.",
     },
     Setting {
         key: "test-command",
         variable: Some("ARBORIST_TEST_COMMAND"),
         kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
-        default: "none: every test passes, and a run says so",
-        about: "How a task is tested that has no test commands of its own.",
+        default: "none: the test step always passes, with a warning",
+        about: "The test command of tasks without their own test commands.",
     },
     Setting {
         key: "allow-dirty",
@@ -106,7 +106,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Begin although something in the checkout is not committed. It stays as it is.",
+        about: "Whether to start although the checkout has uncommitted changes. They are kept as they are.",
     },
     Setting {
         key: "report-dir",
@@ -154,7 +154,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: "fallback",
-        about: "Who is asked instead in one step: implement or review.",
+        about: "The runners to use instead in one step: implement or review.",
     },
     Setting {
         key: "steps.review.place",
@@ -162,7 +162,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Choice(&["scratch", "checkout"]),
         expected: "\"scratch\" or \"checkout\"",
         default: "scratch",
-        about: "Where reviewers work: in a worktree of the commit under review that is reset before each review, or in the checkout of the task, for reviewers that need what is installed there.",
+        about: "Where reviewers work: in a separate worktree of the commit under review (scratch), or in the task's own checkout (checkout), for reviewers that need the dependencies installed there.",
     },
     Setting {
         key: "runners.*.command",
@@ -178,7 +178,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "runners.*.command, with {session} filled in",
-        about: "How a runner is called that goes on with a session, where that is another call.",
+        about: "How a runner is called to continue a session, if that needs another command.",
     },
     Setting {
         key: "runners.*.events",
@@ -202,7 +202,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "a text in quotes",
         default: "nothing",
-        about: "A variable for a runner's environment.",
+        about: "An environment variable for a runner.",
     },
     Setting {
         key: "timeouts.runner",
@@ -218,7 +218,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "300",
-        about: "How long an agent may print nothing.",
+        about: "How long an agent may print nothing before it is stopped.",
     },
     Setting {
         key: "timeouts.test",
@@ -234,7 +234,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Begin a run although its tests fail before the first task. Where the output of the test command counts tests, only newly red ones fail a task; otherwise the exit code decides.",
+        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, only newly failing ones fail a task; otherwise the exit code decides.",
     },
     Setting {
         key: "test.clean",
@@ -250,7 +250,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "1800",
-        about: "How long a provider is waited for in all that cannot keep up and names no time. A time that it names is waited for.",
+        about: "Total time to wait for an overloaded provider that gives no retry time.",
     },
     Setting {
         key: "review.diff-limit",
@@ -258,7 +258,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: "8000",
-        about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
+        about: "How much of a diff is in the reviewer's prompt. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
     },
     Setting {
         key: "redact.files",
@@ -274,7 +274,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Size,
         expected: "a number of tasks, from 1, or auto",
         default: "1",
-        about: "How many tasks a gardener works on at once, each in a worktree of its own; auto is one for each core. One is worked on in the checkout itself.",
+        about: "How many tasks run at once, each in its own worktree; auto is one per core. With 1, tasks run in the checkout itself.",
     },
     Setting {
         key: "timeouts.setup",
@@ -298,7 +298,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "16, or as many as the jobs of a run need",
-        about: "How many worktrees there may be.",
+        about: "The largest number of worktrees.",
     },
     Setting {
         key: "worktree.min-free",
@@ -306,7 +306,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: "500",
-        about: "How much space must be free before a worktree is made, in megabytes.",
+        about: "How many megabytes must be free before a worktree is created.",
     },
     Setting {
         key: "worktree.setup",
@@ -314,7 +314,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of commands in quotes",
         default: "nothing",
-        about: "Commands that are run in a new worktree, each in a shell.",
+        about: "Commands to run in a new worktree, each in a shell.",
     },
     Setting {
         key: "worktree.copy",
@@ -338,7 +338,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
         default: "* (everything)",
-        about: "Ignored files that stay when a lane is given to the next task, such as the caches of builds. An empty list cleans them all.",
+        about: "Ignored files that are kept when the next task gets the lane, such as build caches. With an empty list, all are removed.",
     },
     Setting {
         key: "worktree.lfs",
@@ -346,7 +346,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true",
-        about: "Whether worktrees get the files that git LFS keeps elsewhere, or only their pointers.",
+        about: "Whether worktrees get the files of git LFS, or only their pointers.",
     },
     Setting {
         key: "worktree.save-every",
@@ -354,6 +354,6 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "30",
-        about: "How often unfinished work is saved while somebody works in a worktree.",
+        about: "How often unfinished work in a worktree is saved.",
     },
 ];

@@ -29,7 +29,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         variable: None,
         kind: ValueKind::Text,
         expected: "the URL of a repository, or the name of a remote, in quotes",
-        default: "none: nothing is cloned, fetched or pushed",
+        default: "none: the repository is not cloned, fetched or pushed",
         about: "Where a repository is cloned from if its path is not there, fetched from when a run begins, and pushed to.",
     },
     Setting {
@@ -38,7 +38,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "the beginning of a branch name, in quotes",
         default: "arborist/",
-        about: "What the session branches of a repository begin with.",
+        about: "The prefix of the session branches of a repository.",
     },
     Setting {
         key: "workspace.repos.*.push",
@@ -62,7 +62,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "the name of a branch, in quotes",
         default: "the branch that is checked out in the main repository, else what the remote says",
-        about: "The branch that work in a repository begins at.",
+        about: "The branch at which work in a repository starts.",
     },
     Setting {
         key: "workspace.repos.*.tools.*",
@@ -70,7 +70,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
         default: "none",
-        about: "A command by its name. NAME:TOOL as a test command or a gate runs it in that repository, and agents are offered it as a tool.",
+        about: "A named command. As a test command or a gate, NAME:TOOL runs it in that repository; agents get it as a tool.",
     },
     Setting {
         key: "timeouts.network",
@@ -78,7 +78,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "60",
-        about: "How long a remote may say nothing before it is given up. In all an exchange with it may take thirty times as long.",
+        about: "How long a remote may be silent before the connection is closed. A whole fetch or push may take thirty times as long.",
     },
 ];
 

@@ -33,9 +33,9 @@ pub enum WorkspaceError {
     Missing { name: RepoName, path: PathBuf },
     #[error("the repository '{name}' is not at '{}': it has not been cloned", path.display())]
     NotCloned { name: RepoName, path: PathBuf },
-    #[error("'{}' is a link to nothing, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
+    #[error("'{}' is a broken symbolic link, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
     Dangling { name: RepoName, path: PathBuf },
-    #[error("'{}' is there and is no repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
+    #[error("'{}' is not a repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
     NoRepository { name: RepoName, path: PathBuf },
     #[error("'{}' is a bare repository, and '{name}' needs a checkout to be worked in (workspace.repos.{name}.path)", path.display())]
     Bare { name: RepoName, path: PathBuf },
@@ -45,7 +45,7 @@ pub enum WorkspaceError {
     NowhereToPush { name: RepoName },
     #[error("the remote of '{name}' has no branch '{branch}' (workspace.repos.{name}.default-branch)")]
     NoBranch { name: RepoName, branch: BranchName },
-    #[error("no repository of the workspace is called '{name}'")]
+    #[error("the workspace has no repository '{name}'")]
     Unknown { name: String, hint: String },
     #[error("could not {doing} '{}': {source}", path.display())]
     File { doing: &'static str, path: PathBuf, source: io::Error },
@@ -87,7 +87,7 @@ impl Explain for WorkspaceError {
             Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
             Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
             Self::Bare { name, path } => format!(
-                "name a path that is not there yet, and workspace.repos.{name}.remote = \"{}\"",
+                "choose a path that does not exist yet, and set workspace.repos.{name}.remote = \"{}\"",
                 path.display()
             ),
             Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),

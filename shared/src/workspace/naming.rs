@@ -27,14 +27,11 @@ impl Workspace {
     #[must_use]
     pub fn find_naming_mistake(&self, task: &Task) -> Option<NamingMistake> {
         if let Some(unknown) = task.repos.iter().find(|name| self.find(name).is_none()) {
-            let what = format!(
-                "{} names the repository '{unknown}', and the workspace has none of that name",
-                task.id
-            );
+            let what = format!("{} names the repository '{unknown}', which is not in the workspace", task.id);
             let fix = match self.meant_by(unknown) {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!(
-                    "it has {}\nsay where another is: [workspace.repos.{unknown}] in .arborist/config.toml",
+                    "it has {}\nto add another, write [workspace.repos.{unknown}] in .arborist/config.toml",
                     self.names()
                 ),
             };
@@ -49,7 +46,7 @@ impl Workspace {
             if !is_mistyped(&key, TAG) && !MISTAKEN.contains(&key.as_str()) {
                 return None;
             }
-            let what = format!("{} has the tag '[{tag}]', which names no repository", task.id);
+            let what = format!("{} has the tag '[{tag}]', which is not the name of a repository", task.id);
             Some(NamingMistake { what, fix: format!("did you mean '[{TAG}:{}]'?", names.trim()) })
         });
         mistyped.or_else(|| {
@@ -69,14 +66,14 @@ impl Workspace {
         if section.tools.contains_key(tool) || tool.parse::<ToolName>().is_err() {
             return None;
         }
-        let what = format!("{whose} '{command}' names a tool that the repository '{name}' has not");
+        let what = format!("{whose} '{command}' names a tool that the repository '{name}' does not have");
         let tools: Vec<String> = section.tools.keys().map(|tool| format!("'{name}:{tool}'")).collect();
         let fix = match (nearest(tool, section.tools.keys().map(String::as_str)), tools.is_empty()) {
             (Some(meant), _) => format!("did you mean '{name}:{meant}'? it has {}", tools.join(", ")),
             (None, false) => format!("it has {}", tools.join(", ")),
             (None, true) => {
                 format!(
-                    "it has none\nsay what it is: workspace.repos.{name}.tools.{tool} in .arborist/config.toml"
+                    "it has none\nto define it, set workspace.repos.{name}.tools.{tool} in .arborist/config.toml"
                 )
             }
         };

@@ -256,7 +256,7 @@ impl PushWorker {
         let retry = if trouble == Some(RemoteFailure::Other) { Retry::Worthwhile } else { Retry::Pointless };
         // A push that was cut off at the end of the run has no error of its own worth reporting.
         let is_late = self.workspace.network.cancel.is_cancelled();
-        let late = || "the run is over, and its remote did not answer in time".to_owned();
+        let late = || "the run ended before its remote answered".to_owned();
         let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
         let failures: BTreeSet<(String, String)> = match &result {
             Ok(pushed) => {

@@ -100,7 +100,7 @@ impl RepoSection {
         let prefix = keys.text("branch-prefix").unwrap_or(PREFIX).to_owned();
         // Every branch starts with an empty prefix, so the user's branches would be taken for session branches.
         if prefix.is_empty() || format!("{prefix}a/b").parse::<BranchName>().is_err() {
-            return Err(keys.wrong("branch-prefix", "must be the beginning of a branch name"));
+            return Err(keys.wrong("branch-prefix", "must be a prefix of a branch name"));
         }
         let default_branch = keys.text("default-branch").map(str::parse).transpose();
         let default_branch =
@@ -213,7 +213,7 @@ impl Keys<'_> {
         let is_helper = helper.is_some_and(|helper| !helper.contains(['/', '[']));
         let is_foreign = self.settings.origin(&self.full("remote")) == Some(Origin::Repository);
         if is_helper && is_foreign {
-            return wrong("names a program that would be run; only the user may set such a remote");
+            return wrong("names a program to run; only your own configuration may set such a remote");
         }
         if remote.starts_with("./") || remote.starts_with("../") {
             return Ok(join(top, Path::new(remote)).display().to_string());

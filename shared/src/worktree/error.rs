@@ -17,7 +17,7 @@ pub enum WorktreeError {
     Git(#[from] GitError),
     #[error("{}", source.sentence(&format!("the worktree of '{task}' is in use")))]
     Busy { task: TaskId, source: LockError },
-    #[error("process {pid} works in '{}'", path.display())]
+    #[error("process {pid} is running in '{}'", path.display())]
     Occupant { path: PathBuf, pid: u32 },
     #[error("this command was started in '{}'", .0.display())]
     Inside(PathBuf),
@@ -25,19 +25,19 @@ pub enum WorktreeError {
     Broken(String, PathBuf),
     #[error("{}", .0.sentence("the worktrees of this repository cannot be changed now"))]
     Gate(LockError),
-    #[error("worktrees are made from a checkout, and this repository is bare")]
+    #[error("worktrees need a checkout, and this repository is bare")]
     Bare,
-    #[error("'{0}' has no commits yet, so there is nothing to begin from")]
+    #[error("'{0}' has no commits yet, so there is nothing to start from")]
     Unborn(BranchName),
     #[error("'{branch}' is checked out at '{}', which git arborist did not make", path.display())]
     Elsewhere { branch: BranchName, path: PathBuf },
-    #[error("'{}' exists and is no worktree of ours", .0.display())]
+    #[error("'{}' exists and is not a worktree of git arborist", .0.display())]
     Occupied(PathBuf),
-    #[error("there are {count} worktrees already, and no more than {max} are allowed")]
+    #[error("there are {count} worktrees, and at most {max} are allowed")]
     Limit { count: usize, max: usize },
-    #[error("there is too little space at '{}': {free} MB are free, and {needed} must stay so", path.display())]
+    #[error("not enough space at '{}': {free} MB are free, and {needed} MB must stay free", path.display())]
     Space { path: PathBuf, free: u64, needed: u64 },
-    #[error("worktrees cannot be made at '{}', inside '{}'", base.display(), inside.display())]
+    #[error("worktrees cannot be created at '{}', inside '{}'", base.display(), inside.display())]
     Nested { base: PathBuf, inside: PathBuf },
     #[error("'{0}' has no worktree")]
     Absent(String),
@@ -45,15 +45,15 @@ pub enum WorktreeError {
     NoBranch(BranchName),
     #[error("'{0}' has no lane")]
     NoLane(String),
-    #[error("the worktree of '{0}' is gone: there is no '{path}' any more", path = .1.display())]
+    #[error("the worktree of '{0}' was removed: there is no '{path}'", path = .1.display())]
     Missing(String, PathBuf),
-    #[error("'{branch}' has commits of its own and does not hold {}", base.short())]
+    #[error("'{branch}' has its own commits and does not contain {}", base.short())]
     OtherBase { branch: BranchName, base: Oid },
-    #[error("the worktree of '{name}' holds what no commit holds: {what}")]
+    #[error("the worktree of '{name}' has uncommitted files: {what}")]
     Dirty { name: String, what: String },
-    #[error("'{}' holds a repository with work that would be lost: {what}", path.display())]
+    #[error("'{}' contains a repository with work that would be lost: {what}", path.display())]
     Embedded { path: PathBuf, what: String },
-    #[error("no unfinished work of '{0}' is saved")]
+    #[error("there is no saved unfinished work of '{0}'")]
     NothingSaved(TaskId),
     #[error("the unfinished work of '{task}' was saved at {}, and its branch has moved to {}", at.short(), tip.short())]
     SavedElsewhere { task: TaskId, at: Oid, tip: Oid, name: String },
@@ -99,38 +99,44 @@ impl Explain for WorktreeError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
-            Self::Busy { source, .. } => return source.advice("wait until it is done, or end it first"),
-            Self::Occupant { pid, .. } => format!("end it first: kill {pid}"),
+            Self::Busy { source, .. } => return source.advice("wait until it ends, or stop it first"),
+            Self::Occupant { pid, .. } => format!("stop it first: kill {pid}"),
             Self::Inside(_) => "leave the worktree, then run the same command again".into(),
             Self::Broken(..) => "repair it with: git arborist worktree repair".into(),
             Self::Gate(source) => return source.advice("run the same command again"),
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
+            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m 'first commit'".into(),
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
-            Self::Occupied(_) => "move it away, or name another place as worktree.base".into(),
+            Self::Occupied(_) => "move it away, or choose another folder with worktree.base".into(),
             Self::Limit { .. } => {
                 "see what can go with: git arborist cleanup --dry-run\nor allow more as worktree.max".into()
             }
-            Self::Space { .. } => "free some with: git arborist cleanup --reclaim\nor ask for less as worktree.min-free".into(),
-            Self::Nested { .. } => "name another place as worktree.base".into(),
+            Self::Space { .. } => {
+                "free some with: git arborist cleanup --reclaim\nor ask for less as worktree.min-free".into()
+            }
+            Self::Nested { .. } => "choose another folder with worktree.base".into(),
             Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),
             Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
             Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
             Self::Missing(name, _) => {
-                format!("forget it with: git arborist worktree prune\nor make it anew with: git arborist worktree add {name}")
+                format!(
+                    "forget it with: git arborist worktree prune\nor create it again with: git arborist worktree add {name}"
+                )
             }
             Self::OtherBase { .. } => {
-                "go on with it without --base, then bring the run's branch in with: git arborist worktree sync".into()
+                "continue it without --base, then update it with: git arborist worktree sync".into()
             }
-            Self::Dirty { .. } => "commit it, or save it under a ref and remove the worktree with --force".into(),
-            Self::Embedded { .. } => "commit what is in it, or move it out of there".into(),
+            Self::Dirty { .. } => {
+                "commit them, or use --force to save them under a ref and remove the worktree".into()
+            }
+            Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
             Self::NothingSaved(_) => {
-                "what was put aside by other commands is listed by: git arborist cleanup saved".into()
+                "work that other commands have saved is listed by: git arborist cleanup saved".into()
             }
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())
             }
-            Self::SetUp { .. } => "mend worktree.setup, then run the same command again".into(),
+            Self::SetUp { .. } => "correct worktree.setup, then run the same command again".into(),
             Self::File { .. } => return None,
         })
     }

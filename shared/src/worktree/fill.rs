@@ -183,7 +183,7 @@ impl Pool {
         let folder = format!("refs/arborist/saved/{}/{name}", self.run.component());
         let under = format!("{folder}/worktree-{}-{}", tree.short(), parent.short());
         if lane.list_refs(&[&under])?.is_empty() {
-            let message = format!("what lay in {name}\n");
+            let message = format!("files in {name}\n");
             let commit =
                 lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
             lane.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;

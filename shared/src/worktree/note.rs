@@ -39,9 +39,9 @@ pub enum WorktreeNote {
 impl fmt::Display for WorktreeNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Saved { name, under } => write!(f, "what lay in '{name}' is saved as {under}"),
+            Self::Saved { name, under } => write!(f, "files in '{name}' were saved as {under}"),
             Self::SavedCommits { name, under } => {
-                write!(f, "commits of '{name}' that are on no branch are saved as {under}")
+                write!(f, "commits of '{name}' that are on no branch were saved as {under}")
             }
             Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
             Self::Changed { paths } => {

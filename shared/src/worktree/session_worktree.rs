@@ -125,13 +125,13 @@ impl Pool {
             self.keep_submodules(lane)
         };
         if !changed_paths.is_empty() {
-            return Ok(Some("it holds what no commit holds"));
+            return Ok(Some("it has uncommitted files"));
         }
         if is_safe().is_err() {
-            return Ok(Some("a repository with work of its own is in it"));
+            return Ok(Some("it contains a repository with its own work"));
         }
         let is_free = Occupants::find().is_none_or(|occupants| occupants.of(&lane.dir).is_none());
-        Ok((!is_free).then_some("somebody is in it"))
+        Ok((!is_free).then_some("a process is in it"))
     }
 
     fn has_run(&self, worktree: &Worktree) -> bool {

@@ -33,10 +33,10 @@ pub struct BackoffWait {
 /// Where the length of a wait came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Chosen {
-    /// The provider named it.
+    /// The provider gave it.
     #[serde(rename = "provider")]
     ByProvider,
-    /// The provider named none, so we chose it.
+    /// The provider gave none, so it was chosen here.
     #[serde(rename = "us")]
     ByUs,
 }

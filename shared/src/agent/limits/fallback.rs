@@ -15,7 +15,7 @@ pub struct Choice {
 
 /// A choice that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a runner, nor a runner and a model with ':' between them")]
+#[error("'{0}' is neither RUNNER nor RUNNER:MODEL")]
 pub struct ChoiceError(String);
 
 impl FromStr for Choice {

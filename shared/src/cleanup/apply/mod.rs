@@ -86,7 +86,8 @@ impl Sweep<'_> {
         delete_in_background(self.repository, &execution.trash);
         drop(gate);
         execution.remove_remotes()?;
-        let forgotten = || CleanupOutcome::Failed("it was not processed; please report this".into());
+        let forgotten =
+            || CleanupOutcome::Failed("it was skipped because of a bug; please report this".into());
         Ok(execution.outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(forgotten)).collect())
     }
 }
@@ -122,7 +123,7 @@ impl Execution<'_> {
     /// Why the run of an item prevents its deletion.
     fn refuse_run(&self, item: &JudgedCandidate) -> Option<String> {
         let run = item.candidate.run.as_ref()?;
-        self.runs.get(run)?.as_ref().err().map(|why| format!("its run is under way: {why}"))
+        self.runs.get(run)?.as_ref().err().map(|why| format!("its run is active: {why}"))
     }
 
     /// The items to delete that have no outcome yet.

@@ -68,7 +68,7 @@ impl Execution<'_> {
                 }
                 UncommittedContent::Unsaved(paths) => {
                     let what = paths.first().cloned().unwrap_or_default();
-                    return Err(CleanupOutcome::Kept(format!("not committed by now: {what}")));
+                    return Err(CleanupOutcome::Kept(format!("it now has uncommitted files: {what}")));
                 }
                 UncommittedContent::Stuck(why) => return Err(CleanupOutcome::Kept(why)),
             }
@@ -88,7 +88,7 @@ impl Execution<'_> {
     ) -> Result<(), CleanupOutcome> {
         let kept = |why: &str| Err(CleanupOutcome::Kept(why.to_owned()));
         match Occupants::find() {
-            None => return kept("which processes are in it cannot be told"),
+            None => return kept("it cannot be found out which processes are in it"),
             Some(occupants) => {
                 if let Some(pid) = occupants.of(&place.path) {
                     return kept(&format!("process {pid} is in it"));
@@ -111,7 +111,7 @@ impl Execution<'_> {
         });
         match now {
             Some(now) if now == (branch.clone(), *head) => Ok(()),
-            _ => kept("something else is checked out in it by now"),
+            _ => kept("something else is checked out in it now"),
         }
     }
 

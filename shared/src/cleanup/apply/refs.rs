@@ -132,7 +132,7 @@ impl Execution<'_> {
             let is_loose = is_held(candidate) && loose.contains(&(is_session(candidate.what), one.tip));
             if is_loose {
                 outcomes[one.at] =
-                    Some(CleanupOutcome::Kept("no other ref contains its commits any more".into()));
+                    Some(CleanupOutcome::Kept("no other ref contains its commits any longer".into()));
             }
             !is_loose
         });
@@ -221,7 +221,7 @@ impl Execution<'_> {
     }
 }
 
-const MOVED: &str = "it was moved meanwhile";
+const MOVED: &str = "it has moved meanwhile";
 
 fn needs_proof(what: What) -> bool {
     !matches!(what, What::Claim | What::Saved | What::Cache)

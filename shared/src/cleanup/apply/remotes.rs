@@ -59,7 +59,7 @@ impl Execution<'_> {
         let now = match answer {
             Ok(now) => now,
             Err(why) => {
-                let outcome = CleanupOutcome::Failed(format!("'{remote}' could not be asked: {why}"));
+                let outcome = CleanupOutcome::Failed(format!("'{remote}' could not be reached: {why}"));
                 open.iter().for_each(|at| self.outcomes[*at] = Some(outcome.clone()));
                 return Ok(());
             }
@@ -150,13 +150,13 @@ impl Execution<'_> {
         match now.iter().find(|(found, _)| *found == name) {
             None => return Some(CleanupOutcome::Removed { saved: Vec::new() }),
             Some((_, target)) if *target != tip => {
-                return Some(CleanupOutcome::Kept("it was moved there: fetch first".into()));
+                return Some(CleanupOutcome::Kept("it has moved there: fetch first".into()));
             }
             Some(_) => {}
         }
         let is_proved = matches!(item.candidate.commits, Commits::Landed { .. });
         if !landed.contains(&tip) && !is_proved {
-            return Some(CleanupOutcome::Kept("what it landed on was moved there: fetch first".into()));
+            return Some(CleanupOutcome::Kept("its target has moved there: fetch first".into()));
         }
         None
     }

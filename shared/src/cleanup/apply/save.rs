@@ -14,12 +14,12 @@ use crate::{
 
 /// The message of the commit with the files of a worktree.
 pub(in crate::cleanup) fn message_of(name: &str) -> String {
-    format!("what lay in {name}\n")
+    format!("files in {name}\n")
 }
 
 /// The message of the commit with the staged files.
 pub(in crate::cleanup) fn staged_message(name: &str) -> String {
-    format!("what was staged in {name}\n")
+    format!("staged files in {name}\n")
 }
 
 impl Execution<'_> {

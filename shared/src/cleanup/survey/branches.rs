@@ -117,7 +117,7 @@ impl CleanupFacts<'_> {
         match pool.find_worker(branch, task) {
             Ok(None) => {}
             Ok(Some(holder)) => candidate.active.push(Active::Lock(holder.to_string())),
-            Err(error) => candidate.unknown.push(format!("whether somebody works on it: {error}")),
+            Err(error) => candidate.unknown.push(format!("whether a process is working on it: {error}")),
         }
     }
 }

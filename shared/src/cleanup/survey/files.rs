@@ -74,7 +74,7 @@ impl CleanupFacts<'_> {
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
                 Ok(Some(_)) => return Ok(Some(Active::Run(super::readable(run)))),
-                Err(error) => return Err(format!("whether a run of '{run}' is under way: {error}")),
+                Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
             }
         }
         // This has read the same directory, and knows whether that succeeded.

@@ -141,7 +141,7 @@ impl<'a> CleanupFacts<'a> {
             // A run takes the lock `session-…` in the other repositories that it works in.
             for kind in ["run", "landing", "session"] {
                 let held = FileLock::look(&driver.folder.join(format!("{kind}-{}", driver.run)));
-                if held.map_err(|error| format!("whether '{run}' is under way: {error}"))?.is_some() {
+                if held.map_err(|error| format!("whether '{run}' is active: {error}"))?.is_some() {
                     return Ok(Some(Active::Run(readable(&driver.run))));
                 }
             }

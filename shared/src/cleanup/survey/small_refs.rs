@@ -97,7 +97,7 @@ fn words_on(parts: &[String]) -> Option<String> {
     match kind.as_str() {
         "@session" => Some(format!("turn of session {last} on {run}")),
         "@checkout" => Some(format!("landing on {run} that was interrupted")),
-        "@staging" => Some(format!("commit that the index of {run} may lack")),
+        "@staging" => Some(format!("commit that may be missing from the index of {run}")),
         task if last == "tree" => Some(format!("work on {task} on {run}")),
         task => {
             let attempt = Attempt(last.parse().ok()?);

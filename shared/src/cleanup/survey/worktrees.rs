@@ -106,7 +106,7 @@ impl CleanupFacts<'_> {
         match pool.find_occupant(&place.path) {
             Ok(None) => {}
             Ok(Some(holder)) => candidate.active.push(Active::Lock(holder.to_string())),
-            Err(error) => candidate.unknown.push(format!("whether somebody is at work in it: {error}")),
+            Err(error) => candidate.unknown.push(format!("whether a process is working in it: {error}")),
         }
     }
 
@@ -163,7 +163,7 @@ impl CleanupFacts<'_> {
         for (at, content) in seen {
             match content {
                 Ok((content, ignored)) => (found[at].content, found[at].ignored) = (content, ignored),
-                Err(error) => found[at].unknown.push(format!("what lies in it: {error}")),
+                Err(error) => found[at].unknown.push(format!("which files are in it: {error}")),
             }
         }
     }
@@ -205,13 +205,13 @@ pub(in crate::cleanup) fn content_of(
     };
     // Commits of submodules may be nowhere else; `worktree remove` saves them.
     if view.git_dir.join("modules").is_dir() {
-        return alone(UncommittedContent::Stuck("repositories of submodules are in it".into()));
+        return alone(UncommittedContent::Stuck("it contains repositories of submodules".into()));
     }
     if place.is_missing {
         return alone(staged_in(&view)?);
     }
     if place.path.join(".git").is_dir() {
-        return alone(UncommittedContent::Stuck("a repository of its own is in it".into()));
+        return alone(UncommittedContent::Stuck("it contains another repository".into()));
     }
     // A worktree that was never filled has no index. Files in it were put there by someone.
     if !view.git_dir.join("index").exists() {
@@ -225,7 +225,9 @@ pub(in crate::cleanup) fn content_of(
         .map(UncommittedPath::shown);
     let inner = || Repository::find_inner(&place.path, &changed_paths, &ignored).as_deref().map(shown);
     let content = match submodule.or_else(inner) {
-        Some(inner) => UncommittedContent::Stuck(format!("a repository with work in it: {inner}")),
+        Some(inner) => {
+            UncommittedContent::Stuck(format!("it contains a repository with unsaved work: {inner}"))
+        }
         None if changed_paths.is_empty() => UncommittedContent::Nothing,
         None => UncommittedContent::Unsaved(changed_paths.iter().map(UncommittedPath::shown).collect()),
     };
@@ -257,7 +259,7 @@ fn files_of(folder: &Path) -> UncommittedContent {
         }
         if let Some(inner) = find_repository(&entry.path()) {
             let inner = shown(inner.strip_prefix(folder).unwrap_or(&inner));
-            return UncommittedContent::Stuck(format!("a repository of its own is in it: {inner}"));
+            return UncommittedContent::Stuck(format!("it contains another repository: {inner}"));
         }
         paths.push(crate::message::visible(&name.to_string_lossy()));
     }

@@ -113,7 +113,7 @@ impl TaskContext<'_> {
                 return FinishedCall { expense, result, is_conclusive: false };
             };
             self.memory.mark_unavailable(step_runner, until);
-            let words = format!("{} cannot do it: {why}; {} is asked instead", step_runner.name, next.name);
+            let words = format!("{} failed: {why}; calling {} instead", step_runner.name, next.name);
             self.emit(&request.task.id, EventKind::note(words));
             step_runner = next;
         }
@@ -186,7 +186,7 @@ impl TaskContext<'_> {
             // about the work. The session is forgotten, so that this happens only once.
             self.memory.forget_session();
             let words = format!(
-                "  {}: {} has lost its session and is called without it",
+                "  {}: the session of {} is lost; it is called without it",
                 request.task.id, step_runner.name
             );
             self.emit(&request.task.id, EventKind::note(words));
@@ -215,7 +215,7 @@ fn find_unavailability(result: &Result<CallReply, PipelineError>) -> Option<Unav
         Ok(reply) => match &reply.outcome {
             CallOutcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Unavailability {
                 setback: RunnerSetback::Failure(FailureKind::Auth),
-                why: format!("its provider does not let us in: {message}"),
+                why: format!("its provider refuses the login: {message}"),
                 until: None,
             }),
             CallOutcome::Limited { until, message, .. } => Some(Unavailability {

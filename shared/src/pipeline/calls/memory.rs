@@ -129,7 +129,7 @@ fn with_work_so_far(prompt: String, resume_context: &ResumeContext) -> String {
     }
     let lines: Vec<String> = resume_context.so_far.iter().map(|line| format!("- {line}")).collect();
     format!(
-        "{prompt}\n\nThis work was begun before and interrupted. What was done so far, and is in the files unless it was taken back:\n{}\n",
+        "{prompt}\n\nThis work was started before and interrupted. Done so far (in the files, unless undone since):\n{}\n",
         lines.join("\n")
     )
 }

@@ -249,7 +249,7 @@ impl Player<'_> {
         if self.place.is_ancestor(commit, *newest)? {
             return Ok(());
         }
-        let (name, why) = (ref_of(session), "it is no commit of this session".to_owned());
+        let (name, why) = (ref_of(session), "it is not a commit of this session".to_owned());
         Err(SessionError::Unreadable { name, commit, why }.into())
     }
 

@@ -15,7 +15,7 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
         let left = format!("it left a {what}{of} unfinished");
         Ok(match stashed {
             Some(stashed) => {
-                format!("{left}, and what it had stashed is kept as {}", save(repository, attempt, stashed)?)
+                format!("{left}, and its stash is kept as {}", save(repository, attempt, stashed)?)
             }
             None => left,
         })
@@ -59,7 +59,7 @@ pub(in crate::pipeline) fn put_back_branch(
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
-        trespasses.push("it moved the branch away from the run's own commits".to_owned());
+        trespasses.push("it moved the branch away from the run's commits".to_owned());
     }
     Ok((tip, Some(saved), trespasses))
 }
@@ -80,7 +80,7 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String
         let back = RefMove { name: &name, new: Some(recorder.head()), old };
         repository.move_refs(&[back], "arborist: put back")?;
     }
-    Ok(vec!["it made the branch lead to another one".to_owned()])
+    Ok(vec!["it turned the branch into a symbolic ref".to_owned()])
 }
 
 /// Moves the branch back to `tip` and checks it out. Its previous value is saved.
@@ -94,7 +94,7 @@ pub(in crate::pipeline) fn put_back_at(
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
         recorder.repository().move_refs(&[back], "arborist: put back")?;
-        trespasses.push("it committed by itself".to_owned());
+        trespasses.push("it made commits".to_owned());
     }
     Ok(trespasses)
 }

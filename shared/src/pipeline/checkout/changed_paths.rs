@@ -84,7 +84,7 @@ impl ChangedPaths {
         repository.put_back(before, &touched)?;
         let paths: Vec<String> = touched.iter().map(TreeChange::shown).collect();
         let trespass = format!(
-            "it changed what was not committed and not its own: {}; that is as it was again, and what the agent made of it is kept in {kept}",
+            "it changed uncommitted files that are not its own: {}; they were restored, and the agent's version is kept in {kept}",
             paths.join(", ")
         );
         Ok(Sorted { changes, trespass: Some(trespass) })

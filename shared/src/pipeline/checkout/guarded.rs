@@ -79,7 +79,7 @@ pub(in crate::pipeline) fn put_back_tracked(
     if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
         let now = repository.snapshot()?;
         let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
-        kept = format!("; that is kept in {under}");
+        kept = format!("; the change is kept in {under}");
     }
     repository.put_back(recorder.tree(), &touched.changes)?;
     Ok(Some(format!(

@@ -82,7 +82,7 @@ pub(in crate::pipeline) fn move_out(
     let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn).collect();
     if !moved.is_empty() {
         words += &match move_to_new_folder(repository, &moved) {
-            Ok(folder) => format!("; that is kept in {}", folder.display()),
+            Ok(folder) => format!("; it is kept in {}", folder.display()),
             Err(error) => format!("; it could not be moved away: {error}"),
         };
         repository.put_back(before.tree, &new)?;
@@ -180,13 +180,15 @@ pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
     let Folded { subject, name, .. } = last;
     let others = match folded.len() - 1 {
         0 => String::new(),
-        others => format!(", and {others} more beside it"),
+        others => format!(", and {others} more refs"),
     };
     Some(if count == 1 {
-        format!("1 commit made meanwhile ('{subject}') was folded in; it is kept as {name}{others}")
+        format!(
+            "the agent's commit '{subject}' was folded into the task's commit; it is kept as {name}{others}"
+        )
     } else {
         format!(
-            "{count} commits made meanwhile (last '{subject}') were folded in; they are kept as {name}{others}"
+            "{count} commits of the agent (the last is '{subject}') were folded into the task's commit; they are kept as {name}{others}"
         )
     })
 }

@@ -103,7 +103,7 @@ impl OtherRepo {
             found.extend(branch::put_back_at(&recorder, &mark, recorder.head())?);
         }
         let removed = repository.remove_special(&[])?;
-        found.extend(removed.iter().map(|path| format!("{} was no plain file", path.display())));
+        found.extend(removed.iter().map(|path| format!("{} was not a regular file", path.display())));
         repository.settle_index(HiddenMarks::Kept)?;
         if !repository.is_known_clean(recorder.tree()) && !repository.is_clean()? {
             found.extend(self.put_back_all(&recorder, &mark)?);
@@ -124,7 +124,7 @@ impl OtherRepo {
             let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
             let paths = paths.join(", ");
             words = Some(format!(
-                "files that no task had left there were put back and are kept in {kept}: {paths}"
+                "files that no task had left there were restored; their changed versions are kept in {kept}: {paths}"
             ));
         }
         repository.stage_tree(recorder.tree())?;

@@ -117,9 +117,7 @@ impl AttemptCheckout {
         repository.stage_as_in(&self.head.to_string(), &left_out)?;
         let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
         let paths = paths.join(", ");
-        Ok(Some(format!(
-            "ignored files of yours that it would have added are left out of the commit: {paths}"
-        )))
+        Ok(Some(format!("your ignored files, which the agent wanted to add, are not committed: {paths}")))
     }
 
     /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
@@ -198,7 +196,7 @@ impl AttemptCheckout {
         }
         let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
-        Ok(vec![format!("what was staged meanwhile of {} is kept in {kept}", paths.join(", "))])
+        Ok(vec![format!("files of {} that were staged meanwhile are kept in {kept}", paths.join(", "))])
     }
 }
 
@@ -409,8 +407,8 @@ pub fn end(
     let ((stock, untrue), (tip, saved, moved)) = (after?, moved?);
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = stock;
     trespasses.extend(moved);
-    trespasses.extend(unreadable.iter().map(|found| format!("git cannot take in a file: {}", found.why)));
-    let words = |object: &ForgedObject| format!("it stored something else under the id {}", object.id);
+    trespasses.extend(unreadable.iter().map(|found| format!("git cannot add a file: {}", found.why)));
+    let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     trespasses.extend(untrue.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {

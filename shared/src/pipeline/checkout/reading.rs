@@ -103,13 +103,17 @@ impl ReviewedCheckout {
             let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
             let is_shared = recorder.branch() == recorder.run();
-            kept =
-                if is_shared { recovery_hint(&under, &shown) } else { format!("; that is kept in {under}") };
+            kept = if is_shared {
+                recovery_hint(&under, &shown)
+            } else {
+                format!("; the change is kept in {under}")
+            };
         }
         let staged = repository.staged()?;
         repository.enter(&repository.changes(staged, self.staged)?)?;
         let shown = shown.join(", ");
-        let read = (!shown.is_empty()).then(|| format!("it changed what it may only read: {shown}{kept}"));
+        let read =
+            (!shown.is_empty()).then(|| format!("it changed files that it may only read: {shown}{kept}"));
         Ok(read.into_iter().chain(planted).collect())
     }
 }
@@ -122,7 +126,7 @@ fn recovery_hint(under: &str, shown: &[String]) -> String {
         [one] => Some(one).filter(is_plain).map_or("FILE", String::as_str),
         _ => "FILE",
     };
-    format!("; that is kept in {under}, and if you saved it: git restore --source={under} -- {file}")
+    format!("; the change is kept in {under}; if it is yours, run: git restore --source={under} -- {file}")
 }
 
 /// Whether a status contains only lines about the branch.

@@ -75,14 +75,14 @@ impl<'a> PromptParts<'a> {
     pub fn implement(&self, feedback: &str, template: Option<&PromptTemplate>) -> String {
         let title = format!("Implement task {}: {}", self.subject.id, self.subject.name);
         let mut rules = "Work in the current directory. Make all necessary file changes.\n\
-            Do not commit: what you leave in the directory is committed for you.\n\
-            Leave the list of tasks alone: what is done is recorded for you.\n"
+            Do not commit: your changes are committed for you.\n\
+            Do not edit the list of tasks: finished tasks are recorded for you.\n"
             .to_owned();
         if self.subject.is_red {
             rules.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
         }
         rules.push_str(
-            "If nothing has to be changed, let the last line of your reply be NOTHING TO DO: and the reason.",
+            "If nothing has to be changed, end your reply with a line NOTHING TO DO: and the reason.",
         );
         let feedback = match feedback {
             "" => String::new(),
@@ -102,7 +102,7 @@ impl<'a> PromptParts<'a> {
         }
         if let Some(reason) = idle {
             rules.push(format!(
-                "The implementing agent changed no file in this attempt. Its reason: {}\nDecide whether that is right.",
+                "The implementing agent changed no files in this attempt. Its reason: {}\nDecide whether it is right.",
                 plain_text(reason).trim()
             ));
         }
@@ -166,7 +166,7 @@ pub fn cut_diff(diff: &str, stat: &str, longest: usize) -> String {
     }
     let kept: String = diff.chars().take(longest).collect();
     let end = kept.rfind('\n').map_or(kept.len(), |at| at + 1);
-    format!("{}[the diff was cut here; all of it touches:]\n{}", &kept[..end], stat.trim_end())
+    format!("{}[the diff was cut here; all changed files:]\n{}", &kept[..end], stat.trim_end())
 }
 
 /// The command that shows a reviewer all of a difference, after the options of `git` itself. Neither the user's
@@ -214,7 +214,7 @@ pub fn render(sections: &[RepoDiff], longest: usize) -> String {
     }
     let mut shares = shares(&sizes, longest).into_iter();
     let mut text = String::from(
-        "[The diff is longer than can be shown here, and is cut below. See all of it before you decide:]\n",
+        "[The diff is too long to show here and is cut below. Read all of it before you decide:]\n",
     );
     for section in sections {
         let _ = writeln!(text, "{}", section.command);

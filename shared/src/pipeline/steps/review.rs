@@ -76,7 +76,7 @@ impl TaskRun<'_, '_, '_> {
         self.announce("review", attempt, (&by, log));
         if let Some(path) = self.find_changed_reviewer(&chain)? {
             return Ok(rejected(&format!(
-                "REJECTED: the change edits '{path}', which the reviewer is called with: a task cannot change its own reviewer"
+                "REJECTED: the change edits '{path}', which is part of the reviewer's command: a task cannot change its own reviewer"
             )));
         }
         // The worktree is filled while git compares the trees, because neither depends on the other.
@@ -300,9 +300,9 @@ fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> Fin
     let result = called.result.map(|reply| {
         let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
-            Doubt::PrintedLate => Some("something that it had started printed after it had ended"),
+            Doubt::PrintedLate => Some("a process that it had started printed output after it had ended"),
             Doubt::Stopped => Some("it did not end after its result"),
-            Doubt::Misled => Some("something else wrote to its prompt or to its list of tools"),
+            Doubt::Misled => Some("another process wrote to its prompt or to its list of tools"),
             Doubt::Rejected => None,
         });
         match trespass.or(doubt.map(str::to_owned)) {
@@ -398,14 +398,11 @@ fn list_uncommitted(changes: &IgnoredChanges, place: &str) -> String {
         let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
         if names.is_empty() { String::new() } else { format!("\n\n{place}{heading}:\n{}", names.join("\n")) }
     };
-    let mut words = list("Ignored files that are new and in no commit, but were there for the tests", new);
-    words += &list("Ignored files that were changed since the task began, and are in no commit", changed);
-    words += &list(
-        "Other files that are in no commit and were not there, or not like that, when the run began",
-        others,
-    );
+    let mut words = list("New ignored files, which are not committed but were present for the tests", new);
+    words += &list("Ignored files that changed since the task started, and are not committed", changed);
+    words += &list("Other uncommitted files that are new or changed since the run started", others);
     if *is_cut {
-        words += "\n\nThere are more ignored files than were looked at: others may have been changed, too.";
+        words += "\n\nNot all ignored files were compared: others may have changed, too.";
     }
     words
 }

@@ -160,7 +160,7 @@ impl<'a> CheckpointWriter<'a> {
 }
 
 fn not_written(error: &SessionError) -> EventKind {
-    EventKind::note(format!("the session could not be written down: {error}"))
+    EventKind::note(format!("the session could not be recorded: {error}"))
 }
 
 /// The tips of the session's branches. Several repositories share no moment, so each is read separately; one that

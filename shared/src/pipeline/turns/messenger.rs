@@ -158,8 +158,8 @@ fn prompt(topic: &MessageTopic<'_>) -> String {
     let intent: String = words.chars().take(LONGEST_INTENT).collect();
     format!(
         "Write the message of a git commit for one step of the work on task {task}.\n\
-         The first line is an order in at most {MAX_SUBJECT} characters, such as \"Add a health endpoint\". Below an empty \
-         line follow one to three sentences that say what was done and why. Reply with the message only.\n\n\
+         The first line is in the imperative, at most {MAX_SUBJECT} characters, such as \"Add a health endpoint\". After an empty \
+         line, write one to three sentences that say what was done and why. Reply with the message only.\n\n\
          What the one who did it said:\n{}\n\nDiff:\n{}\n",
         intent.trim(),
         cut_diff(patch, stat, LONGEST_DIFF).trim_end()

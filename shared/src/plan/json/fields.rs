@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
             };
             if let Some(first) = first {
                 let line = self.file.line_of(first.at);
-                let what = format!("the key '{name}' stands already in line {line}");
+                let what = format!("the key '{name}' is already in line {line}");
                 self.wrong(self.place(property), what, "keep one of them");
             }
             pairs.push((name, &property.value));
@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
         known: &Keys,
     ) {
         if let Some(meant) = known.meant_by(key) {
-            let what = format!("the key '{key}' is not known here, and nothing follows from it");
+            let what = format!("the key '{key}' is not known here and has no effect");
             self.doubt(self.place(value), what, format!("did you mean '{meant}'?"));
         }
         let range = value.range();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::plan::{Mark, Plan, Task, TestCommand, TestKind};
 
-/// A plan: a tree of tasks, and what waits for what.
+/// A plan: a tree of tasks with their dependencies.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "git arborist: task tree")]
 pub struct TreeDocument {
@@ -32,7 +32,7 @@ struct NodeDocument {
     id: String,
     /// One line.
     name: String,
-    /// Everything that is said about it.
+    /// The description.
     description: String,
     /// The phase that it belongs to; null for a root.
     parent: Option<String>,
@@ -56,7 +56,7 @@ struct NodeDocument {
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
     red: bool,
-    /// Whether it is not to be done.
+    /// Whether it is skipped.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
     skipped: bool,
@@ -71,13 +71,13 @@ struct NodeDocument {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     files: Vec<String>,
-    /// Who works on it, if not the default.
+    /// The runner, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     runner: Option<String>,
-    /// With which model, if not the default.
+    /// The model, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// In which repository of the workspace, or in which ones.
+    /// The repository or repositories of the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo: Option<OneOrMore>,
     /// What the `shell` runner runs.
@@ -106,7 +106,7 @@ impl OneOrMore {
     }
 }
 
-/// A command that tells whether a task is done well.
+/// A test command.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TestDocument {
     /// What it covers.
@@ -114,10 +114,10 @@ struct TestDocument {
     kind: TestKind,
     /// The command line, for a shell.
     command: String,
-    /// Whose output it prints, such as `pytest`.
+    /// The test framework, such as `pytest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     framework: Option<String>,
-    /// Seconds after which it has failed.
+    /// Time limit in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     timeout: Option<u64>,

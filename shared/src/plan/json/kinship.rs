@@ -54,7 +54,7 @@ fn claim(fields: &mut Fields<'_>, nodes: &mut [Node], child: usize, (parent, pla
             return true;
         }
     };
-    fields.wrong(place, what, "let each child stand under one parent, once");
+    fields.wrong(place, what, "list each child under one parent, once");
     false
 }
 

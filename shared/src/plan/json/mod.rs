@@ -24,7 +24,7 @@ use super::{
 pub(super) fn read(file: SpecFile<'_>) -> Result<Plan, PlanError> {
     let start = file.content_start();
     let value = parse(&file.text[start..]).map_err(|(at, what)| {
-        let fix = "mend the JSON; comments and trailing commas are not allowed";
+        let fix = "correct the JSON; comments and trailing commas are not allowed";
         wrong(std::slice::from_ref(&file), vec![file.problem(start + at, what, fix)], Vec::new())
     })?;
     match taskmaster::find_list(&value) {

@@ -152,7 +152,7 @@ fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCo
     }
     if test.command.trim().is_empty() {
         let place = fields.place(value);
-        fields.wrong(place, "a test command has no 'command'", "say what to run, or drop it");
+        fields.wrong(place, "a test command has no 'command'", "give a command, or remove the entry");
     }
     Some(test)
 }

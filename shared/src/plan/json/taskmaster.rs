@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         task.id = id;
         if task.name.trim().is_empty() {
             let what = format!("the task '{}' has no title", task.id);
-            self.fields.doubt(place, what, "say in its 'title' what is to be done");
+            self.fields.doubt(place, what, "give it a 'title'");
         }
         task.parent = parent.map(|parent| parent.id.clone());
         let line = self.fields.file.line_of(place.at);

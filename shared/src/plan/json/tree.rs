@@ -92,7 +92,7 @@ fn index_of(fields: &mut Fields<'_>, nodes: &[Node]) -> NodesByPosition {
     for (at, node) in nodes.iter().enumerate() {
         if let Some(first) = index.insert(node.task.id.clone(), at) {
             let line = fields.file.line_of(nodes[first].place.at);
-            let what = format!("the id '{}' is taken already, in line {line}", node.task.id);
+            let what = format!("the id '{}' is already used, in line {line}", node.task.id);
             fields.wrong(node.place, what, "give one of the two another id");
         }
     }
@@ -145,7 +145,7 @@ fn walk(fields: &mut Fields<'_>, nodes: &[Node], kinship: &Kinship) -> Vec<usize
         && let Some(lost) = (0..nodes.len()).find(|at| !is_reached[*at])
     {
         let what = format!("'{}' is its own ancestor", nodes[lost].task.id);
-        fields.wrong(nodes[lost].place, what, "let its topmost parent have none");
+        fields.wrong(nodes[lost].place, what, "remove one 'parent' from the cycle");
     }
     order
 }

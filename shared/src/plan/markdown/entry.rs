@@ -137,9 +137,9 @@ impl Why {
             Self::Step => "a step of a task",
             Self::Check => "boxes taken as checks",
             Self::NoBox => "an id without a box",
-            Self::InCode => "it stands in a code fence",
-            Self::InComment => "it stands in a comment",
-            Self::Quoted => "it stands in a quotation",
+            Self::InCode => "it is in a code fence",
+            Self::InComment => "it is in a comment",
+            Self::Quoted => "it is in a quotation",
             Self::Row => "a table row beside tasks with boxes",
             Self::Number => "only a number for an id",
         }
@@ -154,7 +154,7 @@ impl Why {
             Self::NoBox => "write '- [ ]' before the id to make it a task",
             Self::InCode => "close the fence before it, if it is meant as a task",
             Self::InComment => "end the comment before it, if it is meant as a task",
-            Self::Quoted => "take away the '>', if it is meant as a task",
+            Self::Quoted => "remove the '>', if it is meant as a task",
             Self::Row => "write it as '- [ ]' with its id, if it is meant as a task",
             Self::Number => "give it an id like the other tasks have",
         }
@@ -192,7 +192,8 @@ impl<'a> Builder<'_, 'a> {
         match checkbox {
             Checkbox::Marked(mark) => self.mark(entry, mark, line.offset_of(mark)),
             Checkbox::Malformed => {
-                let what = format!("the box of '{id}' does not hold one character; it is read as to do");
+                let what =
+                    format!("the box of '{id}' does not contain exactly one character; it is read as to do");
                 self.warn(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
             }
         }
@@ -313,7 +314,7 @@ impl<'a> Builder<'_, 'a> {
         let id = self.outline.entries[entry].id.clone();
         match mark.chars().next().and_then(Mark::from_box) {
             None => {
-                let what = format!("'{mark}' is no known mark; the box of '{id}' is read as to do");
+                let what = format!("'{mark}' is not a known mark; the box of '{id}' is read as to do");
                 // A tick replaces one byte, which a longer character does not fit.
                 self.outline.entries[entry].mark_at = (mark.len() == 1).then_some(at);
                 self.warn(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");

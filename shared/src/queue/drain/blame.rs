@@ -161,10 +161,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         }
         if self.publish(base, &[step])? == Published::Moved {
-            self.set_aside(
-                ticket,
-                TicketOutcome::Waiting { reason: "its target, which has just moved".into() },
-            );
+            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
         }
         Ok(())
     }

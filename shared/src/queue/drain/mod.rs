@@ -189,7 +189,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             }
         }
         for ticket in tickets {
-            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target moves all the time".into() });
+            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target keeps moving".into() });
         }
         Ok(())
     }
@@ -309,7 +309,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            let why = format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why);
+            let why = format!("the gate '{}' could not run: {}", failing.gate.name, failing.why);
             self.hold(&step.ticket, why)?;
             self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }

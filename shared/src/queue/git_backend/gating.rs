@@ -299,10 +299,10 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
     let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
     match ended.ending {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
-        Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
+        Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: does the command exist?")),
         Ending::Exited(0) if gate.is_test => (Answer::Green, why),
         Ending::Exited(_) if gate.known_red.excuses(&Observed::of(ended)) => {
-            (Answer::Green, format!("{why}, by nothing but tests that are known to fail"))
+            (Answer::Green, format!("{why}, but only because of tests that are known to fail"))
         }
         Ending::Exited(_) if ran_no_tests(&output) => (Answer::Broken, format!("{why}, but ran no tests")),
         Ending::Exited(0) => (Answer::Green, why),

@@ -131,7 +131,7 @@ impl GitQueue<'_> {
             return Ok(pool.remove_scratch(&scratch)?);
         }
         let (task, path) = (&ticket.task, scratch.path.display());
-        let words = format!("{task} has landed, and what was begun for it in '{path}' is still there");
+        let words = format!("{task} has landed, and its unfinished resolution is still in '{path}'");
         (self.on_event)(QueueEvent::Note { words });
         Ok(())
     }
@@ -139,7 +139,7 @@ impl GitQueue<'_> {
     /// Saves what a person left in the worktree, if it is not this merge, before it is replaced.
     fn save_left_files(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
         if let Some(under) = pool.save_scratch(scratch)? {
-            let words = format!("what lay in '{}' is kept under {under}", scratch.path.display());
+            let words = format!("the files in '{}' are kept as {under}", scratch.path.display());
             (self.on_event)(QueueEvent::Note { words });
         }
         Ok(())

@@ -168,12 +168,12 @@ impl GitQueue<'_> {
         };
         let now = self.target().require()?;
         if now.branch != last && !self.repository.is_ancestor(last, now.branch)? {
-            return Err(unproved("it is not there"));
+            return Err(unproved("it is missing"));
         }
         let mut before = base;
         let found = self.repository.load_commits(&commits)?;
         if found.len() != steps.len() {
-            return Err(unproved("not all of it is there"));
+            return Err(unproved("it is incomplete"));
         }
         for (raw, step) in found.iter().zip(steps) {
             let parents: Vec<Oid> = raw.parents().collect();
@@ -183,7 +183,7 @@ impl GitQueue<'_> {
                 .and_then(|rest| Oid::from_hex(rest.split(|b| *b == b'\n').next().unwrap_or_default()));
             if parents != [before, step.ticket.source] || tree != self.trees.get(&step.commit).copied() {
                 return Err(unproved(&format!(
-                    "what landed of '{}' is not what was tested",
+                    "the landed tree of '{}' is not the tested one",
                     step.ticket.task
                 )));
             }

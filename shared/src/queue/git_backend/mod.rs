@@ -182,8 +182,11 @@ impl QueueBackend for GitQueue<'_> {
             None => format!("{} on {}", gate.name, self.into),
         };
         let names: Vec<String> = red.iter().map(place).collect();
-        let words =
-            format!("{} need not pass what is red without it too: {}", step.ticket.task, names.join(", "));
+        let words = format!(
+            "{} is not held back by gates that are red without it too: {}",
+            step.ticket.task,
+            names.join(", ")
+        );
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
         self.write_merge((onto, tree), &step.ticket, &step.gates, red)

@@ -57,7 +57,7 @@ impl GitQueue<'_> {
         };
         let kept = self.target().clear_stale(&position.without_parked())?;
         let kept = kept.map_or_else(String::new, |under| format!("; it is kept as {under}"));
-        let words = format!("what was parked for '{}' is not used: {why}{kept}", self.into);
+        let words = format!("the parked landing of '{}' is not used: {why}{kept}", self.into);
         (self.on_event)(QueueEvent::Note { words });
         self.forget();
         // If another process parks something else at this moment, it is not trusted either.
@@ -132,7 +132,7 @@ impl GitQueue<'_> {
         for commit in commits {
             match self.asked_for(&commit, &stored) {
                 Some(ticket) => landings.push(ParkedLanding { ticket, commit: commit.id }),
-                None => return Ok(Err(format!("no ticket of this run asks for {}", commit.id.short()))),
+                None => return Ok(Err(format!("no queue entry of this run asks for {}", commit.id.short()))),
             }
         }
         let tasks: Vec<&TaskId> = landings.iter().map(|landing| &landing.ticket.task).collect();

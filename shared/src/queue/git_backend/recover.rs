@@ -165,7 +165,7 @@ impl GitQueue<'_> {
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
-            let words = format!("what was parked for '{}' is not used: it is kept as {under}", self.into);
+            let words = format!("the parked landing of '{}' is not used: it is kept as {under}", self.into);
             (self.on_event)(QueueEvent::Note { words });
         }
         let position = self.checked(position)?;
@@ -207,7 +207,7 @@ impl GitQueue<'_> {
                 Some(format!("its task is {}, not complete{}", state.as_str(), how.unwrap_or_default()))
             }
             _ if self.options.distrusted.has(&ticket.task) => {
-                Some("its branch holds work that the records of the session do not know".to_owned())
+                Some("its branch has work that the session's records do not have".to_owned())
             }
             _ => self.unknown_phase(ticket, known),
         };

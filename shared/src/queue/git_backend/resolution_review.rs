@@ -83,7 +83,7 @@ impl GitQueue<'_> {
         Ok(match reply {
             Err(error) => return Err(error),
             Ok(_) if !trespasses.is_empty() => {
-                Err(format!("the reviewer {name} did more than to read: {}", trespasses.join("; ")))
+                Err(format!("the reviewer {name} did more than read: {}", trespasses.join("; ")))
             }
             Ok(reply) => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
@@ -100,9 +100,9 @@ impl GitQueue<'_> {
         let diff = render_diff(&[section], LONGEST);
         Ok(format!(
             "Review the resolution of a merge conflict of task {task}: {name}\n\n\
-             The task was reviewed before. It met what had landed on {into} meanwhile, and the conflict was resolved. \
+             The task was reviewed before. It conflicted with tasks that landed on {into} meanwhile, and the conflict was resolved. \
              Decide whether the resolution keeps the intent of both sides, and adds nothing else.\n\n\
-             Diff from the merge with its marks of conflict to the resolution:\n{}\n\n\
+             Diff from the merge with its conflict markers to the resolution:\n{}\n\n\
              Do not change any file. Reply APPROVED if the resolution is correct, or REJECTED with reasons.\n\
              The last line of your reply must be exactly APPROVED, or begin with REJECTED: and say why.\n",
             diff.trim_end()

@@ -63,7 +63,7 @@ impl GitQueue<'_> {
             return Ok(Some("it is not a merge of two commits".into()));
         };
         if source != ticket.source || !repository.is_ancestor(onto, tip)? {
-            return Ok(Some(format!("it does not join the task with '{}'", ticket.into)));
+            return Ok(Some(format!("it does not merge the task with '{}'", ticket.into)));
         }
         let tree = repository.tree_of(commit)?;
         let merged = match self.check_resolution((onto, source), tree)? {
@@ -81,7 +81,7 @@ impl GitQueue<'_> {
         };
         let base = self.repository.tree_of(resolved.ticket.source)?;
         if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {
-            return Ok(Some("something else is stored under the id of a file".into()));
+            return Ok(Some("other content is stored under the object id of a file".into()));
         }
         let pool = self.pool()?;
         let place = place_of("agent", &resolved.ticket.task);

@@ -149,7 +149,7 @@ impl GitQueue<'_> {
     ) -> Result<Result<Oid, String>, QueueError> {
         let (tree, base) = (self.repository.tree_of(commit)?, self.repository.tree_of(onto)?);
         if !self.repository.is_proven(base, tree)? {
-            return Ok(Err("it stored something else under the id of a file".into()));
+            return Ok(Err("it stored other content under the object id of a file".into()));
         }
         let theirs = ticket.resolved.unwrap_or(ticket.source);
         let merged = match self.check_resolution((onto, theirs), tree)? {
@@ -262,7 +262,7 @@ impl GitQueue<'_> {
             facts.step = step;
             let kept = record.keep((self.repository, session), &facts, (&options.secrets, now));
             if let Err(error) = kept {
-                let words = format!("the call for {} could not be written down: {error}", ticket.task);
+                let words = format!("the call for {} could not be recorded: {error}", ticket.task);
                 (self.on_event)(QueueEvent::Note { words });
             }
             // The expense of both calls is recorded with the first.

@@ -65,11 +65,11 @@ impl GitQueue<'_> {
         }
         let marked = merge.marked(tree)?;
         if !marked.is_empty() {
-            return Ok(Err(format!("marks of conflict are left in {}", marked.join(", "))));
+            return Ok(Err(format!("conflict markers are left in {}", marked.join(", "))));
         }
         let untouched = before.map(|before| merge.untouched(before, tree)).transpose()?.unwrap_or_default();
         if !untouched.is_empty() {
-            return Ok(Err(format!("nothing was done about {}", untouched.join(", "))));
+            return Ok(Err(format!("{} is still unresolved", untouched.join(", "))));
         }
         let Ticket { task, into, source, .. } = merge.ticket;
         let message = format!("the conflict of {task} with {into}, resolved\n");

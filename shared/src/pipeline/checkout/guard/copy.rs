@@ -292,12 +292,12 @@ impl WatchedCopy {
     fn put_back(&self, path: &Path, before: &FileState, after: &FileState) -> String {
         let mut words = self.sentence(path, before);
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
-            return format!("{words}, and is not put back: it is outside of the repository and its worktree");
+            return format!("{words}, and is not restored: it is outside the repository and its worktree");
         }
         match self.clear(path, before, after).and_then(|kept| write(path, before).map(|()| kept)) {
-            Ok(Some(kept)) => words += &format!(": what stood there is kept in {}", kept.display()),
+            Ok(Some(kept)) => words += &format!(": the earlier content is kept in {}", kept.display()),
             Ok(None) => {}
-            Err(error) => words += &format!(", and could not be put back: {error}"),
+            Err(error) => words += &format!(", and could not be restored: {error}"),
         }
         words
     }

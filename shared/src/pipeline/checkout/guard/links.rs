@@ -90,14 +90,17 @@ impl Links {
         let moved: Vec<String> = misplaced.iter().map(|path| self.move_aside(path)).collect();
         let odd = odd.into_iter().filter(|path| !self.known.contains(path));
         let mut words: Vec<String> = odd
-            .map(|path| self.remove(&path, "became a link, a queue or a device while it ran, and is removed"))
+            .map(|path| {
+                self.remove(&path, "was replaced by a link, a FIFO or a device while it ran, and is removed")
+            })
             .collect();
         let hard_links = hard_links.iter().filter(|path| !self.known.contains(*path));
         words.extend(hard_links.map(|path| self.separate(path)));
         for path in
             caches.iter().filter(|(path, stamp)| self.caches.get(*path) != Some(stamp)).map(|(path, _)| path)
         {
-            words.push(self.remove(path, "was written while it ran, and is removed: git can make it again"));
+            words
+                .push(self.remove(path, "was written while it ran, and is removed: git can create it again"));
         }
         self.caches.retain(|path, stamp| caches.get(path) == Some(stamp));
         words.extend(moved);
@@ -109,13 +112,12 @@ impl Links {
         let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
         let shown = visible(&shown);
         match git::move_aside(&self.common_dir, path) {
-            Ok(kept) => format!(
-                "{shown} became something that git does not keep there: it is kept in {}",
-                kept.display()
-            ),
-            Err(error) => format!(
-                "{shown} became something that git does not keep there, and could not be moved: {error}"
-            ),
+            Ok(kept) => {
+                format!("{shown} was replaced by something unexpected: it is kept in {}", kept.display())
+            }
+            Err(error) => {
+                format!("{shown} was replaced by something unexpected, and could not be moved: {error}")
+            }
         }
     }
 

@@ -462,12 +462,12 @@ impl PlaceWatch {
             Ok(paths) => {
                 let shown: Vec<String> = paths.iter().map(|path| visible(&path.to_string_lossy())).collect();
                 Some(format!(
-                    "it left a queue, a socket, a device or a huge file where a file belongs: {}",
+                    "it left a FIFO, a socket, a device or a huge file in place of a file: {}",
                     shown.join(", ")
                 ))
             }
             Err(error) => Some(format!(
-                "it left a queue, a socket, a device or a huge file that could not be removed: {error}"
+                "it left a FIFO, a socket, a device or a huge file that could not be removed: {error}"
             )),
         }
     }

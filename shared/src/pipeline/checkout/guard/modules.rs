@@ -103,7 +103,7 @@ impl BesideWorktrees {
         for path in &known {
             if told.insert(path.clone()) {
                 tell(format!(
-                    "{} is in the folder for worktrees: tools in all worktrees may use it",
+                    "{} is in the folder of the worktrees: tools in all worktrees may use it",
                     path.display()
                 ));
             }

@@ -299,7 +299,7 @@ impl Reader<'_, '_, '_> {
                 continue;
             };
             nodes.iter_mut().filter(|(at, own)| *at == first && own == place).for_each(|(at, _)| *at = meant);
-            let what = format!("{what}; its phase tells that the one in line {line} is meant");
+            let what = format!("{what}; the one in line {line} is used, because it is in the same phase");
             self.found.warnings.push(self.page.file.1.problem(*place, what, fix));
         }
     }

@@ -271,7 +271,7 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
             let file = pages.iter().find(|page| page.file.0 == place.file).map(|page| page.file.1);
             found.warnings.extend(file.map(|file| {
                 let what = "the order that this drawing shows could not be read";
-                file.problem(place.at, what, "say it in words, as 'T005 depends on T001'")
+                file.problem(place.at, what, "write it as 'T005 depends on T001'")
             }));
         }
     }
