@@ -18,10 +18,10 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
     document::CleanupDocument,
-    open::{OpenRepositories, open_all},
+    open::{OpenCleanup, OpenRepositories, open_all},
     show,
 };
-use crate::{clock, document, entry::Outcome, ui::Ui};
+use crate::{approval, clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
@@ -43,6 +43,9 @@ pub(super) struct SweepArgs {
     /// Also delete build output and caches in the worktrees that are kept
     #[arg(long)]
     reclaim: bool,
+    /// Approve the settings in files of the repository
+    #[arg(long)]
+    yes: bool,
     /// Only these kinds of items
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = topics())]
     only: Vec<String>,
@@ -62,7 +65,25 @@ const LONG: Age = Age::days(90);
 /// The default patterns of caches.
 const CACHES: [&str; 2] = ["target/", "node_modules/"];
 
+/// The settings that decide what is deleted: those that the current repository has for all, and those of each.
+const DECISIVE: [&str; 3] = ["cleanup.older-than", "cleanup.keep-saved", "cleanup.keep-records"];
+const DECISIVE_PLACES: [&str; 3] = ["worktree.base", "log-dir", "report-dir"];
+
 impl SweepArgs {
+    /// Refuses settings of the repositories' files that decide what is deleted and that the user has not approved.
+    fn require_approval(&self, all: &[(RepoSection, OpenCleanup)], ui: &mut Ui) -> Result<(), Failure> {
+        for (n, (_, opened)) in all.iter().enumerate().filter(|_| !self.dry_run) {
+            let mut lines = opened.settings.tracked_lines_of(&DECISIVE_PLACES);
+            if n == 0 {
+                lines.extend(opened.settings.tracked_lines_of(&DECISIVE));
+                let caches = self.reclaim.then(|| opened.settings.tracked_lines_of(&["cleanup.reclaim"]));
+                lines.extend(caches.unwrap_or_default());
+            }
+            approval::require(&opened.repository, &lines, approval::consent(self.yes), ui)?;
+        }
+        Ok(())
+    }
+
     /// The rules, which are the same in all repositories: those of the current one.
     fn rules(&self, settings: &Settings) -> Result<CleanupRules, Failure> {
         let given = self.older_than.as_deref().map(parse_age).transpose()?;
@@ -70,8 +91,8 @@ impl SweepArgs {
         Ok(CleanupRules {
             now: clock::now(),
             older_than: given.unwrap_or_else(|| settings.age("cleanup.older-than").unwrap_or(USUAL)),
-            keep_saved: keep_saved.unwrap_or_else(|| settings.retention("cleanup.keep-saved", LONG)),
-            keep_records: settings.retention("cleanup.keep-records", LONG),
+            keep_saved: keep_saved.unwrap_or_else(|| settings.age("cleanup.keep-saved").unwrap_or(LONG)),
+            keep_records: settings.age("cleanup.keep-records").unwrap_or(LONG),
             unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
         })
     }
@@ -116,6 +137,7 @@ pub(super) struct Outcomes {
 pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
     let OpenRepositories { all, mut exit } = open_all(ui)?;
     let Some((_, here)) = all.first() else { return Ok(exit) };
+    args.require_approval(&all, ui)?;
     let rules = args.rules(&here.settings)?;
     let usual = || CACHES.map(str::to_owned).to_vec();
     let patterns = here.settings.words("cleanup.reclaim").map_or_else(usual, <[String]>::to_vec);

@@ -64,8 +64,8 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let step_runner = RunnerTable::new(&args.flags(), &settings).planner()?;
     require_runner(&step_runner)?;
-    let brought = step_runner.lines_from_repository(&settings).into_iter();
-    let brought = brought.chain(Sandbox::foreign_lines(&settings)).collect();
+    let mut brought = settings.tracked_lines();
+    brought.extend(step_runner.lines_from_repository(&settings));
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.

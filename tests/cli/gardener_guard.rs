@@ -46,6 +46,90 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
     }
 }
 
+#[test]
+fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
+    for (setting, path) in [("include.path", "../.gitconfig"), ("core.hooksPath", "hooks")] {
+        let deed = "printf '[core]\\n\\tfsmonitor = false\\n' > .gitconfig; echo planted > hooks/file";
+        let test_repo = test_repo(deed);
+        test_repo.write(".gitconfig", "[alias]\n\tx = log\n");
+        test_repo.write("hooks/file", "old\n");
+        test_repo.commit("settings\n");
+        let path = if setting == "core.hooksPath" {
+            test_repo.path(path).display().to_string()
+        } else {
+            path.to_owned()
+        };
+        test_repo.git(["config", setting, &path]).succeeds();
+        test_repo.arborist(["gardener", "--isolate"]).succeeds().err("was changed while it ran");
+        let log = test_repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{setting}: {log}");
+    }
+}
+
+/// A rebase that the user has stopped in another worktree before its second of three steps.
+fn stopped_rebase(test_repo: &TestRepo) -> PathBuf {
+    let top = test_repo.root().join("own");
+    test_repo.git(["worktree", "add", "-q", "-b", "own", top.to_str().unwrap()]).succeeds();
+    let script = "for i in 1 2 3; do echo $i > f$i; git add .; git commit -qm c$i; done
+GIT_SEQUENCE_EDITOR='sed -i 2s/pick/edit/' git rebase -q -i HEAD~3 2>/dev/null";
+    let ended = test_repo.command("sh", &top).args(["-c", script]).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    top
+}
+
+/// Changes the files of the stopped rebase in the first attempt of T001.
+fn tamper(deed: &str) -> TestRepo {
+    test_repo(&format!("cd \"$ROOT/repo/.git/worktrees/own/rebase-merge\"; {deed}"))
+}
+
+#[test]
+fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
+    for (deed, words) in [
+        ("echo 'exec touch ../planted' >> git-rebase-todo", "rebase-merge/git-rebase-todo was changed"),
+        (
+            "echo 'exec touch ../planted' >> git-rebase-todo; echo x >> done",
+            "rebase-merge/git-rebase-todo was changed",
+        ),
+        ("echo evil > strategy", "rebase-merge/strategy was changed"),
+    ] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let test_repo = tamper(deed);
+            let top = stopped_rebase(&test_repo);
+            test_repo.arborist(args).succeeds().err(words);
+            let mut git = test_repo.command("git", &top);
+            let ended = git.args(["rebase", "--continue"]).env("GIT_EDITOR", "true").output().unwrap();
+            assert!(ended.status.success(), "{deed}: {ended:?}");
+            assert!(!test_repo.root().join("planted").exists(), "{deed}");
+        }
+    }
+}
+
+#[test]
+fn another_rebase_in_the_place_of_one_that_the_user_has_stopped_is_named() {
+    let test_repo = tamper(
+        "cd ..; cp -r rebase-merge new; rm -r rebase-merge; mv new rebase-merge; echo exec true > rebase-merge/git-rebase-todo",
+    );
+    stopped_rebase(&test_repo);
+    test_repo.arborist(["gardener"]).succeeds().err("rebase-merge was replaced while it ran");
+}
+
+#[test]
+fn the_user_may_continue_a_rebase_while_agents_work() {
+    for deed in
+        ["GIT_EDITOR=true git -C \"$ROOT/own\" rebase --continue", "git -C \"$ROOT/own\" rebase --abort"]
+    {
+        let test_repo =
+            test_repo(&format!("unset $(git rev-parse --local-env-vars); {deed} >/dev/null 2>&1"));
+        let top = stopped_rebase(&test_repo);
+        test_repo.arborist(["gardener", "--isolate"]).succeeds();
+        let log = test_repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 0, "{deed}: {log}");
+        let mut git = test_repo.command("git", &top);
+        let branch = git.args(["branch", "--show-current"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&branch.stdout), "own\n", "{deed}");
+    }
+}
+
 /// T001 changes the configuration when T002 is at work, and stays until T002 has ended.
 #[test]
 fn a_change_of_what_lanes_share_fails_everybody_who_was_at_work_and_is_put_back() {

@@ -74,7 +74,7 @@ fn configured_files_are_named_to_agents_and_reviewers() {
     repo.write("docs/api.md", "api\n");
     repo.write(".arborist/config.toml", "context = [\"docs/api.md\", \"docs/none.md\"]\n");
     repo.commit("settings\n");
-    repo.arborist(["garden"]).succeeds();
+    repo.arborist(["garden", "--yes"]).succeeds();
     for call in [0, 1] {
         let prompt = repo.prompt(call);
         assert!(prompt.contains("\n\nRead these files first:\n- docs/api.md\n\n"), "{prompt}");

@@ -105,7 +105,7 @@ fn a_tracked_file_does_not_switch_the_search_off_without_approval() {
         let repo = repo("echo x > x.txt\n");
         repo.write(".arborist/config.toml", format!("redact.files = \"{value}\"\n"));
         repo.commit("settings\n");
-        garden(&repo, &[], 2).err(&format!("redact.files: {value}"));
+        garden(&repo, &[], 2).err(&format!("redact.files = \"{value}\""));
         garden(&repo, &["--yes"], 0);
     }
 }

@@ -95,6 +95,35 @@ fn tests_gates_and_set_up_commands_change_nothing_outside_of_the_worktree() {
 }
 
 #[test]
+fn devices_cannot_be_made_in_the_sandbox_even_by_root() {
+    for mode in working_modes() {
+        for jobs in [&[][..], &["--jobs", "2"]] {
+            let repo = repo("if mknod node c 1 3 2>/dev/null; then rm node; echo made > escaped.txt; fi\n");
+            repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+            assert_contained(&repo);
+        }
+    }
+}
+
+#[test]
+fn a_git_directory_with_another_name_is_closed_in_the_checkout() {
+    if !has_bwrap() {
+        return;
+    }
+    let repo = repo("if touch gitdata/planted 2>/dev/null; then echo planted > escaped.txt; fi\n");
+    std::fs::rename(repo.path(".git"), repo.path("gitdata")).unwrap();
+    std::fs::write(repo.path("gitdata/info/exclude"), "gitdata\n").unwrap();
+    let named = |args: &[&str]| {
+        let mut command = repo.command("git", &repo.path(""));
+        command.env("GIT_DIR", repo.path("gitdata")).env("GIT_WORK_TREE", repo.path(""));
+        Run::of(command.args(args), b"")
+    };
+    named(&["arborist", "gardener", "--sandbox", "bwrap"]).succeeds();
+    assert_ne!(named(&["show", "main:escaped.txt"]).code(), 0);
+    assert!(!repo.path("gitdata/planted").exists());
+}
+
+#[test]
 fn git_reads_as_usual_in_the_sandbox() {
     for mode in working_modes() {
         let script = "set -e\ngit status >/dev/null; git log -1 >/dev/null; git diff HEAD >/dev/null; git show >/dev/null\n";
@@ -321,13 +350,13 @@ fn a_step_can_be_left_out_of_the_sandbox() {
 #[test]
 fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
     for (settings, line) in [
-        ("[sandbox]\nmode = \"off\"\n", "sandbox.mode: off"),
-        ("[sandbox]\nwrite = [\"~/x\"]\n", "sandbox.write: ~/x"),
-        ("[steps.test.sandbox]\nmode = \"off\"\n", "steps.test.sandbox.mode: off"),
-        ("[runners.robot.sandbox]\nwrite = [\"/\"]\n", "runners.robot.sandbox.write: /"),
-        ("[sandbox]\nmode = \"landlock\"\n", "sandbox.mode: landlock"),
-        ("[sandbox]\nnetwork = \"all\"\n", "sandbox.network: all"),
-        ("[sandbox]\ndeny-read = [\"~/.ssh\"]\n", "sandbox.deny-read: ~/.ssh"),
+        ("[sandbox]\nmode = \"off\"\n", "sandbox.mode = \"off\""),
+        ("[sandbox]\nwrite = [\"~/x\"]\n", "sandbox.write = [\"~/x\"]"),
+        ("[steps.test.sandbox]\nmode = \"off\"\n", "steps.test.sandbox.mode = \"off\""),
+        ("[runners.robot.sandbox]\nwrite = [\"/\"]\n", "runners.robot.sandbox.write = [\"/\"]"),
+        ("[sandbox]\nmode = \"landlock\"\n", "sandbox.mode = \"landlock\""),
+        ("[sandbox]\nnetwork = \"all\"\n", "sandbox.network = \"all\""),
+        ("[sandbox]\ndeny-read = [\"~/.ssh\"]\n", "sandbox.deny-read = [\"~/.ssh\"]"),
     ] {
         let repo = repo("");
         repo.write(".arborist/config.toml", settings);

@@ -1,5 +1,6 @@
 //! Settings in tracked files come from whoever committed them: they do not weaken what the user has set up.
 
+use arborist_core::settings::{SETTINGS, Setting, ValueKind};
 use arborist_testkit::TestRepo;
 
 const AGENT: &str = "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
@@ -16,25 +17,30 @@ fn repo(settings: &str) -> TestRepo {
 fn a_tracked_file_does_not_turn_off_a_gate_of_the_users() {
     let repo = repo("[merge.gates.mine]\nwhen = \"nothing/**\"\ntimeout = 1\n");
     repo.git(["config", "arborist.merge.gates.mine.command", "echo asked >> \"$HOME/asked\""]).succeeds();
-    repo.arborist(["gardener", "--isolate"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--yes"]).succeeds();
     assert!(repo.home().join("asked").exists());
 }
 
 #[test]
 fn a_tracked_file_lets_nothing_land_on_a_red_target_without_approval() {
     let repo = repo("[merge]\nred-target = \"land\"\n");
-    repo.arborist(["gardener", "--isolate", "--test-command", "true"]).exits(2).err("merge.red-target: land");
+    repo.arborist(["gardener", "--isolate", "--test-command", "true"])
+        .exits(2)
+        .err("merge.red-target = \"land\"");
     repo.arborist(["gardener", "--isolate", "--test-command", "true", "--yes"]).succeeds();
 }
 
 #[test]
-fn a_tracked_file_does_not_have_saved_work_deleted_sooner() {
+fn a_tracked_file_does_not_have_saved_work_deleted_sooner_without_approval() {
     let repo = repo("[cleanup]\nkeep-saved = \"0\"\n");
-    repo.git(["update-ref", "refs/arborist/saved/reset/T001", "HEAD"]).succeeds();
+    repo.git(["update-ref", "--create-reflog", "refs/arborist/saved/reset/T001", "HEAD"]).succeeds();
     repo.wait(5);
-    repo.arborist(["cleanup"]).succeeds();
-    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
-    assert_eq!(saved, "refs/arborist/saved/reset/T001");
+    let saved = || repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    repo.arborist(["cleanup"]).exits(2).err("cleanup.keep-saved = \"0\"");
+    repo.arborist(["cleanup", "--dry-run"]).succeeds();
+    assert_eq!(saved(), "refs/arborist/saved/reset/T001");
+    repo.arborist(["cleanup", "--yes"]).succeeds();
+    assert_eq!(saved(), "");
 }
 
 #[test]
@@ -50,21 +56,69 @@ fn a_tracked_folder_for_logs_hides_no_other_files() {
 }
 
 #[test]
-fn a_tracked_file_does_not_shorten_the_diff_for_the_reviewer() {
-    let repo = repo("[review]\ndiff-limit = 1\n");
-    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
-    assert!(repo.prompt(1).contains("\n+x\n"), "{}", repo.prompt(1));
-    repo.arborist(["reset", "T001", "--drop"]).succeeds();
-    repo.git(["config", "arborist.review.diff-limit", "1"]).succeeds();
-    repo.arborist(["gardener", "--test-command", "true"]).succeeds();
-    assert!(!repo.prompt(3).contains("\n+x\n"), "{}", repo.prompt(3));
+fn a_tracked_list_of_caches_is_deleted_only_with_approval() {
+    let repo = repo("[cleanup]\nreclaim = [\"data/\"]\n");
+    repo.write(".gitignore", "data/\n");
+    repo.commit("ignore data\n");
+    let worktree = repo.arborist(["worktree", "add", "T001"]).answer();
+    let file = std::path::Path::new(&worktree).join("data/file");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "x").unwrap();
+    repo.arborist(["cleanup"]).succeeds();
+    repo.arborist(["cleanup", "--reclaim"]).exits(2).err("cleanup.reclaim = [\"data/\"]");
+    assert!(file.exists());
+    repo.arborist(["cleanup", "--reclaim", "--yes"]).succeeds();
+    assert!(!file.exists());
+}
+
+#[test]
+fn the_command_of_a_task_never_reviews_it() {
+    for fallback in ["steps.review.fallback", "fallback"] {
+        let error = "'shell' runs the command of a task and cannot review it";
+        let tracked = repo(&format!("{fallback} = [\"robot\", \"shell\"]\n"));
+        tracked.arborist(["gardener", "--test-command", "true", "--yes"]).exits(1).err(error);
+        let repo = repo("");
+        repo.git(["config", &format!("arborist.{fallback}"), "shell"]).succeeds();
+        repo.arborist(["gardener", "--test-command", "true"]).exits(1).err(error);
+    }
+}
+
+/// A value for a key, written as in a file. Each round has other values for keys with few of them.
+fn sample(setting: &Setting, round: usize) -> String {
+    match (setting.key, setting.kind) {
+        ("tree", _) => "\"tasks.md\"".to_owned(),
+        ("merge.red-target", _) => ["\"land\"", "\"hold\""][round].to_owned(),
+        (_, ValueKind::Text) => ["\"../x\"", "\"x\""][round].to_owned(),
+        (_, ValueKind::Switch) => (round == 0).to_string(),
+        (_, ValueKind::Choice(words)) => format!("\"{}\"", words[words.len() - 1 - round]),
+        (_, ValueKind::Amount) => "7.5".to_owned(),
+        (_, ValueKind::Count | ValueKind::Positive | ValueKind::Size) => "7".to_owned(),
+        (_, ValueKind::Age) => "\"7d\"".to_owned(),
+        (_, ValueKind::Words) => "[\"x\", \"y \\\"z\\\"\"]".to_owned(),
+        (_, ValueKind::Folders) => "[\"~/x\"]".to_owned(),
+    }
+}
+
+#[test]
+fn every_key_needs_approval_unless_it_is_harmless() {
+    for round in [0, 1] {
+        let line = |setting: &Setting| {
+            let key = setting.key.replace("steps.*", "steps.review").replace('*', "some");
+            format!("{key} = {}\n", sample(setting, round))
+        };
+        let repo = repo(&SETTINGS.iter().map(line).collect::<String>());
+        repo.arborist(["worktree", "add", "T001"]).exits(2).shows();
+    }
 }
 
 #[test]
 fn a_tracked_file_weakens_tests_and_reviews_only_with_approval() {
     for (settings, line) in [
-        ("[test]\nallow-red = true\n", "test.allow-red: true"),
-        ("[steps.review]\nplace = \"checkout\"\n", "steps.review.place: checkout"),
+        ("[test]\nallow-red = true\n", "test.allow-red = true"),
+        ("[steps.review]\nplace = \"checkout\"\n", "steps.review.place = \"checkout\""),
+        ("[review]\ndiff-limit = 1\n", "review.diff-limit = 1"),
+        ("[runners.robot]\nevents = \"text\"\n", "runners.robot.events = \"text\""),
+        ("[worktree]\nexclude = [\"/tests/\"]\n", "worktree.exclude = [\"/tests/\"]"),
     ] {
         let repo = repo(settings);
         repo.arborist(["gardener", "--test-command", "true"]).exits(2).err(line);

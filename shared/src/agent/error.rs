@@ -113,9 +113,9 @@ impl Explain for AgentError {
                 Some(proposal(name, names(), &all))
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
-            Self::ShellReviews => {
-                Some("name a reviewer with --review-runner, or as runner under [steps.review]".into())
-            }
+            Self::ShellReviews => Some(
+                "name a reviewer with --review-runner, or as runner and fallback under [steps.review]".into(),
+            ),
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None => format!("put '{program}' on PATH, or choose another runner"),

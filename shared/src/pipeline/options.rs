@@ -149,12 +149,6 @@ impl RunOptions {
         };
         let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
         let longest = settings.count("review.diff-limit").and_then(|count| usize::try_from(count).ok());
-        // A tracked file can only show the reviewer more.
-        let least = match settings.origin("review.diff-limit") {
-            Some(Origin::Repository) => DEFAULT_DIFF_LIMIT,
-            _ => 0,
-        };
-        let longest = longest.map(|longest| longest.max(least));
         let named = flags.test_command.clone();
         let runners = RunnerTable::new(&flags.step_runner, settings);
         runners.check()?;

@@ -248,11 +248,14 @@ mod system {
         restrict(folders, files).map_err(io::Error::other)
     }
 
-    /// All rights that change the file system, except for making devices, through which root could reach the disk. Before version 2 (Linux 5.19) Landlock refuses every move to another
+    /// The rights in a granted folder. Before version 2 (Linux 5.19) Landlock refuses every move to another
     /// folder, which git needs. Version 3 added truncating by name, which git never does without opening the file for
     /// writing.
+    ///
+    /// Nobody may make devices: root could read and write a disk through one.
     fn changing() -> BitFlags<AccessFs> {
-        (AccessFs::from_write(ABI::V2) | AccessFs::Truncate) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
+        let all = AccessFs::from_write(ABI::V2) | AccessFs::Truncate;
+        all & !(AccessFs::MakeBlock | AccessFs::MakeChar)
     }
 
     fn restrict(folders: &[PathBuf], files: &[PathBuf]) -> Result<(), RulesetError> {

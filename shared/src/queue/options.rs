@@ -15,8 +15,7 @@ use crate::{
     pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
-    sandbox::Sandbox,
-    settings::{Origin, Settings, weakening_values},
+    settings::{Origin, Settings},
     workspace::RepoSection,
     worktree::WorktreeOptions,
 };
@@ -108,7 +107,7 @@ pub struct QueueOptions {
     /// Whether a ticket may land if its gate fails on the target too.
     pub red_target: RedTarget,
     /// Settings from files of the repository that let more land, as the user has to approve them.
-    pub weakened: Vec<String>,
+    pub tracked_lines: BTreeSet<String>,
     /// Which tickets land together.
     pub fan_in: FanIn,
     /// Only these tasks, if any are named.
@@ -194,7 +193,7 @@ impl QueueOptions {
             gates: gates(settings),
             batch: batch(settings),
             red_target: red_target(settings)?,
-            weakened: weakened(settings),
+            tracked_lines: settings.tracked_lines(),
             fan_in: FanIn::KeepClean,
             only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
@@ -354,7 +353,7 @@ impl QueueOptions {
         !self.gates.is_empty() || self.usual_test.is_some() || !self.tests.is_empty()
     }
 
-    /// The commands that come from files of the repository, for [`consent::require`](crate::consent::require).
+    /// The commands and settings that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);
@@ -363,7 +362,7 @@ impl QueueOptions {
             commands.extend(self.worktrees.foreign_commands());
         }
         commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
-        commands.extend(self.weakened.iter().cloned());
+        commands.extend(self.tracked_lines.iter().cloned());
         commands
     }
 }
@@ -406,11 +405,6 @@ fn gates(settings: &Settings) -> Vec<Gate> {
         })
     };
     names.into_iter().filter_map(gate).collect()
-}
-
-fn weakened(settings: &Settings) -> Vec<String> {
-    let values = weakening_values(settings, &[("merge.red-target", "land")]);
-    values.chain(Sandbox::foreign_lines(settings)).collect()
 }
 
 fn test_time(settings: &Settings) -> u64 {

@@ -15,19 +15,9 @@ use crate::{
     process::Cancel,
     queue::{Gate, QueueOptions},
     safe_files::InnerPath,
-    sandbox::Sandbox,
-    settings::{Origin, Settings, foreign_folders, foreign_texts, weakening_values},
+    settings::{Origin, Settings},
     workspace::{NamingMistake, Toolbox, Workspace},
 };
-
-/// Settings that let a run begin with failing tests, show a reviewer more than the commit under review, or let agents
-/// commit secrets.
-const WEAKENING_VALUES: [(&str, &str); 4] = [
-    ("test.allow-red", "true"),
-    ("steps.review.place", "checkout"),
-    ("redact.files", "off"),
-    ("redact.files", "warn"),
-];
 
 /// Finds the commands of a run that come from files of the repository.
 struct ForeignCommands<'a> {
@@ -38,7 +28,7 @@ struct ForeignCommands<'a> {
 }
 
 impl ForeignCommands<'_> {
-    /// All of them, one line each; with lanes also those that lanes and gates need.
+    /// All of them and all settings that need approval, one line each; with lanes also those that lanes and gates need.
     fn list(&self, lanes: Option<usize>) -> Result<BTreeSet<String>, Failure> {
         let mut commands = self.of_plan_and_runners()?;
         let mut gates = Vec::new();
@@ -75,10 +65,7 @@ impl ForeignCommands<'_> {
         if let MessageOrigin::Model(step_runner) = &options.message_by {
             commands.extend(step_runner.lines_from_repository(settings));
         }
-        commands.extend(foreign_texts(settings, &["prompts.implement", "prompts.review"]));
-        commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
-        commands.extend(Sandbox::foreign_lines(settings));
-        commands.extend(weakening_values(settings, &WEAKENING_VALUES));
+        commands.extend(settings.tracked_lines());
         Ok(commands)
     }
 

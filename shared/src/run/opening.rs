@@ -116,7 +116,8 @@ impl OpenRun {
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let mut options = RunOptions::new(&request.flags, &settings)?;
         options.sandbox.require_supported()?;
-        options.sandbox = options.sandbox.closing(workspace.paths());
+        options.sandbox =
+            options.sandbox.closing(workspace.paths(), &[&repository.git_dir, &repository.common_dir]);
         let lock = take_lock(&repository, &place.branch)?;
         let repository = recover_repository(repository, &mut place)?;
         let hook = pre_commit(&repository, &config)?;

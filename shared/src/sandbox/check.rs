@@ -23,6 +23,7 @@ while [ $# -gt 0 ]; do
     move) mv "$2" "$2.moved" 2>/dev/null && mv "$2.moved" "$2" ;;
     read) if [ -d "$2" ]; then [ -n "$(ls -A "$2" 2>/dev/null)" ]; else [ -n "$(head -c 1 "$2" 2>/dev/null)" ]; fi ;;
     temp) file=$(mktemp) && rm "$file" ;;
+    mode) chmod 700 "$2" 2>/dev/null ;;
     signal) kill -0 "$2" 2>/dev/null ;;
     network) [ "$(readlink /proc/self/ns/net)" = "$2" ] ;;
   esac && echo yes || echo no
@@ -147,6 +148,13 @@ impl Sandbox {
             attempt("replace .git in the worktree", RuleIntent::Deny, "move", place.join(".git")),
             attempt("write beside the worktree", RuleIntent::Deny, "write", top.join("beside")),
         ];
+        // Landlock has no right for this.
+        all.push(attempt(
+            "change modes and times beside the worktree",
+            RuleIntent::Deny,
+            "mode",
+            top.join("beside"),
+        ));
         let granted = self.folders(child);
         if let Some(home) = folders::home().map(|home| safe_files::resolved(&home)) {
             let is_granted = granted.iter().any(|folder| home.starts_with(folder));

@@ -26,7 +26,7 @@ use crate::{
     failure::{Exit, Explain},
     process::{Confinement, ConfinementBackend},
     safe_files,
-    settings::{Origin, Settings},
+    settings::Settings,
 };
 
 /// How children are limited.
@@ -129,6 +129,8 @@ pub struct Sandbox {
     makes_folders: bool,
     /// Checkouts of all repositories of the run. Their git directories stay closed.
     repositories: Vec<PathBuf>,
+    /// The git directories that the driver uses. They may have any name.
+    git_dirs: Vec<PathBuf>,
 }
 
 /// What runs in the sandbox.
@@ -154,13 +156,16 @@ impl Sandbox {
     pub fn new(settings: &Settings) -> Self {
         let (caches, files) = folders::caches();
         let (settings, users) = (settings.clone(), settings.of_user());
-        Self { settings, users, caches, files, makes_folders: true, repositories: Vec::new() }
+        let (repositories, git_dirs) = (Vec::new(), Vec::new());
+        Self { settings, users, caches, files, makes_folders: true, repositories, git_dirs }
     }
 
-    /// Closes the git directories of these checkouts, too. Those of the folders that a child works in are always closed.
+    /// Closes these git directories and those of these checkouts, too. A `.git` in a folder that a child works in is
+    /// always closed.
     #[must_use]
-    pub fn closing(self, repositories: Vec<PathBuf>) -> Self {
-        Self { repositories, ..self }
+    pub fn closing(self, repositories: Vec<PathBuf>, git_dirs: &[&Path]) -> Self {
+        let git_dirs = git_dirs.iter().map(|git_dir| safe_files::resolved(git_dir)).collect();
+        Self { repositories, git_dirs, ..self }
     }
 
     /// Refuses a configuration that this system cannot enforce.
@@ -196,25 +201,6 @@ impl Sandbox {
     pub fn is_missing(&self) -> bool {
         let mode = self.mode(None, None);
         mode != SandboxMode::Off && mode.backend().is_none()
-    }
-
-    /// The lines that a user has to approve because a file of the repository widens the limits, or may do so.
-    #[must_use]
-    pub fn foreign_lines(settings: &Settings) -> Vec<String> {
-        let keys = settings.keys_below("").filter(|key| settings.origin(key) == Some(Origin::Repository));
-        keys.filter_map(|key| {
-            let weak: &[&str] = match key.rsplit_once("sandbox.")?.1 {
-                "mode" => &["off", "landlock", "auto"],
-                "network" => &["all"],
-                "write" | "deny-read" => {
-                    let paths = settings.words(key).unwrap_or_default();
-                    return Some(format!("{key}: {}", paths.join(", ")));
-                }
-                _ => return None,
-            };
-            settings.text(key).filter(|value| weak.contains(value)).map(|value| format!("{key}: {value}"))
-        })
-        .collect()
     }
 
     /// The limits of a child; `None` if it has none.
@@ -258,6 +244,7 @@ impl Sandbox {
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
+        self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
         self.denied(child).into_iter().for_each(|path| confinement.hide(path));
         let confinement = if is_offline { confinement.offline() } else { confinement };
         Some(match mode {

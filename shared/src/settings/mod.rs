@@ -3,6 +3,7 @@
 //! user's `git-arborist/config.toml`, the built-in default.
 
 mod age;
+mod approval;
 mod budget;
 mod cleanup;
 mod file;
@@ -32,7 +33,7 @@ use crate::{
     git::{Config, GitError, Repository},
     message::nearest,
     name::{NameError, RepoName},
-    safe_files::{self, InnerPath},
+    safe_files,
 };
 
 /// How much of a wrong value a message shows.
@@ -234,16 +235,6 @@ impl Settings {
         self.text(key)?.parse().ok()
     }
 
-    /// How long saved work or records are kept. A tracked file can only make it longer than `usual`: its author must not be
-    /// able to have the user's saved work deleted sooner.
-    #[must_use]
-    pub fn retention(&self, key: &str, usual: Age) -> Age {
-        match (self.age(key), self.origin(key)) {
-            (Some(age), Some(Origin::Repository)) => age.max(usual),
-            (age, _) => age.unwrap_or(usual),
-        }
-    }
-
     /// A number that may have a fraction.
     #[must_use]
     pub fn amount(&self, key: &str) -> Option<f64> {
@@ -390,41 +381,6 @@ impl Settings {
 
 fn quoted(text: &str) -> String {
     format!("'{text}'")
-}
-
-/// Folders outside of the repository that a file of the repository names by these keys, as they are shown for approval,
-/// because we write there.
-pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> impl Iterator<Item = String> {
-    keys.iter().filter_map(|key| {
-        let folder = settings.text(key)?;
-        let is_inner = folder.trim_end_matches('/').parse::<InnerPath>().is_ok();
-        let is_foreign = settings.origin(key) == Some(Origin::Repository) && !is_inner;
-        is_foreign.then(|| format!("{key}: {folder}"))
-    })
-}
-
-/// The texts that a file of the repository sets by these keys, as they are shown for approval.
-pub fn foreign_texts(settings: &Settings, keys: &'static [&'static str]) -> impl Iterator<Item = String> {
-    let is_foreign = |key: &&&str| settings.origin(key) == Some(Origin::Repository);
-    keys.iter()
-        .filter(is_foreign)
-        .filter_map(|key| Some(format!("{key}: {}", settings.text(key)?.trim_end())))
-}
-
-/// Those of these values that a file of the repository sets, as they are shown for approval. They weaken a check.
-pub fn weakening_values(
-    settings: &Settings,
-    values: &'static [(&'static str, &'static str)],
-) -> impl Iterator<Item = String> {
-    let is_set = |key: &str, value: &str| {
-        let found = settings.find(key).filter(|found| found.origin == Origin::Repository);
-        found.is_some_and(|found| match &found.value {
-            Value::Text(text) => text == value,
-            Value::Switch(switch) => switch.to_string() == value,
-            _ => false,
-        })
-    };
-    values.iter().filter(move |(key, value)| is_set(key, value)).map(|(key, value)| format!("{key}: {value}"))
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {

@@ -46,14 +46,19 @@ impl Setting {
     /// Whether `key` is this one.
     #[must_use]
     pub fn is(&self, key: &str) -> bool {
-        let (mut own, mut given) = (self.key.split('.'), key.split('.'));
-        loop {
-            match (own.next(), given.next()) {
-                (None, None) => return true,
-                (Some("*"), Some(name)) if !name.is_empty() => {}
-                (Some(a), Some(b)) if a == b => {}
-                _ => return false,
-            }
+        is_key(self.key, key)
+    }
+}
+
+/// Whether a pattern, in which `*` stands for one name, is this key.
+pub(super) fn is_key(pattern: &str, key: &str) -> bool {
+    let (mut own, mut given) = (pattern.split('.'), key.split('.'));
+    loop {
+        match (own.next(), given.next()) {
+            (None, None) => return true,
+            (Some("*"), Some(name)) if !name.is_empty() => {}
+            (Some(a), Some(b)) if a == b => {}
+            _ => return false,
         }
     }
 }

@@ -21,6 +21,18 @@ impl Value {
         }
     }
 
+    /// The value as a configuration file writes it. Only line breaks are kept, because prompts have many lines.
+    pub(super) fn shown(&self) -> String {
+        let quoted = |text: &String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+        match self {
+            Self::Text(text) => quoted(text),
+            Self::Count(number) => number.to_string(),
+            Self::Amount(number) => format!("{number:?}"),
+            Self::Switch(switch) => switch.to_string(),
+            Self::Words(words) => format!("[{}]", words.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
     fn is_of(&self, kind: ValueKind) -> bool {
         if let (Self::Text(text), ValueKind::Choice(words)) = (self, kind) {
             return words.contains(&text.as_str());

@@ -7,7 +7,7 @@ use crate::{
     pipeline::ConfigGuard,
     process::Cancel,
     sandbox::Sandbox,
-    settings::{Origin, Settings, foreign_folders},
+    settings::{Origin, Settings},
 };
 
 /// The default maximal number of worktrees, unless a run has more jobs.
@@ -65,10 +65,8 @@ pub struct WorktreeOptions {
     /// Limits where set-up commands, gates and resolvers can change files.
     pub sandbox: Sandbox,
     setup_origin: Origin,
-    /// Lines for approval, if a file of the repository widens the sandbox.
-    foreign_sandbox: Vec<String>,
-    /// A line for approval, if a file of the repository puts worktrees outside of the repository.
-    foreign_base: Option<String>,
+    /// The settings of the repository's files that need approval.
+    tracked_lines: BTreeSet<String>,
 }
 
 /// What happens to files of git LFS.
@@ -110,9 +108,8 @@ impl WorktreeOptions {
             cancel: cancel.clone(),
             config_guard: ConfigGuard::default(),
             sandbox: Sandbox::new(settings),
-            foreign_sandbox: Sandbox::foreign_lines(settings),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
-            foreign_base: foreign_folders(settings, &["worktree.base"]).next(),
+            tracked_lines: settings.tracked_lines(),
         }
     }
 
@@ -131,11 +128,11 @@ impl WorktreeOptions {
         self.configured_warning.unwrap_or(CROWD.max(self.wanted_lanes.saturating_add(1)))
     }
 
-    /// The commands that come from files of the repository, for [`consent::require`](crate::consent::require).
+    /// The commands and settings that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let is_foreign = self.setup_origin == Origin::Repository;
         let setup = self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}"));
-        setup.chain(self.foreign_base.clone()).chain(self.foreign_sandbox.iter().cloned()).collect()
+        setup.chain(self.tracked_lines.iter().cloned()).collect()
     }
 }

@@ -150,10 +150,9 @@ impl RunnerTable {
     /// The runner that reviews, and its fallbacks.
     pub fn reviewers(&self) -> Result<Chain<StepRunner>, AgentError> {
         let chain = self.chain(RunnerRole::Review, NamedRunner::default())?;
-        match chain.first().runner {
-            RunnerKind::Shell => Err(AgentError::ShellReviews),
-            _ => Ok(chain),
-        }
+        // The command of a task must not judge the task, also not if all other reviewers fail.
+        let has_shell = chain.iter().any(|reviewer| reviewer.runner == RunnerKind::Shell);
+        if has_shell { Err(AgentError::ShellReviews) } else { Ok(chain) }
     }
 
     /// Whether the repository itself names the reviewer that approves everything. A contributor must not be able to

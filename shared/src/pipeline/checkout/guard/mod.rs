@@ -276,7 +276,7 @@ impl RepoState {
         let git_dir = self.before.as_ref().map(WatchedCopy::git_dir);
         self.changes.extend(git_dir.map(put_back_locks).unwrap_or_default());
         self.changes.extend(self.modules.move_new());
-        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::move_new));
+        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::restore));
         self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
         self.marks.iter_mut().for_each(UsersMarks::clear_new);
         // Last, because the files that are watched more closely have been restored by now.

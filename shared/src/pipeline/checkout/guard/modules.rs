@@ -3,6 +3,8 @@
 //! that contain the worktrees: tools search the parents of their folder, so a file that a child puts there would decide
 //! the tests and reviews of all tasks.
 
+mod operations;
+
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
@@ -10,6 +12,8 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
+
+use operations::StoppedOperation;
 
 use crate::{
     git::{Repository, UsersCheckout, find_module_dirs, move_aside, tell},
@@ -35,19 +39,22 @@ impl Modules {
     }
 }
 
-/// The submodules that existed in the index of one of the user's checkouts.
+/// The submodules that existed in the index of one of the user's checkouts, and the operation that is stopped there.
 #[derive(Debug)]
 pub(super) struct CheckoutLinks {
     repository: Repository,
     checkout: UsersCheckout,
     known: BTreeSet<Vec<u8>>,
+    operation: StoppedOperation,
 }
 
 impl CheckoutLinks {
     pub(super) fn find(repository: &Repository) -> Vec<Self> {
         let checkouts = repository.users_checkouts().into_iter();
         let find = |checkout: UsersCheckout| {
-            let mut links = Self { repository: repository.clone(), checkout, known: BTreeSet::new() };
+            let operation = StoppedOperation::find(&repository.common_dir, &checkout.git_dir);
+            let repository = repository.clone();
+            let mut links = Self { repository, checkout, known: BTreeSet::new(), operation };
             links.known = links.list();
             links
         };
@@ -57,6 +64,13 @@ impl CheckoutLinks {
     fn list(&self) -> BTreeSet<Vec<u8>> {
         let found = self.repository.list_gitlinks_at(&self.checkout.git_dir);
         found.unwrap_or_default().into_iter().collect()
+    }
+
+    /// Restores what a child changed, and returns messages about it.
+    pub(super) fn restore(&self) -> Vec<String> {
+        let mut found = self.move_new();
+        found.extend(self.operation.restore());
+        found
     }
 
     /// Moves repositories at the paths of submodules that were added to the index, because git looks into every

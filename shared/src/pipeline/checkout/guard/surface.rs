@@ -320,7 +320,23 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     let hooks = named.hooks.as_ref().filter(|path| path.is_relative());
     items.extend(hooks.map(|hooks| folder(plain(&top.join(hooks)))));
     items.extend(helper_scripts(top, &named));
+    // A landing brings them to the checkout in which git reads them.
+    let files = named.files.iter().filter_map(|file| counterpart(repository, file));
+    items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
+    let hooks = named.hooks.iter().filter(|path| path.is_absolute());
+    items.extend(hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks))).map(folder));
     items
+}
+
+/// The path in this worktree of something in a checkout of the user; `None` in that checkout itself.
+fn counterpart(repository: &Repository, path: &Path) -> Option<PathBuf> {
+    let top = repository.worktree.as_ref()?;
+    let checkouts = repository.users_checkouts();
+    // A worktree may be inside of another checkout.
+    let inner = checkouts.iter().filter_map(|checkout| path.strip_prefix(&checkout.top).ok());
+    let inner = inner.min_by_key(|inner| inner.components().count())?;
+    let is_tracked = !path.starts_with(top) && !inner.starts_with(".git");
+    is_tracked.then(|| top.join(inner))
 }
 
 /// The files in a worktree that the user's filters and merge drivers run. Our own git commands run them, too.

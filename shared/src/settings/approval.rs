@@ -1,0 +1,192 @@
+//! Which keys a file of the repository may set without the user's approval. All others are shown for approval, so a new
+//! key needs approval until it is listed here.
+
+use std::collections::BTreeSet;
+
+use super::{Found, Origin, Settings, Value};
+use crate::safe_files::InnerPath;
+
+/// The values that need no approval.
+#[derive(Debug, Clone, Copy)]
+enum HarmlessValues {
+    /// All.
+    Any,
+    /// These.
+    Only(&'static [&'static str]),
+    /// Folders inside the repository.
+    InnerFolders,
+    /// All, because what they run or reach is shown where it is used, as a command or a repository.
+    ShownInUse,
+}
+
+use HarmlessValues::{Any, InnerFolders, Only, ShownInUse};
+
+/// The keys that need no approval: those that cannot weaken a test, a review or the sandbox, run a command, give access
+/// to anything, or delete files. A stricter value is listed, and not the default: the user may have chosen a stricter
+/// value than the default, and a tracked file takes precedence over the user's own file.
+const HARMLESS: &[(&str, HarmlessValues)] = &[
+    // What is worked on, and how long.
+    ("tree", Any),
+    ("jobs", Any),
+    ("max-retries", Any),
+    ("resume", Any),
+    ("allow-dirty", Only(&["false"])),
+    ("test.allow-red", Only(&["false"])),
+    ("test.clean", Only(&["true"])),
+    ("steps.review.place", Only(&["scratch"])),
+    ("timeouts.runner", Any),
+    ("timeouts.silence", Any),
+    ("timeouts.test", Any),
+    ("timeouts.setup", Any),
+    ("timeouts.limit", Any),
+    ("timeouts.network", Any),
+    ("timeouts.commit-message", Any),
+    // Logs, reports and records.
+    ("log-dir", InnerFolders),
+    ("log-limit", Any),
+    ("report-dir", InnerFolders),
+    ("session.branch", Only(&["true"])),
+    ("session.transcripts", Only(&["local", "off"])),
+    ("session.commit-message", Any),
+    ("redact.files", Only(&["refuse"])),
+    // Commands.
+    ("test-command", ShownInUse),
+    ("runners.*.command", ShownInUse),
+    ("runners.*.resume", ShownInUse),
+    ("runners.*.env.*", ShownInUse),
+    ("worktree.setup", ShownInUse),
+    ("merge.gates.*.command", ShownInUse),
+    // The sandbox.
+    ("sandbox.mode", Only(&["bwrap"])),
+    ("sandbox.network", Only(&["none"])),
+    ("steps.*.sandbox.mode", Only(&["bwrap"])),
+    ("steps.*.sandbox.network", Only(&["none"])),
+    ("runners.*.sandbox.mode", Only(&["bwrap"])),
+    ("runners.*.sandbox.network", Only(&["none"])),
+    // Worktrees. The tracked file .worktreeinclude adds to worktree.copy, too.
+    ("worktree.base", InnerFolders),
+    ("worktree.copy", Any),
+    ("worktree.lfs", Only(&["true"])),
+    ("worktree.max", Any),
+    ("worktree.min-free", Any),
+    ("worktree.save-every", Any),
+    // Landings.
+    ("merge.assist", Only(&["false"])),
+    ("merge.auto", Only(&["false"])),
+    ("merge.batch", Any),
+    ("merge.delete-branches", Only(&["false"])),
+    ("merge.gates.*.timeout", Any),
+    ("merge.on-conflict", Any),
+    ("merge.red-target", Only(&["hold"])),
+    ("merge.resolve-attempts", Any),
+    ("merge.wait-limit", Any),
+    // Workspaces.
+    ("workspace.repos.*.path", ShownInUse),
+    ("workspace.repos.*.remote", ShownInUse),
+    ("workspace.repos.*.branch-prefix", ShownInUse),
+    ("workspace.repos.*.default-branch", ShownInUse),
+    ("workspace.repos.*.push", ShownInUse),
+    ("workspace.repos.*.tools.*", ShownInUse),
+    ("workspace.repos.*.clone-depth", Any),
+    // When other commands mention the cleanup.
+    ("cleanup.warn-free", Any),
+    ("cleanup.warn-worktrees", Any),
+];
+
+/// The keys that only `git arborist cleanup` obeys.
+const CLEANUP: &str = "cleanup.";
+
+impl Settings {
+    /// The settings of the repository's files that need approval before anything is run, one line each. Commands and
+    /// repositories are listed elsewhere, where it is known which of them are used.
+    #[must_use]
+    pub fn tracked_lines(&self) -> BTreeSet<String> {
+        self.lines_of(|key| !key.starts_with(CLEANUP))
+    }
+
+    /// The same for those of these keys that are set.
+    #[must_use]
+    pub fn tracked_lines_of(&self, keys: &[&str]) -> BTreeSet<String> {
+        self.lines_of(|key| keys.contains(&key))
+    }
+
+    fn lines_of(&self, is_needed: impl Fn(&str) -> bool) -> BTreeSet<String> {
+        // A value that another source overrides is not in effect.
+        let in_effect = self.found.iter().filter(|found| self.find(&found.key) == Some(found));
+        let tracked = in_effect.filter(|found| found.origin == Origin::Repository && is_needed(&found.key));
+        tracked
+            .filter(|found| needs_approval(found))
+            .map(|found| format!("{} = {}", found.key, found.value.shown()))
+            .collect()
+    }
+}
+
+fn needs_approval(Found { key, value, .. }: &Found) -> bool {
+    let listed = HARMLESS.iter().find(|(pattern, _)| super::setting::is_key(pattern, key));
+    let is_harmless = listed.is_some_and(|(_, values)| match (values, value) {
+        (Any | ShownInUse, _) => true,
+        (Only(words), Value::Text(text)) => words.contains(&text.as_str()),
+        (Only(words), Value::Switch(switch)) => words.contains(&switch.to_string().as_str()),
+        (InnerFolders, Value::Text(folder)) => folder.trim_end_matches('/').parse::<InnerPath>().is_ok(),
+        _ => false,
+    });
+    !is_harmless
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::SETTINGS, HARMLESS};
+
+    #[test]
+    fn every_key_that_needs_no_approval_exists_and_is_listed_once() {
+        for (n, (key, _)) in HARMLESS.iter().enumerate() {
+            assert!(SETTINGS.iter().any(|setting| setting.key == *key), "{key}");
+            assert!(HARMLESS[..n].iter().all(|(other, _)| other != key), "{key}");
+        }
+    }
+
+    #[test]
+    fn these_keys_need_approval_whatever_their_value() {
+        let is_listed = |key: &str| HARMLESS.iter().any(|(listed, _)| *listed == key);
+        let asked: Vec<&str> =
+            SETTINGS.iter().map(|setting| setting.key).filter(|key| !is_listed(key)).collect();
+        assert_eq!(
+            asked,
+            [
+                "runner",
+                "model",
+                "fallback",
+                "tools",
+                "steps.*.runner",
+                "steps.*.model",
+                "steps.*.fallback",
+                "runners.*.events",
+                "runners.*.tools",
+                "review.diff-limit",
+                "worktree.exclude",
+                "worktree.keep",
+                "context",
+                "prompts.implement",
+                "prompts.review",
+                "sandbox.deny-read",
+                "sandbox.write",
+                "steps.*.sandbox.deny-read",
+                "steps.*.sandbox.write",
+                "runners.*.sandbox.deny-read",
+                "runners.*.sandbox.write",
+                "merge.gates.*.when",
+                "merge.keep",
+                "budget.cost",
+                "budget.tokens",
+                "budget.time",
+                "budget.task-cost",
+                "budget.task-tokens",
+                "budget.task-time",
+                "cleanup.older-than",
+                "cleanup.keep-saved",
+                "cleanup.keep-records",
+                "cleanup.reclaim",
+            ]
+        );
+    }
+}
