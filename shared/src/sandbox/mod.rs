@@ -26,7 +26,7 @@ use crate::{
     failure::{Exit, Explain},
     process::{Confinement, ConfinementBackend},
     safe_files,
-    settings::Settings,
+    settings::{Origin, Settings},
 };
 
 /// How children are limited.
