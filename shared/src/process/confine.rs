@@ -82,8 +82,9 @@ impl Confinement {
 
     /// Allows this folder, too.
     pub fn add(&mut self, folder: PathBuf) {
-        // Each rule costs an open file, so a folder inside of another one gets none.
-        if !self.folders.iter().any(|known| folder.starts_with(known)) {
+        // Each rule costs an open file, so a folder inside of another one gets none, unless it would be closed.
+        let is_closed = self.closed.iter().any(|closed| folder.starts_with(closed));
+        if is_closed || !self.folders.iter().any(|known| folder.starts_with(known)) {
             self.folders.retain(|known| !known.starts_with(&folder));
             self.folders.push(folder);
         }

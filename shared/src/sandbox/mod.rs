@@ -217,10 +217,7 @@ impl Sandbox {
         let mut confinement =
             Confinement::new(child.places.iter().cloned()).with_private_temp().enforced_by(backend);
         let writable = self.writable(child);
-        let home = folders::home().map(|home| safe_files::resolved(&home));
-        // A folder that contains the checkout would open everything beside it: the git directory and other lanes.
-        let is_apart =
-            |folder: &PathBuf| !child.places.iter().chain(&home).any(|place| place.starts_with(folder));
+        let is_apart = |folder: &PathBuf| is_apart(child, folder);
         let mut grant = |folder: &Path, is_needed: bool| {
             if let Some(folder) = writable.resolve(folder).filter(is_apart) {
                 if is_needed && self.makes_folders {
@@ -298,6 +295,7 @@ impl Sandbox {
             ProgramFolder::File(_) => None,
         });
         let caches = self.caches.iter().map(|cache| cache.path.clone());
+        let caches = caches.filter(|cache| is_apart(child, &safe_files::resolved(cache)));
         let places = child.places.iter().chain(&self.repositories).cloned();
         WritableFolders::new(configured.chain(state).chain(caches).chain(places))
     }
@@ -326,6 +324,13 @@ impl Sandbox {
 
 fn find_words<'s>(settings: &'s Settings, keys: &[String]) -> Option<&'s [String]> {
     keys.iter().find_map(|key| settings.words(key))
+}
+
+/// Whether a folder contains neither the home directory nor a checkout of the child. Such a folder would open everything
+/// beside it: the git directory and other lanes.
+fn is_apart(child: &SandboxedChild<'_>, folder: &Path) -> bool {
+    let home = folders::home().map(|home| safe_files::resolved(&home));
+    !child.places.iter().chain(&home).any(|place| place.starts_with(folder))
 }
 
 /// The keys that apply to a step and a runner, the most specific first.
