@@ -36,15 +36,8 @@ const FIXED: [&str; 12] = [
 /// The message of the next commit.
 const MESSAGE: &str = "MERGE_MSG";
 /// If one of these changed, the user has continued.
-const PROGRESS: [&str; 7] = [
-    "HEAD",
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "rebase-merge/done",
-    "rebase-apply/next",
-    "sequencer/abort-safety",
-];
+const PROGRESS: [&str; 6] =
+    ["HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge/done", "rebase-apply/next"];
 
 /// The files of an operation in one of the user's checkouts.
 #[derive(Debug)]
