@@ -387,6 +387,7 @@ complete -c git-arborist -n '__git_arborist_at cleanup' -l json -d 'Print one JS
 complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also what holds work that is nowhere else; it is saved under a ref first'
 complete -c git-arborist -n '__git_arborist_at cleanup' -l remote -d 'Also branches of remotes, if they have landed there'
 complete -c git-arborist -n '__git_arborist_at cleanup' -l reclaim -d 'Also free build output and caches in the worktrees that are kept'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l yes -d 'Approve the settings that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_at cleanup' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these; with --force, saved work alone then has the age that is given'
 complete -c git-arborist -n '__git_arborist_at cleanup' -s h -l help -d 'Show what it does and takes'
 
