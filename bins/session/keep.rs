@@ -151,7 +151,7 @@ fn already_changed(paths: &[String]) -> Option<String> {
 fn find_unsettled(repository: &Repository, staged: &[Vec<u8>]) -> Result<Option<Failure>, Failure> {
     if let Some(going_on) = OperationInProgress::find_operation(&repository.git_dir) {
         let words = format!("a {} is in progress here", going_on.what);
-        return Ok(Some(Failure::new(Exit::Person, words).hint("finish or abort it first")));
+        return Ok(Some(Failure::new(Exit::Person, words).hint("finish or cancel it first")));
     }
     // Conflicting files are not unchanged either.
     let unmerged = if staged.is_empty() { Vec::new() } else { repository.unmerged()? };

@@ -104,7 +104,7 @@ impl Scene {
     /// What holds after every run that ended well.
     fn expect_a_finished_plan(&self) {
         self.repo.arborist(["state", "--exit-code"]).succeeds();
-        self.repo.arborist(["trailers", "check", "main~13.."]).succeeds().err("all sound");
+        self.repo.arborist(["trailers", "check", "main~13.."]).succeeds().err("all valid");
         assert_eq!(self.repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
     }
 }

@@ -79,7 +79,7 @@ fn commits_three_turns(agent: Agent) {
         let author = format!("T001 ({}) <arborist@local>", word("model"));
         assert_eq!(scene.show("%an <%ae>", commit), author);
     }
-    scene.repo.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
+    scene.repo.arborist(["trailers", "check", "main"]).succeeds().err("all valid");
     assert_eq!(scene.repo.git(["status", "--porcelain"]).answer(), "");
     plays_again(&scene, &commits);
 }
@@ -131,7 +131,7 @@ fn resumes_after_being_killed(agent: Agent) {
     numbers.dedup();
     assert_eq!(numbers.len(), count, "no number twice");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
-    repo.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
+    repo.arborist(["trailers", "check", "main"]).succeeds().err("all valid");
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub enum ProtectedKind {
     IfFound,
     /// Only the commands in it must not change, because its program writes other things to it in each call.
     ClaudeCommands,
+    /// It must not change except for the tables in which codex notes which folders are trusted and which notices were
+    /// shown.
+    CodexSettings,
 }
 
 /// A protected file or folder.
@@ -82,7 +85,6 @@ pub(super) const CODEX: &[ProtectedFiles] = &[
         "CODEX_HOME",
         ".codex",
         &[
-            "config.toml",
             "managed_config.toml",
             "AGENTS.md",
             "AGENTS.override.md",
@@ -92,10 +94,16 @@ pub(super) const CODEX: &[ProtectedFiles] = &[
             "hooks.json",
             "prompts",
             "rules",
-            "skills",
         ],
     ),
-    if_found("CODEX_HOME", ".codex", &["plugins"]),
+    // Codex installs skills of its own.
+    if_found("CODEX_HOME", ".codex", &["plugins", "skills"]),
+    ProtectedFiles {
+        variable: "CODEX_HOME",
+        folder: ".codex",
+        kind: ProtectedKind::CodexSettings,
+        names: &["config.toml"],
+    },
 ];
 
 pub(super) const GEMINI: &[ProtectedFiles] = &[whole(

@@ -207,7 +207,7 @@ impl Explain for GardenerError {
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
             }
-            Self::OperationInProgress(_) => "finish or abort it, as 'git status' says\nor give the run its own branch: --session-branch".into(),
+            Self::OperationInProgress(_) => "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch".into(),
             Self::NoPlan => {
                 "name one with --tree, or run a single task with: git arborist garden -m \"what to do\"".into()
             }

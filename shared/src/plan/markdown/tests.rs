@@ -113,7 +113,7 @@ fn two_tasks_with_one_id_are_told_apart_and_refused_only_where_a_dependency_name
     assert_eq!(leaves(&twice), "T1 T1-2 T2");
     assert_eq!(
         twice.warnings[0].to_string(),
-        "tasks.md:3:3: the id 'T1' is taken already, in line 1; this task is called 'T1-2'"
+        "tasks.md:3:3: the id 'T1' is already used, in line 1; this task is called 'T1-2'"
     );
     assert_eq!(
         complaint("- [ ] T1 a\n\n- [ ] T1 b\n- [ ] T2 c (depends on T1)\n"),
@@ -135,7 +135,7 @@ fn a_known_id_in_a_summary_is_the_same_task() {
 fn an_odd_mark_is_a_warning_and_read_as_to_do() {
     let plan = plan("- [%] T1 x\n- [] T2 y\n");
     assert_eq!((task(&plan, "T1").mark, task(&plan, "T2").mark), (Mark::Todo, Mark::Todo));
-    assert!(plan.warnings[0].to_string().starts_with("tasks.md:1:4: '%' is no known mark"));
+    assert!(plan.warnings[0].to_string().starts_with("tasks.md:1:4: '%' is not a known mark"));
     assert!(plan.warnings[1].to_string().starts_with("tasks.md:2:3: the box of 'T2' does not hold"));
 }
 
@@ -281,7 +281,7 @@ fn several_files_make_one_plan() {
     assert_eq!(task(&plan, "T2").source.as_ref().unwrap().file, "b.md");
     assert!(plan.warnings[0].to_string().starts_with("c.md:1:1: no task was found"));
     let twice = Plan::read_all(&[("a.md", b"- [ ] T1 a\n"), ("b.md", b"- [ ] T1 b\n")]).unwrap_err();
-    assert_eq!(twice.to_string(), "b.md:1:3: the id 'T1' is taken already, at a.md:1");
+    assert_eq!(twice.to_string(), "b.md:1:3: the id 'T1' is already used, at a.md:1");
 }
 
 #[test]

@@ -26,6 +26,9 @@ const MAX_SIZE: u64 = 64 * 1024 * 1024;
 const COMMANDS: [&str; 5] =
     ["mcpServers", "hooks", "env", "enabledMcpjsonServers", "enableAllProjectMcpServers"];
 
+/// Tables that codex writes itself: folders that the user trusts, and notices that were shown.
+const NOTES_OF_CODEX: [&str; 2] = ["projects", "notice"];
+
 /// What opencode adds to its settings if they name no schema.
 const SCHEMA: &str = "\n  \"$schema\": \"https://opencode.ai/config.json\",";
 
@@ -56,7 +59,9 @@ impl AgentFiles {
             inside.extend([&path, &real].into_iter().filter_map(|path| path.parent()).map(Path::to_owned));
             let found = safe_files::kind_of(&path);
             match kind {
-                ProtectedKind::WithoutSchema | ProtectedKind::ClaudeCommands => {
+                ProtectedKind::WithoutSchema
+                | ProtectedKind::ClaudeCommands
+                | ProtectedKind::CodexSettings => {
                     if found == Some(FileKind::Link) {
                         items.push(WatchedItem { path, watch_mode: WatchMode::Kind });
                     }
@@ -127,7 +132,7 @@ impl PartlyWatched {
         }
         let mut words = format!("{} was changed while it ran", self.path.display());
         if let Some(kept) = now.is_some().then(|| copy_aside(git_dir, &self.path)).and_then(Result::ok) {
-            words += &format!(": the earlier content is kept in {}", kept.display());
+            words += &format!(": the changed version is kept in {}", kept.display());
         }
         let mode = self.path.symlink_metadata().map_or(0o600, |found| found.permissions().mode() & 0o777);
         let restored = self.restored(now.as_deref());
@@ -143,6 +148,9 @@ impl PartlyWatched {
         let before = self.before.as_deref();
         match self.kind {
             ProtectedKind::ClaudeCommands => commands(&parse(before)) == commands(&parse(now)),
+            ProtectedKind::CodexSettings => {
+                codex_settings(before).is_some_and(|before| codex_settings(now) == Some(before))
+            }
             _ => before.map(without_schema) == now.map(without_schema),
         }
     }
@@ -161,6 +169,13 @@ impl PartlyWatched {
 
 fn parse(bytes: Option<&[u8]>) -> Value {
     bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
+}
+
+/// The settings of codex without its own notes; `None` if the file is not valid.
+fn codex_settings(bytes: Option<&[u8]>) -> Option<toml::Table> {
+    let mut settings: toml::Table = std::str::from_utf8(bytes.unwrap_or_default()).ok()?.parse().ok()?;
+    NOTES_OF_CODEX.iter().for_each(|table| drop(settings.remove(*table)));
+    Some(settings)
 }
 
 fn without_schema(text: &[u8]) -> String {
@@ -227,6 +242,16 @@ mod tests {
             Value::Object(restored),
             json!({"numStartups": 3, "mcpServers": {"a": {"command": "a"}}, "projects": {"/p": {"cost": 2}}})
         );
+    }
+
+    #[test]
+    fn only_settings_of_codex_count() {
+        let settings = |text: &str| codex_settings(Some(text.as_bytes()));
+        let before = settings("model = \"a\"\n");
+        assert_eq!(before, settings("model = \"a\"\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"));
+        assert_ne!(before, settings("model = \"a\"\n[mcp_servers.x]\ncommand = \"x\"\n"));
+        assert_eq!(codex_settings(None), settings(""));
+        assert_eq!(settings("not toml"), None);
     }
 
     #[test]

@@ -302,7 +302,7 @@ impl WatchedCopy {
             return format!("{words}, and is not restored: it is outside the repository and its worktree");
         }
         match self.clear(path, before, after).and_then(|kept| write(path, before).map(|()| kept)) {
-            Ok(Some(kept)) => words += &format!(": the earlier content is kept in {}", kept.display()),
+            Ok(Some(kept)) => words += &format!(": the changed version is kept in {}", kept.display()),
             Ok(None) => {}
             Err(error) => words += &format!(", and could not be restored: {error}"),
         }
