@@ -190,7 +190,7 @@ fn a_call_is_ended_when_the_time_for_it_is_over() {
         std::fs::write(repo.root().join("quick"), "").unwrap();
         repo.arborist(["garden", flag, "1000", "--max-retries", "1"]).succeeds();
         repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
-        repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all sound");
+        repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all valid");
     }
 }
 

@@ -35,7 +35,9 @@ impl StepRunner {
             RunnerKind::Shell | RunnerKind::Demo => (Vec::new(), false),
         };
         let protected = self.protected().into_iter();
-        let protected = protected.filter(|file| file.kind != ProtectedKind::ClaudeCommands);
+        let is_written_by_program =
+            |kind| matches!(kind, ProtectedKind::ClaudeCommands | ProtectedKind::CodexSettings);
+        let protected = protected.filter(|file| !is_written_by_program(file.kind));
         let protected = protected.map(|file| file.path).collect();
         SandboxedChild { step, runner: Some(&self.name), state, protected, places, has_own_sandbox }
     }
