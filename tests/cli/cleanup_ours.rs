@@ -129,7 +129,7 @@ fn what_an_agent_writes_that_outlived_its_run_stays() {
     let logs = || fs::read_dir(repo.path("spec/logs")).unwrap().count();
     let before = logs();
     assert_ne!(before, 0);
-    let why = "what a run of 'main' started is still alive";
+    let why = "processes of a run of 'main' are still alive";
     repo.cleanup(&["--older-than", "0", "--force", "--only", "logs"]).succeeds().out(why);
     assert_eq!(logs(), before);
     repo.branch("T1", "t.txt", "t");
@@ -161,7 +161,7 @@ fn a_branch_that_is_called_like_a_lane_is_protected_by_its_own_agent() {
     let done = TaskCommit::new("T1", "complete").branch("x.lane-2").to_string();
     let tip = repo.commit_on("x.lane-2", "t.txt", "t", &done);
     repo.git(["update-ref", "refs/heads/arborist/task/x.lane-2/T1", &tip]).succeeds();
-    let why = "what a run of 'x.lane-2' started is still alive";
+    let why = "processes of a run of 'x.lane-2' are still alive";
     assert_eq!(repo.verdict(ALL, "branch", "x.lane-2/T1").1, why);
     orphan.end();
 }

@@ -40,7 +40,7 @@ fn an_unmerged_session_branch_is_kept_unless_force_is_given_and_then_saved_first
         );
     }
     fs::remove_file(place.join("mine.txt")).unwrap();
-    repo.cleanup(NOW).succeeds().out("nowhere else");
+    repo.cleanup(NOW).succeeds().out("in no other ref");
     assert!(!place.exists(), "nothing is in it that its branch does not have");
     assert_eq!(repo.git(["rev-parse", &branch]).answer(), tip);
     repo.cleanup(FORCED).succeeds().out("saved first");
@@ -60,13 +60,13 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     let before = repo.refs("refs/heads");
     let all = ["--older-than", "0", "--force"];
     let said = repo.cleanup(&all).succeeds().out("its session is paused");
-    said.err(&format!("to give it up: git arborist session end --session {session}"));
+    said.err(&format!("to give it up, run: git arborist session end --session {session}"));
     assert_eq!(repo.refs("refs/heads"), before);
     let end = ["session", "end", "--session", &session];
     repo.arborist(end.iter().chain(&["--result", "complete"]))
         .exits(1)
         .err("which decides itself when it is complete");
-    repo.arborist(end).succeeds().err("is given up");
+    repo.arborist(end).succeeds().err("gave up session");
     repo.arborist(["session", "list"]).succeeds().out("failed");
     repo.arborist(end).exits(1).err("has ended");
     repo.cleanup(&all).succeeds().never("paused").never("give it up");

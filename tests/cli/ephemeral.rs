@@ -172,7 +172,7 @@ fn a_session_begins_at_what_the_remote_has() {
     workspace
         .arborist(["gardener", "--new-run"])
         .succeeds()
-        .err(&format!("the run begins at {tip}, without yours"));
+        .err(&format!("the run starts at {tip}, without yours"));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_branch_that_only_the_user_has_is_begun_at_and_offline_is_said() {
     workspace.wait(5);
     let run = workspace.arborist(["gardener", "--new-run"]).succeeds();
     run.err("offline: the remote of 'app' could not be reached")
-        .err(&format!("it begins at {head}, which may be behind"))
+        .err(&format!("starting at {head}, which may be behind"))
         .err("'app' was not pushed");
     workspace.arborist(["state"]).succeeds().out("app: unpushed by ");
     fs::rename(workspace.root().join("gone"), workspace.remote_of("repo")).unwrap();

@@ -78,7 +78,7 @@ fn what_only_the_session_has_is_shown_when_it_was_fetched() {
     assert!(!workspace.path(".arborist/config.toml").exists());
     // A worktree is set up as the checkout says, and that says nothing here; but lanes are as the session has it.
     let calls = workspace.calls();
-    let refused = workspace.arborist(["session", "resume"]).exits(2).err("took over");
+    let refused = workspace.arborist(["session", "resume"]).exits(2).err("session refs from");
     shows_each_once(&refused.stderr(), &SHOWN);
     assert_eq!(workspace.calls(), calls);
     assert!(!workspace.clone_of("backend").exists() && !workspace.root().join("repo.arborist").exists());

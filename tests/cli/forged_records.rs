@@ -124,7 +124,10 @@ fn a_ticket_that_speaks_of_another_task_or_run_lands_nothing() {
         let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
         queue_repo.merge(&["add", "T1"]).succeeds();
         forge_ticket(&queue_repo, "T1", |ticket| ticket[key] = Value::String(value.into()));
-        queue_repo.merge(&["run"]).succeeds().err("refs/arborist/queue/tickets/main/T1' could not be read");
+        queue_repo
+            .merge(&["run"])
+            .succeeds()
+            .err("refs/arborist/queue/tickets/main/T1', which could not be read");
         assert!(queue_repo.subjects("main").is_empty(), "{key}");
     }
 }

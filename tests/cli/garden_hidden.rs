@@ -121,7 +121,7 @@ fn ignored_files_of_yours_are_not_committed_when_a_task_stops_ignoring_them() {
         repo.commit("rules\n");
         repo.write(".env", "mine\n");
         repo.write("local/old", "mine\n");
-        repo.arborist(["gardener"]).succeeds().err("left out of the commit: .env, local/old");
+        repo.arborist(["gardener"]).succeeds().err("are not committed: .env, local/old");
         let tracked = repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
         assert!(!tracked.contains(".env") && !tracked.contains("local/old"), "{deed}: {tracked}");
         assert_eq!(tracked.contains("local/new"), !deed.contains(".env"), "{deed}: {tracked}");

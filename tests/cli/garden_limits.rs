@@ -54,7 +54,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer failed 3 times: ended without a result")
-        .err("hint: look at its log, or name another reviewer");
+        .err("hint: see its log, or name another reviewer");
     assert_eq!(statuses(&repo, "T1"), DONE[..2]);
     assert_eq!(repo.calls(), 4, "one implementer, three reviews");
     std::fs::write(repo.root().join("well"), "").unwrap();
@@ -71,7 +71,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     for words in [limit, rate, load] {
         let repo = TestRepo::planned("task-tree.json", PLAN, words);
         let said = repo.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
-        said.err("error: the provider of 'robot' cannot keep up");
+        said.err("error: the provider of 'robot' is overloaded");
         assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, vec!["implement-fail".to_owned()]), "{words}");
     }
     let repo =
@@ -95,8 +95,8 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
     let repo = repo("refuse 529 'too much to do'", "say APPROVED", "[timeouts]\nlimit = 1");
     repo.arborist(["gardener"])
         .exits(1)
-        .err("we try again in 1 s")
-        .err("error: the provider of 'robot' cannot keep up, and we have waited for 1 s: too much to do")
+        .err("retrying in 1 s")
+        .err("error: the provider of 'robot' is overloaded, and has been for 1 s: too much to do")
         .err("hint: run the same command again later");
     assert_eq!(repo.calls(), 2);
     assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);

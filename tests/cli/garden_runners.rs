@@ -109,7 +109,7 @@ fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
     ] {
         let agent = TROUBLED.replace("DEED", deed);
         let repo = repo("", &agent, "runner = \"broken\"\n");
-        repo.arborist(["garden", "--fallback", "second"])
+        repo.arborist(["garden", "-v", "--fallback", "second"])
             .succeeds()
             .err(&format!("broken failed: {why}; calling second instead"))
             .err("T1 review \"a\" (second)");

@@ -97,7 +97,7 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
     let repo = repo(SLEEPER);
     let waiting = Waiting::start(&repo, &[]);
     let pid = waiting.child.id();
-    repo.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}"));
+    repo.arborist(["state"]).succeeds().out("1 running").out(&format!("process {pid}"));
     repo.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, begun ");
     let detail = repo.arborist(["state", "T1"]).succeeds();
     detail.out("implementing, attempt 1, robot, begun ").out("log spec/logs/T1_implement_");
@@ -110,11 +110,11 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
     assert_eq!((&doing["step"], &doing["attempt"]), (&"implement".into(), &0.into()), "{doing}");
     waiting.send("-KILL");
     assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
-    repo.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
+    repo.arborist(["state"]).succeeds().never("a run is active").out("ready").out("interrupted");
     repo.arborist(["state", "T1"]).succeeds().out(", the last attempt was interrupted");
     std::fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["garden"]).succeeds();
-    repo.arborist(["state"]).succeeds().never("cut off");
+    repo.arborist(["state"]).succeeds().never("interrupted");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
     for command in [["garden", left].as_slice(), &["gardener"]] {
         repo.arborist(command)
             .exits(2)
-            .err(&format!("error: task '{left}' is complete on a branch of its own"))
+            .err(&format!("error: task '{left}' is complete on its own branch"))
             .err(&format!("hint: land it with: git arborist merge {left}"));
     }
     assert_eq!(repo.calls(), calls, "nobody was asked");

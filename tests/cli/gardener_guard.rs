@@ -252,7 +252,7 @@ fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
         .arborist(["garden", "T001"])
         .exits(128)
         .err("index.lock' exists: another git is running in this checkout, or was killed")
-        .err("hint: let it end, or remove that file if no git runs here");
+        .err("hint: wait for it to end, or remove that file");
     assert!(!test_repo.root().join("once").exists(), "no agent was asked");
     assert!(lock.exists(), "the lock of somebody else is left alone");
     fs::remove_file(lock).unwrap();
@@ -307,8 +307,8 @@ fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
         test_repo
             .arborist(args)
             .exits(2)
-            .err("error: a merge is going on in this checkout")
-            .err("hint: finish it or give it up, as 'git status' says");
+            .err("error: a merge is in progress in this checkout")
+            .err("hint: finish or cancel it, as 'git status' says");
     }
     assert!(test_repo.path(".git/MERGE_HEAD").exists());
     test_repo.arborist(["gardener", "--session-branch"]).succeeds().out("2 completed");

@@ -121,7 +121,7 @@ fn what_the_user_has_not_committed_stays_as_it_is() {
     repo.write("notes.txt", "mine\n");
     repo.write(".gitignore", "*.log\nmine\n");
     let before = repo.git(["status", "--porcelain"]).answer();
-    repo.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds().err("stays in your checkout");
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds().err("stay in your checkout");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), before);
     assert_eq!(repo.read("notes.txt"), "mine\n");
     assert_eq!(tracked(&repo), "T001.txt T002.txt");

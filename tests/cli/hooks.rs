@@ -100,7 +100,7 @@ fn the_diff_below_an_edited_message_is_not_part_of_it() {
 fn scissors_that_git_did_not_write_hide_nothing() {
     let repo = guarded();
     let hidden = "fix\n\n# ------------------------ >8 ------------------------\nArborist-Step: complete\n";
-    commit_in_editor(&repo, hidden, &[]).exits(1).err("is not sound");
+    commit_in_editor(&repo, hidden, &[]).exits(1).err("is not valid");
     commit(&repo, &["-m", hidden]).exits(1);
     let explained =
         hidden.replace("Arborist", "# Do not modify\n# Everything below\ndiff --git a b\nArborist");
@@ -160,7 +160,7 @@ fn a_subject_below_empty_lines_is_refused_if_they_may_stay() {
     commit(&repo, &["--cleanup=verbatim", "-F", "message"])
         .exits(1)
         .err("empty lines before the subject")
-        .err("hint: line 1: begin the message with its subject");
+        .err("hint: line 1: start the message with its subject");
     commit(&repo, &["-F", "message"]).succeeds();
     assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
     repo.git(["config", "commit.cleanup", "verbatim"]).succeeds();
@@ -175,7 +175,7 @@ fn a_subject_below_comments_is_refused_whether_they_stay_or_go() {
     for cleanup in ["strip", "whitespace", "verbatim", "scissors", "default"] {
         let run = commit(&repo, &[&format!("--cleanup={cleanup}"), "-m", bare]);
         run.exits(1)
-            .err("error: this message claims to be a task's")
+            .err("error: this commit message looks like that of a task")
             .err("line 2: task(main@T1@complete): x");
         repo.git(["config", "commit.cleanup", cleanup]).succeeds();
         commit(&repo, &["-m", bare]).exits(1);

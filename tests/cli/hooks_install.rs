@@ -70,8 +70,8 @@ fn a_hook_that_is_there_is_called_first_and_can_refuse() {
     let odd = fs::Permissions::from_mode(0o751);
     fs::set_permissions(repo.path(".git/hooks/commit-msg"), odd).unwrap();
     comes_and_goes(&repo, || {
-        commit(&repo, FORGED).exits(1).err("mine: .git/COMMIT_EDITMSG").err("is not sound");
-        commit(&repo, "WIP\n\nArborist-Step: x").exits(1).err("mine: ").never("is not sound");
+        commit(&repo, FORGED).exits(1).err("mine: .git/COMMIT_EDITMSG").err("is not valid");
+        commit(&repo, "WIP\n\nArborist-Step: x").exits(1).err("mine: ").never("is not valid");
         repo.arborist(["hooks", "status"]).succeeds().out("commit-msg.pre-arborist' first");
     });
 }
@@ -89,7 +89,7 @@ fn a_hook_that_is_a_link_stays_one() {
     repo.write_script("scripts/check", "#!/bin/sh\necho linked >&2\n");
     symlink("../../scripts/check", repo.path(".git/hooks/commit-msg")).unwrap();
     comes_and_goes(&repo, || {
-        commit(&repo, FORGED).exits(1).err("linked").err("is not sound");
+        commit(&repo, FORGED).exits(1).err("linked").err("is not valid");
     });
 }
 
@@ -105,7 +105,7 @@ fn both_pre_push_hooks_read_the_same_lines() {
     repo.git(["push", "-q", "../remote", "main"]).succeeds().err("mine: refs/heads/main refs/heads/main");
     repo.git(["push", "-q", "../remote", "main"]).succeeds().never("mine: ");
     repo.commit(FORGED);
-    repo.git(["push", "-q", "../remote", "main", "main:x"]).exits(1).err("mine: ").err("is not sound");
+    repo.git(["push", "-q", "../remote", "main", "main:x"]).exits(1).err("mine: ").err("is not valid");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
     repo.git(["config", "--global", "core.hooksPath", shared.to_str().unwrap()]).succeeds();
     repo.arborist(["hooks", "install"])
         .exits(2)
-        .err("(core.hooksPath, global configuration), outside of this repository")
+        .err("(core.hooksPath, global configuration), outside this repository")
         .err("hint: git-arborist-hooks run commit-msg \"$@\" || exit");
     assert_eq!(snapshot(&shared).len(), 0);
     repo.arborist(["hooks", "status"])

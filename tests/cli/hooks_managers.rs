@@ -35,7 +35,7 @@ fn huskys_files_get_a_block_that_goes_without_a_trace() {
     repo.arborist(["hooks", "install"]).succeeds().out("commit-msg: nothing to do");
     assert_eq!(fs::read_dir(repo.path(".husky/_")).unwrap().count(), 3);
     assert!(!repo.read(".husky/commit-msg").contains("target"), "a shared file names a path of one machine");
-    commit(&repo, FORGED).exits(1).err("is not sound");
+    commit(&repo, FORGED).exits(1).err("is not valid");
     commit(&repo, "fine").succeeds().err("mine");
     repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
     repo.arborist(["hooks", "status"]).succeeds().out("(husky is here)");
@@ -68,7 +68,7 @@ fn huskys_own_pre_push_still_reads_its_lines() {
     repo.git(["push", "-q", "../remote", "main", "main:x"]).succeeds().err("mine: refs/heads/x");
     repo.git(["push", "-q", "../remote", "main"]).succeeds().never("mine: ");
     repo.commit(FORGED);
-    repo.git(["push", "-q", "../remote", "main"]).exits(1).err("is not sound");
+    repo.git(["push", "-q", "../remote", "main"]).exits(1).err("is not valid");
 }
 
 #[test]
@@ -105,12 +105,12 @@ fn lefthook_is_chained_and_the_lasting_lines_are_shown() {
         .succeeds()
         .err("add to lefthook.yml")
         .err("run: git-arborist-hooks run commit-msg {1}");
-    commit(&repo, FORGED).exits(1).err("lefthook").err("is not sound");
+    commit(&repo, FORGED).exits(1).err("lefthook").err("is not valid");
 
     // lefthook moves what it finds aside and does not call it.
     fs::rename(repo.path(".git/hooks/commit-msg"), repo.path(".git/hooks/commit-msg.old")).unwrap();
     repo.write_script(".git/hooks/commit-msg", LEFTHOOK);
-    repo.arborist(["hooks", "status"]).succeeds().out("does not run").out("is now of lefthook");
+    repo.arborist(["hooks", "status"]).succeeds().out("does not run").out("now belongs to lefthook");
     repo.arborist(["hooks", "test", "commit-msg"]).exits(1);
     repo.arborist(["hooks", "install"]).succeeds();
     repo.arborist(["hooks", "test"]).succeeds();
@@ -124,11 +124,11 @@ fn pre_commit_is_chained_and_may_chain_us_in_turn() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", PRE_COMMIT);
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds().err(".pre-commit-config.yaml");
-    commit(&repo, FORGED).exits(1).err("is not sound");
+    commit(&repo, FORGED).exits(1).err("is not valid");
 
     fs::rename(repo.path(".git/hooks/commit-msg"), repo.path(".git/hooks/commit-msg.legacy")).unwrap();
     repo.write_script(".git/hooks/commit-msg", PRE_COMMIT);
-    commit(&repo, FORGED).exits(1).err("is not sound");
+    commit(&repo, FORGED).exits(1).err("is not valid");
     repo.arborist(["hooks", "status"])
         .succeeds()
         .out("installed: ")
@@ -182,7 +182,7 @@ fn a_new_git_reads_the_hook_from_its_configuration() {
     repo.write("message", FORGED);
     repo.write("other", "fix\n");
     let run = |file| Run::of(repo.command("sh", &repo.path("")).args(["-c", &command, "hook", file]), b"");
-    run("message").exits(1).err("is not sound");
+    run("message").exits(1).err("is not valid");
     run("other").succeeds();
 
     with_new_git(&repo, &["status"])

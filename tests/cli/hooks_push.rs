@@ -180,7 +180,9 @@ fn commits_that_are_not_here_cannot_be_judged_so_ours_are_refused() {
 
     push(&repo, &["-f", branch]).exits(1).err("this clone lacks its commits").err("hint: fetch first");
     push(&repo, &["--delete", branch]).exits(1).err("hint: fetch first");
-    push(&repo, &["-f", "main:other"]).succeeds().err("warning: what 'refs/heads/other' holds is not here");
+    push(&repo, &["-f", "main:other"])
+        .succeeds()
+        .err("warning: the commits of 'refs/heads/other' are not in this clone");
     repo.git(["fetch", "-q"]).succeeds();
     push(&repo, &["-f", branch]).exits(1).err("this push is not a fast-forward");
 }
@@ -192,7 +194,7 @@ fn a_push_by_address_is_checked_as_well() {
     let url = url.to_str().unwrap();
     repo.git(["push", "-q", url, "main:refs/heads/third"]).succeeds();
     repo.commit(UNSOUND);
-    repo.git(["push", "-q", url, "main:refs/heads/third"]).exits(1).err("is not sound");
+    repo.git(["push", "-q", url, "main:refs/heads/third"]).exits(1).err("is not valid");
 }
 
 #[test]

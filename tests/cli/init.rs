@@ -53,7 +53,12 @@ fn hooks_are_installed_only_where_the_user_says_so() {
         let args = ["init", option].into_iter().filter(|arg| !arg.is_empty());
         let said = repo.arborist(args).succeeds();
         assert_eq!(repo.path(".git/hooks/commit-msg").exists(), is_installed, "{option}");
-        assert_eq!(said.stderr().contains("hint: guard the record"), hint, "{option}: {}", said.stderr());
+        assert_eq!(
+            said.stderr().contains("hint: to install the hooks later"),
+            hint,
+            "{option}: {}",
+            said.stderr()
+        );
     }
     let repo = TestRepo::init();
     repo.arborist(["init", "--hooks"]).succeeds().shows();

@@ -75,9 +75,7 @@ fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
     workspace.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
     let base = workspace.git(["rev-parse", "--short=10", "HEAD"]).answer();
     let run = workspace.arborist(["gardener", "--until", "T001"]).succeeds().never("asked to stop");
-    run.err(&format!(
-        "the remote of 'app' could not be reached (it said nothing for 2 s); it begins at {base}"
-    ));
+    run.err(&format!("the remote of 'app' could not be reached (no answer for 2 s); starting at {base}"));
     let resumed = workspace.arborist(["session", "resume"]).succeeds().out("2 completed (T002, T003)");
     resumed.err("offline: could not ask the remote for sessions (");
     workspace.arborist(["state"]).succeeds().out("app: unpushed by ");

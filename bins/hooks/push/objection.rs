@@ -44,7 +44,7 @@ impl Objection {
             Self::Dropped { name, newest, count } => {
                 let commits = counted(*count, "commit");
                 format!(
-                    "'{name}' would lose {commits} that record the state of tasks; the newest is {}",
+                    "'{name}' would lose {commits} with the state of tasks; the newest is {}",
                     newest.short()
                 )
             }

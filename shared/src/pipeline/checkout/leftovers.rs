@@ -184,11 +184,11 @@ pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
     };
     Some(if count == 1 {
         format!(
-            "the agent's commit '{subject}' was folded into the task's commit; it is kept as {name}{others}"
+            "1 commit made meanwhile ('{subject}') was folded into the task's commit; it is kept as {name}{others}"
         )
     } else {
         format!(
-            "{count} commits of the agent (the last is '{subject}') were folded into the task's commit; they are kept as {name}{others}"
+            "{count} commits made meanwhile (last '{subject}') were folded into the task's commit; they are kept as {name}{others}"
         )
     })
 }
