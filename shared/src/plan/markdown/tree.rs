@@ -343,7 +343,8 @@ impl TreeBuilder<'_, '_> {
             _ => NodeKind::Story,
         };
         // "Project Initialization (US1)" is called by its story if its tasks have the tag of it.
-        let is_called = kind == NodeKind::Phase && stories.len() == 1 && tagged[at].as_ref() == stories.first();
+        let is_called =
+            kind == NodeKind::Phase && stories.len() == 1 && tagged[at].as_ref() == stories.first();
         if kind != NodeKind::Story && !is_called {
             stories.clear();
         }

@@ -381,7 +381,13 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.abreast.push(tasks);
             return;
         }
-        if self.note_pronoun(at, word) || self.note_whole_phase(at, word) {
+        let is_beside_others = |reader: &mut Self| {
+            !reader.voice.is_own()
+                && is_parallel_word(word)
+                && !is_denied(reader.clause, at)
+                && reader.note_beside_others(at)
+        };
+        if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= NEARBY;

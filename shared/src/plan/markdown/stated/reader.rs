@@ -192,6 +192,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 .into_iter()
                 .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_task));
             let arrows = arrows.map(|ArrowClaim { left, right }| (right, left));
+            // "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
+            let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
+            let chains = said.chains.iter().filter(|chain| chain.iter().all(is_single));
+            chains.for_each(|chain| self.chain(chain, Weight::Remark));
             let claims = said.claims.into_iter().filter(|claim| claim.force == Force::Firm);
             for (who, on) in claims.map(|claim| (claim.who, claim.on)).chain(arrows) {
                 self.claim(&OrderClaim { who, on, force: Force::Loose }, None, Weight::Remark);
@@ -252,6 +256,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.abreast.append(&mut more.abreast);
             said.marked.append(&mut more.marked);
             said.within.append(&mut more.within);
+            said.beside_others.append(&mut more.beside_others);
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
@@ -277,19 +282,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-        said.chains.iter().for_each(|chain| self.chain(chain));
+        said.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
         for (who, on) in &said.denied {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
                 self.statements.denied.entry(who).or_default().extend(&on);
             }
         }
-        for (who, on) in &said.only {
-            let on = self.known.nodes(on);
-            for who in self.known.nodes(who) {
-                self.statements.only.entry(who).or_default().extend(&on);
-            }
-        }
+        said.only.iter().for_each(|(who, on)| self.only(who, on));
         self.runs(&said);
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
@@ -303,6 +303,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.abreast.iter().for_each(|list| self.abreast(list));
         said.marked.iter().for_each(|list| self.marked(list));
         said.within.iter().for_each(|(phase, first)| self.within(phase, first));
+        said.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
         self.statements.as_stated.extend(self.known.nodes(&said.as_stated));
         if said.is_rest_free {
             self.statements.as_stated.extend(0..self.roles.len());
