@@ -524,7 +524,11 @@ impl<'a> ClauseReader<'_, 'a> {
             let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
             matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
         };
-        let is_said = is(1, &["immediately"]) && is(2, &STARTS) && is(3, &["can", "may", "could"]);
+        // "as soon as T030 is done".
+        let is_soon = is(0, &["soon"]) && is(1, &["as"]);
+        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
+            && is(2, &STARTS)
+            && is(3, &["can", "may", "could"]);
         is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
     }
 

@@ -165,6 +165,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.runs(&said);
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            let only = said.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_task));
+            only.for_each(|(who, on)| self.only(who, on));
+            self.chains_of_single_tasks(&said);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
             for mut claim in said.claims {
@@ -186,21 +189,25 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            self.chains_of_single_tasks(&said);
             let is_sequential = line.text.contains("sequential");
             let arrows = said
                 .arrows
                 .into_iter()
                 .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_task));
             let arrows = arrows.map(|ArrowClaim { left, right }| (right, left));
-            // "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
-            let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
-            let chains = said.chains.iter().filter(|chain| chain.iter().all(is_single));
-            chains.for_each(|chain| self.chain(chain, Weight::Remark));
             let claims = said.claims.into_iter().filter(|claim| claim.force == Force::Firm);
             for (who, on) in claims.map(|claim| (claim.who, claim.on)).chain(arrows) {
                 self.claim(&OrderClaim { who, on, force: Force::Loose }, None, Weight::Remark);
             }
         }
+    }
+
+    /// "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
+    fn chains_of_single_tasks(&mut self, said: &SaidOrder<'a>) {
+        let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
+        let chains = said.chains.iter().filter(|chain| chain.iter().all(is_single));
+        chains.for_each(|chain| self.chain(chain, Weight::Remark));
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
