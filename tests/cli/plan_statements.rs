@@ -1266,3 +1266,16 @@ fn tasks_of_two_stories_that_are_sequential_to_each_other_follow_the_order_of_th
     );
     assert_eq!(needs(&repo, &text, "T005"), ["T003"]);
 }
+
+#[test]
+fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: User Story 1\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\
+                ## Phase 2: User Story 2\n- [ ] T005 e\n\n## Dependencies\n\n```\n╔══════════════════════════════╗\n\
+                ║ User Story 1 - in parallel   ║\n║   Payments (T001-T002) [P]   ║\n║   Products (T003-T004) [P]   ║\n\
+                ╚══════════════════════════════╝\n  ↓\nUser Story 2\n```\n";
+    assert_eq!(needs(&repo, text, "T002"), ["T001"]);
+    assert!(needs(&repo, text, "T003").is_empty());
+    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+    assert_eq!(needs(&repo, text, "phase-2"), ["T001", "T002", "T003", "T004"]);
+}

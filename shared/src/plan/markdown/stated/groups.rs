@@ -183,6 +183,36 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
+    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other.
+    pub(super) fn marked_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
+    where
+        'a: 'l,
+    {
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for line in lines {
+            match self.marked_group(line).filter(|_| line.kind == LineKind::Code) {
+                Some(group) => groups.push(group),
+                None => self.beside_each_other(&std::mem::take(&mut groups)),
+            }
+        }
+        self.beside_each_other(&groups);
+    }
+
+    /// The tasks of a line that is a name, a range of tasks in brackets and the mark `[P]`.
+    fn marked_group(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        const MARK: [Piece<'_>; 4] = [Piece::Close, Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        tokens.retain(|token| !matches!(token.what, Piece::Other | Piece::Bars));
+        let close = tokens.len().checked_sub(MARK.len())?;
+        let open = tokens.iter().position(|token| token.what == Piece::Open)?;
+        let list = self.mentions(false).list_at(&tokens, open + 1)?;
+        let is_name = open > 0 && tokens[..open].iter().all(|token| matches!(token.what, Piece::Word(_)));
+        let is_marked = tokens[close..].iter().map(|token| token.what).eq(MARK);
+        let is_range = matches!(list.members[..], [(Name::Range(..), _)]);
+        (is_name && is_marked && is_range && list.end == close).then_some(list.members)
+    }
+
     /// The tasks or phases that a line begins with.
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();

@@ -151,6 +151,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.settle_arrows(&arrows);
             self.batches(blocks.iter().flat_map(|block| &block.lines));
             self.drawn_groups(blocks.iter().flat_map(|block| &block.lines));
+            self.marked_groups(blocks.iter().flat_map(|block| &block.lines));
         }
     }
 
@@ -179,6 +180,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         self.batches(self.page.outline.parallel_lines.iter());
         self.drawn_groups(self.page.outline.parallel_lines.iter());
+        self.marked_groups(self.page.outline.parallel_lines.iter());
     }
 
     /// What other sections say about order is a remark: "US3 depends on US1 components", "T016 → T021, always sequentially".
