@@ -115,10 +115,10 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Whether a line stands within a box with double lines.
+/// Whether a line stands within a box.
 fn is_framed(text: &str) -> bool {
     let text = text.trim();
-    text.len() > '║'.len_utf8() && text.starts_with('║') && text.ends_with('║')
+    text.len() > '║'.len_utf8() && text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃'])
 }
 
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
