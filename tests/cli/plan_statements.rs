@@ -1279,3 +1279,12 @@ fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
     assert_eq!(needs(&repo, text, "T004"), ["T003"]);
     assert_eq!(needs(&repo, text, "phase-2"), ["T001", "T002", "T003", "T004"]);
 }
+
+#[test]
+fn sequential_behind_the_last_tasks_in_brackets_excepts_them_from_parallel_work() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n\
+                ## Dependencies\n\n- **Phase 1**: All tasks marked [P] can run in parallel (T001-T002, T003-T004 sequential)\n";
+    assert!(needs(&repo, text, "T002").is_empty());
+    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+}
