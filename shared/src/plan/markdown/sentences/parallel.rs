@@ -91,6 +91,8 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Phases 3-5: stories are executed in priority order": what is said of the phases before a colon. Where that is only one of two
     /// ways, it says nothing.
     pub(super) fn note_phases_in_order(&mut self, all: &[Token<'a>]) {
+        /// Longer items are not looked through for each of their sentences.
+        const LONGEST: usize = 400;
         const CHOICE: [&str; 9] =
             ["or", "if", "either", "staffed", "any", "recommended", "suggested", "developer", "solo"];
         let is = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
@@ -98,7 +100,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
         let is_order = |part: &[Token<'a>]| is(&part[0], &["priority"]) && is(&part[1], &["order"]);
         let says_order = clause[colon..].windows(2).any(is_order);
-        let is_open = all.iter().any(|token| is(token, &CHOICE))
+        let is_open = all.len() > LONGEST
+            || all.iter().any(|token| is(token, &CHOICE))
             || clause.iter().any(|token| is(token, &["not", "parallel", "recommended"]));
         if self.voice != ClauseVoice::Section || !says_order || is_open {
             return;

@@ -52,6 +52,9 @@ impl Reader<'_, '_, '_> {
 
     /// Some tasks of which none needs to wait for another task of a phase, nor such a task for them.
     pub(super) fn beside_others(&mut self, tasks: &[PlacedName<'_>], phase: &[PlacedName<'_>]) {
+        if self.statements.unrelated.len() >= MOST_UNRELATED {
+            return;
+        }
         let (tasks, mut others) = (self.known.nodes(tasks), self.known.nodes(phase));
         let mut at = 0;
         while at < others.len() {
@@ -59,7 +62,7 @@ impl Reader<'_, '_, '_> {
             at += 1;
         }
         others.retain(|at| !tasks.contains(at));
-        if tasks.len() * others.len() <= MOST_PAIRS && self.statements.unrelated.len() < MOST_UNRELATED {
+        if tasks.len() * others.len() <= MOST_PAIRS {
             let pairs = tasks.iter().flat_map(|task| others.iter().map(move |other| (*task, *other)));
             self.statements.unrelated.extend(pairs.flat_map(|(task, other)| [(task, other), (other, task)]));
         }
