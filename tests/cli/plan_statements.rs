@@ -1191,3 +1191,100 @@ fn sections_run_alongside_each_other_where_a_sentence_says_so() {
                 ## Parallel Example\n\n```bash\n# Asset creation (can run alongside or after content):\nTask: T002\n```\n";
     assert!(needs(&repo, text, "T002").is_empty());
 }
+
+#[test]
+fn a_first_phase_with_the_tag_of_a_story_is_called_by_its_story() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n\
+                ## Phase 3: Project Initialization (US1)\n- [ ] T003 [US1] c\n\
+                ## Phase 4: Scripts (US2)\n- [ ] T004 [US2] d\n## Phase 5: Types (US3)\n- [ ] T005 [US3] e\n\n\
+                ## Dependencies\n\n1. **US1** (T003) MUST complete before **US2**, **US3**.\n\
+                2. **US3** (Types) depends on **US1** and **Foundational**.\n";
+    let on = needs(&repo, text, "phase-5");
+    assert!(on.iter().any(|on| on == "phase-3"), "{on:?}");
+}
+
+#[test]
+fn phases_that_run_in_priority_order_follow_each_other() {
+    let repo = TestRepo::init();
+    let said = "1. **Phases 3-5**: stories are executed in priority order; tasks marked [P] can run in parallel.\n\n\
+                **User Story 1 (T003-T004)**:\n- T003 can parallelize with T004\n";
+    assert_eq!(needs(&repo, &format!("{STORIES}{said}"), "phase-4"), ["phase-3"]);
+    let choice = "1. **Phases 3-5**: stories run in priority order or in parallel.\n";
+    assert_eq!(needs(&repo, &format!("{STORIES}{choice}"), "phase-4"), ["phase-2"]);
+}
+
+/// One phase of five tasks.
+const FIVE: &str = "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n";
+
+#[test]
+fn a_task_that_can_start_right_after_another_waits_for_that_one_only() {
+    let repo = TestRepo::init();
+    for heading in ["## Dependencies", "## Parallel Opportunities"] {
+        for said in [
+            "- T004 can start immediately after T002\n",
+            "- T004 can start as soon as T002 is done\n",
+            "```\n# Phase 1 - run in parallel after T002:\nT004  write\nT005  read\n```\n",
+        ] {
+            assert_eq!(
+                needs(&repo, &format!("{FIVE}{heading}\n\n{said}"), "T004"),
+                ["T002"],
+                "{heading}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_task_beside_the_others_of_its_phase_leaves_them_in_their_order() {
+    let repo = TestRepo::init();
+    for said in [
+        "T003 can run in parallel with the other tasks of Phase 1",
+        "T003 can run in parallel with other Phase 1 tasks",
+        "T003 is independent of all other Phase 1 tasks",
+        "T003 可與其他階段 1 任務平行",
+        "T003 可与阶段 1 的其他任务并行",
+        "T003はフェーズ1の他のタスクと並行して実行可能",
+        "T003 puede ejecutarse en paralelo con las demás tareas de la Fase 1",
+        "T003 kann parallel zu den anderen Aufgaben von Phase 1 laufen",
+        "T003 peut être exécutée en parallèle avec les autres tâches de la phase 1",
+    ] {
+        let text = format!("{FIVE}## Dependencies\n\n- {said}\n");
+        assert!(needs(&repo, &text, "T003").is_empty(), "{said}");
+        assert_eq!(needs(&repo, &text, "T002"), ["T001"], "{said}");
+        assert_eq!(needs(&repo, &text, "T004"), ["T002"], "{said}");
+        assert_eq!(needs(&repo, &text, "T005"), ["T004"], "{said}");
+    }
+}
+
+#[test]
+fn tasks_of_two_stories_that_are_sequential_to_each_other_follow_the_order_of_the_file() {
+    let repo = TestRepo::init();
+    let plan = STORIES.split_once("## Dependencies").map_or("", |(plan, _)| plan);
+    let text = format!(
+        "{plan}## Notes\n\n- `a.rs` is touched by both T003 (US1) and T005 (US2) — sequential relative to each other\n"
+    );
+    assert_eq!(needs(&repo, &text, "T005"), ["T003"]);
+}
+
+#[test]
+fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: User Story 1\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\
+                ## Phase 2: User Story 2\n- [ ] T005 e\n\n## Dependencies\n\n```\n╔══════════════════════════════╗\n\
+                ║ User Story 1 - in parallel   ║\n║   Payments (T001-T002) [P]   ║\n║   Products (T003-T004) [P]   ║\n\
+                ╚══════════════════════════════╝\n  ↓\nUser Story 2\n```\n";
+    assert_eq!(needs(&repo, text, "T002"), ["T001"]);
+    assert!(needs(&repo, text, "T003").is_empty());
+    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+    assert_eq!(needs(&repo, text, "phase-2"), ["T001", "T002", "T003", "T004"]);
+}
+
+#[test]
+fn sequential_behind_the_last_tasks_in_brackets_excepts_them_from_parallel_work() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n\
+                ## Dependencies\n\n- **Phase 1**: All tasks marked [P] can run in parallel (T001-T002, T003-T004 sequential)\n";
+    assert!(needs(&repo, text, "T002").is_empty());
+    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+}

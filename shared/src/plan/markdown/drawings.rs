@@ -115,6 +115,12 @@ impl<'a> Joint<'a> {
     }
 }
 
+/// Whether a line stands within a box.
+fn is_framed(text: &str) -> bool {
+    let text = text.trim();
+    text.len() > '║'.len_utf8() && text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃'])
+}
+
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
 fn follow_wires<'a>(lines: &[PlanLine<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
     if !lines.iter().any(|line| line.text.contains(wires::is_line)) {
@@ -183,8 +189,12 @@ impl<'d> DrawingReader<'d> {
         let mut joint = Joint::default();
         let mut rows: Vec<Row<'a>> = lines.iter().map(|line| self.row(line)).collect();
         follow_wires(lines, &mut rows, &mut claims);
-        for row in rows {
+        let mut was_framed = false;
+        for (row, line) in rows.into_iter().zip(lines) {
             joint.follow(&row, &mut claims);
+            // What is listed in one box leads on together.
+            let is_same_box = was_framed && is_framed(line.text);
+            was_framed = is_framed(line.text);
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
                 fork = row.fork;
@@ -206,7 +216,7 @@ impl<'d> DrawingReader<'d> {
             } else if row.is_nested && leads_down {
                 let last = path.rows.last().and_then(|row| row.last()).map(|name| name.names.clone());
                 claims.extend(last.map(|left| ArrowClaim { left, right }));
-            } else {
+            } else if !is_same_box || leads_down {
                 let ends = std::mem::take(&mut path).all;
                 if leads_down {
                     claims.extend(ends.into_iter().map(|left| ArrowClaim { left, right: right.clone() }));

@@ -255,7 +255,11 @@ fn words(
         "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),
         "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
         "then" if is_section => (Then, Near, 1, false),
-        "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
+        "parallel" if follows(&["with", "to", "zu", "zur", "zum", "mit"]) => (Unrelated, Near, 2, false),
+        "parallelize" | "parallelise" | "parallelized" | "parallelised" if follows(&["with"]) => {
+            (Unrelated, Near, 2, false)
+        }
+        "parallèle" if follows(&["avec", "de", "des"]) => (Unrelated, Near, 2, false),
         "paralelo" if follows(&["com", "con", "a", "ao"]) => (Unrelated, Near, 2, false),
         "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),

@@ -94,12 +94,12 @@ pub(super) struct Nodes {
 /// across the stories and run in order.
 fn keep_one_phase_per_story(nodes: &mut Nodes) {
     let mut count: HashMap<String, usize> = HashMap::new();
-    for story in nodes.roles.iter().flat_map(|role| &role.stories) {
+    let is_story = |role: &&Role| role.kind == NodeKind::Story;
+    for story in nodes.roles.iter().filter(is_story).flat_map(|role| &role.stories) {
         *count.entry(story.clone()).or_default() += 1;
     }
     // Stories run side by side upon a foundation. Without one, and without a tag at any task, a story in brackets
     // only tells what a step is for.
-    let is_story = |role: &&Role| role.kind == NodeKind::Story;
     let is_bare = !nodes.roles.iter().any(|role| role.is_first)
         && nodes.roles.iter().filter(is_story).all(|role| role.is_annotated)
         && nodes.drafts.iter().all(|draft| !draft.task.tags.iter().any(|tag| tag.starts_with("US")));
@@ -342,7 +342,10 @@ impl TreeBuilder<'_, '_> {
             _ if stories.is_empty() => NodeKind::Phase,
             _ => NodeKind::Story,
         };
-        if kind != NodeKind::Story {
+        // "Project Initialization (US1)" is called by its story if its tasks have the tag of it.
+        let is_called =
+            kind == NodeKind::Phase && stories.len() == 1 && tagged[at].as_ref() == stories.first();
+        if kind != NodeKind::Story && !is_called {
             stories.clear();
         }
         let is_annotated =

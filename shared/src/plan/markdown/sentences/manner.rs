@@ -207,7 +207,14 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
     pub(super) fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
         let end = behind_parenthesis(self.clause, open);
-        let list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
+        let mut list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
+        // "(T002-T008, T009-T010 sequential)" excepts the last.
+        if matches!(
+            self.clause.get(list.end).map(|token| token.what),
+            Some(Piece::Word("sequential" | "sequentially"))
+        ) {
+            list.members.pop().filter(|_| !list.members.is_empty())?;
+        }
         // "(T001-T003 marked [P])" says more about them, but nothing about their order.
         let is_plain = |at: usize| keyword_at(self.clause, at, self.voice).is_none();
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
@@ -381,7 +388,13 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.abreast.push(tasks);
             return;
         }
-        if self.note_pronoun(at, word) || self.note_whole_phase(at, word) {
+        let is_beside_others = |reader: &mut Self| {
+            !reader.voice.is_own()
+                && is_parallel_word(word)
+                && !is_denied(reader.clause, at)
+                && reader.note_beside_others(at)
+        };
+        if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= NEARBY;

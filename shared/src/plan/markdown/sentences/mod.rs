@@ -68,6 +68,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) marked: Vec<Vec<PlacedName<'a>>>,
     /// Phases whose tasks are said to run beside each other, and those of their tasks that come before the others.
     pub(super) within: Vec<(PlacedName<'a>, Vec<PlacedName<'a>>)>,
+    /// Tasks that are said to run beside the other tasks of a phase.
+    pub(super) beside_others: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<PlacedName<'a>>,
     /// Whether anything is.
@@ -94,6 +96,7 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
+            ClauseReader::new(mentions, clause, (voice, false), &mut said).note_phases_in_order(tokens);
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
@@ -365,6 +368,9 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let kind = self.kind_of_numbers(topic);
         let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
+        if let Some(end) = self.note_others_of_phase(at, keyword, topic) {
+            return end;
+        }
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else {
                 self.note_mutual_freedom(keyword);
@@ -452,7 +458,10 @@ impl<'a> ClauseReader<'_, 'a> {
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
                 force => force,
             };
-            let says_only = self.says_only(at, keyword.end, end) || self.is_alone(at) || is_parallel;
+            let says_only = self.says_only(at, keyword.end, end)
+                || self.is_alone(at)
+                || self.is_at_once(at, &who, &object)
+                || is_parallel;
             if keyword.sense == Sense::Waits && says_only {
                 self.said.only.push((who.clone(), object.clone()));
             }
@@ -506,6 +515,21 @@ impl<'a> ClauseReader<'_, 'a> {
     fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
         let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
         at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
+    }
+
+    /// "T033 can start immediately after T030": nothing else holds it up.
+    fn is_at_once(&self, keyword: usize, who: &[PlacedName<'a>], object: &[PlacedName<'a>]) -> bool {
+        const STARTS: [&str; 4] = ["start", "begin", "run", "proceed"];
+        let is = |back: usize, words: &[&str]| {
+            let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
+            matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        // "as soon as T030 is done".
+        let is_soon = is(0, &["soon"]) && is(1, &["as"]);
+        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
+            && is(2, &STARTS)
+            && is(3, &["can", "may", "could"]);
+        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
     }
 
     /// "US5 can proceed independently after Foundation".

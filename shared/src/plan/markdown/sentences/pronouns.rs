@@ -2,12 +2,30 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, keyword_at},
+        keywords::{ClauseVoice, Keyword, Sense, is_denied, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,
 };
+
+/// Words for what is left of a phase.
+const OTHERS: [&str; 14] = [
+    "other",
+    "others",
+    "rest",
+    "remaining",
+    "demás",
+    "otras",
+    "otros",
+    "demais",
+    "outras",
+    "outros",
+    "autres",
+    "anderen",
+    "übrigen",
+    "restlichen",
+];
 
 impl<'a> ClauseReader<'_, 'a> {
     /// What something waits for or runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
@@ -36,6 +54,57 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
         let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
         Some((tasks, behind_parenthesis(self.clause, open)))
+    }
+
+    /// "T009 can run in parallel with the other tasks of Phase 3", "… with all other Phase 3 tasks": notes it and gives where it ends.
+    pub(super) fn note_others_of_phase(
+        &mut self,
+        at: usize,
+        keyword: Keyword,
+        topic: Option<&[PlacedName<'a>]>,
+    ) -> Option<usize> {
+        const MOST_WORDS: usize = 7;
+        const WORDS: [&str; 22] = [
+            "the", "all", "any", "of", "in", "from", "within", "task", "tasks", "las", "los", "de", "la",
+            "tareas", "as", "tarefas", "da", "les", "tâches", "den", "aufgaben", "von",
+        ];
+        let is = |at: usize, words: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_within = |at: &usize| is(*at, &OTHERS) || is(*at, &WORDS);
+        let start = keyword.end;
+        let end = start + (start..).take(MOST_WORDS).take_while(is_within).count();
+        let list =
+            self.mentions.list_at(self.clause, end).filter(|_| (start..end).any(|at| is(at, &OTHERS)))?;
+        let is_phase = matches!(list.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
+        let tasks = self.subject_of(at, keyword.sense, topic);
+        let is_meant = keyword.sense == Sense::Unrelated
+            && self.voice == ClauseVoice::Section
+            && !is_denied(self.clause, at)
+            && is_phase
+            && tasks.iter().all(is_of_tasks);
+        is_meant.then(|| {
+            self.said.beside_others.push((tasks, list.members));
+            list.end
+        })
+    }
+
+    /// `T009 可與其他階段 3 任務平行`: at a word for "parallel", the tasks that run beside the others of a phase.
+    pub(super) fn note_beside_others(&mut self, at: usize) -> bool {
+        const CJK: [&str; 8] = ["其他", "其它", "其余", "其餘", "他の", "他之", "다른", "나머지"];
+        let (Some(phase), Some(tasks)) = (&self.last, &self.last_but_one) else { return false };
+        let is_phase = matches!(phase.members[..], [(Name::Phase(_) | Name::Story(_) | Name::Node(_), _)]);
+        let between = self.clause.get(tasks.end..at).unwrap_or_default();
+        let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if CJK.iter().any(|other| word.contains(other)));
+        let is_word =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(_) | Piece::Phase(_) | Piece::Story(_));
+        if !is_phase
+            || !tasks.members.iter().all(is_of_tasks)
+            || !between.iter().any(is_other)
+            || !between.iter().all(is_word)
+        {
+            return false;
+        }
+        self.said.beside_others.push((tasks.members.clone(), phase.members.clone()));
+        true
     }
 
     /// What "both" and "they" right before a position stand for: "T023 and T024 (two files, both depend on T022)".

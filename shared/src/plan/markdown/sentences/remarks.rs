@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, keyword_at},
+        keywords::{ClauseVoice, is_parallel_word, keyword_at},
         mentions::{List, Name, behind_parenthesis},
         tokens::{Piece, Token},
     },
@@ -26,6 +26,9 @@ impl<'a> ClauseReader<'_, 'a> {
             return end;
         }
         if let Some(list) = self.mentions.list_at(inner, 0) {
+            if self.note_exception(at, inner, &list) {
+                return end;
+            }
             // "Stories run in order (US1 → US2 → US3)".
             if matches!(inner.get(list.end).map(|token| token.what), Some(Piece::Arrow(_))) {
                 ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
@@ -54,6 +57,21 @@ impl<'a> ClauseReader<'_, 'a> {
             reader.read(None);
         }
         end
+    }
+
+    /// "All tasks marked [P] can run in parallel (T002-T008, T009-T010 sequential)": only the last tasks run one behind the other.
+    fn note_exception(&mut self, open: usize, inner: &[Token<'a>], list: &List<'a>) -> bool {
+        let is_parallel =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
+        let is_sequential = matches!(inner[list.end..], [Token { what: Piece::Word(word), .. }] if word.to_ascii_lowercase().starts_with("sequential"));
+        let says_parallel = self.clause[..open].iter().any(is_parallel);
+        let Some((last, [_, ..])) = list.members.split_last() else { return false };
+        let is_meant = is_sequential && says_parallel && list.is_comma_list;
+        if is_meant && list.members.iter().all(is_of_tasks) {
+            self.said.chains.push(vec![last.clone()]);
+            return true;
+        }
+        false
     }
 
     /// "US2 - Browse (depends on US1)": where an item says nothing else about order, the brackets that end it are what it says.

@@ -50,6 +50,24 @@ impl Reader<'_, '_, '_> {
         }
     }
 
+    /// Some tasks of which none needs to wait for another task of a phase, nor such a task for them.
+    pub(super) fn beside_others(&mut self, tasks: &[PlacedName<'_>], phase: &[PlacedName<'_>]) {
+        if self.statements.unrelated.len() >= MOST_UNRELATED {
+            return;
+        }
+        let (tasks, mut others) = (self.known.nodes(tasks), self.known.nodes(phase));
+        let mut at = 0;
+        while at < others.len() {
+            others.extend(&self.family.children[others[at]]);
+            at += 1;
+        }
+        others.retain(|at| !tasks.contains(at));
+        if tasks.len() * others.len() <= MOST_PAIRS {
+            let pairs = tasks.iter().flat_map(|task| others.iter().map(move |other| (*task, *other)));
+            self.statements.unrelated.extend(pairs.flat_map(|(task, other)| [(task, other), (other, task)]));
+        }
+    }
+
     /// Notes that no line that is drawn between two phases counts: words go before it.
     fn deny(&mut self, pairs: &[(usize, usize)]) {
         for (who, on) in
@@ -59,14 +77,23 @@ impl Reader<'_, '_, '_> {
         }
     }
 
+    /// Notes that some wait for others and for nothing else.
+    pub(super) fn only(&mut self, who: &[PlacedName<'_>], on: &[PlacedName<'_>]) {
+        let on = self.known.nodes(on);
+        for who in self.known.nodes(who) {
+            self.statements.only.entry(who).or_default().extend(&on);
+        }
+    }
+
     /// Tasks that run one behind the other.
-    pub(super) fn chain(&mut self, names: &[PlacedName<'_>]) {
+    pub(super) fn chain(&mut self, names: &[PlacedName<'_>], weight: Weight) {
         self.note_near(None, [names, &[]]);
-        let mut nodes = self.nodes(names, None, Force::Firm);
+        let force = if weight == Weight::Remark { Force::Loose } else { Force::Firm };
+        let mut nodes = self.nodes(names, None, force);
         nodes.sort_unstable();
         nodes.dedup_by_key(|(node, _)| *node);
         for pair in nodes.windows(2) {
-            self.edge((pair[1].0, pair[0].0), pair[1].1, Weight::Section, Scope::Few);
+            self.edge((pair[1].0, pair[0].0), pair[1].1, weight, Scope::Few);
         }
     }
 

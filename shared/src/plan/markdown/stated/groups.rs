@@ -77,6 +77,13 @@ fn groups_of(
 /// What one line of a batch names: one task, or several that belong together, as "T008+T009".
 type Group<'a> = Vec<PlacedName<'a>>;
 
+/// What comes before the lines of a batch.
+struct First<'a> {
+    group: Group<'a>,
+    /// Whether they wait for nothing else: "run in parallel after T003".
+    is_all: bool,
+}
+
 /// What a line of a batch begins with.
 struct Lead<'a> {
     group: Group<'a>,
@@ -94,7 +101,7 @@ impl<'a> Reader<'_, '_, 'a> {
     {
         let mut batch: Option<Vec<Group<'a>>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
-        let mut first: Option<Group<'a>> = None;
+        let mut first: Option<First<'a>> = None;
         for line in lines {
             let names = self.names_first(line);
             let is_first = names.is_some();
@@ -105,9 +112,12 @@ impl<'a> Reader<'_, '_, 'a> {
             }
             let lead = self.leading_group(line);
             first = first.filter(|_| is_first || lead.is_some());
-            if let (Some(on), Some(Lead { group: who, .. })) = (&first, &lead) {
-                let claim = OrderClaim { who: who.clone(), on: on.clone(), force: Force::Loose };
+            if let (Some(first), Some(Lead { group: who, .. })) = (&first, &lead) {
+                let claim = OrderClaim { who: who.clone(), on: first.group.clone(), force: Force::Loose };
                 self.claim(&claim, None, Weight::Remark);
+                if first.is_all {
+                    self.only(who, &first.group);
+                }
             }
             if let Some(Lead { group, is_of_worker: true, .. }) = lead {
                 of_workers.push(group);
@@ -126,18 +136,24 @@ impl<'a> Reader<'_, '_, 'a> {
         self.close_batch(batch);
     }
 
-    /// The tasks of a line "# After T001-T003 complete:", which those below it wait for.
-    fn names_first(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+    /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
+    fn names_first(&self, line: &PlanLine<'a>) -> Option<First<'a>> {
         let text = line.text.trim_start_matches(['#', ' ']);
         if !text.trim_end().ends_with([':', '：']) {
             return None;
         }
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.offset_of(text), &mut tokens);
-        let keyword = tokens.first().and_then(|_| keyword_at(&tokens, 0, ClauseVoice::Section))?;
+        let is_parallel =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
+        let behind = tokens.iter().position(is_parallel).map_or(0, |at| at + 1);
+        let is_all = behind > 0 && !tokens[..behind].iter().any(|token| matches!(token.what, Piece::Id(_)));
+        let at = if is_all { behind } else { 0 };
+        let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
         let list = self.mentions(false).list_at(&tokens, keyword.end)?;
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        (keyword.sense == Sense::Waits && list.members.iter().all(is_task)).then_some(list.members)
+        let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_task);
+        is_meant.then_some(First { group: list.members, is_all })
     }
 
     /// `T004 ──┐` and `T005 ──┴── can run at once`: lines that a drawn bracket holds together, and what it says of them.
@@ -165,6 +181,36 @@ impl<'a> Reader<'_, '_, 'a> {
         if is_parallel && group.len() > 1 {
             self.abreast(group);
         }
+    }
+
+    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other.
+    pub(super) fn marked_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
+    where
+        'a: 'l,
+    {
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for line in lines {
+            match self.marked_group(line).filter(|_| line.kind == LineKind::Code) {
+                Some(group) => groups.push(group),
+                None => self.beside_each_other(&std::mem::take(&mut groups)),
+            }
+        }
+        self.beside_each_other(&groups);
+    }
+
+    /// The tasks of a line that is a name, a range of tasks in brackets and the mark `[P]`.
+    fn marked_group(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        const MARK: [Piece<'_>; 4] = [Piece::Close, Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        tokens.retain(|token| !matches!(token.what, Piece::Other | Piece::Bars));
+        let close = tokens.len().checked_sub(MARK.len())?;
+        let open = tokens.iter().position(|token| token.what == Piece::Open)?;
+        let list = self.mentions(false).list_at(&tokens, open + 1)?;
+        let is_name = open > 0 && tokens[..open].iter().all(|token| matches!(token.what, Piece::Word(_)));
+        let is_marked = tokens[close..].iter().map(|token| token.what).eq(MARK);
+        let is_range = matches!(list.members[..], [(Name::Range(..), _)]);
+        (is_name && is_marked && is_range && list.end == close).then_some(list.members)
     }
 
     /// The tasks or phases that a line begins with.

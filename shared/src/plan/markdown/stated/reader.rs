@@ -151,6 +151,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.settle_arrows(&arrows);
             self.batches(blocks.iter().flat_map(|block| &block.lines));
             self.drawn_groups(blocks.iter().flat_map(|block| &block.lines));
+            self.marked_groups(blocks.iter().flat_map(|block| &block.lines));
         }
     }
 
@@ -165,6 +166,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.runs(&said);
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            let only = said.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_task));
+            only.for_each(|(who, on)| self.only(who, on));
+            self.chains_of_single_tasks(&said);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
             for mut claim in said.claims {
@@ -176,6 +180,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         self.batches(self.page.outline.parallel_lines.iter());
         self.drawn_groups(self.page.outline.parallel_lines.iter());
+        self.marked_groups(self.page.outline.parallel_lines.iter());
     }
 
     /// What other sections say about order is a remark: "US3 depends on US1 components", "T016 → T021, always sequentially".
@@ -186,6 +191,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
+            self.chains_of_single_tasks(&said);
             let is_sequential = line.text.contains("sequential");
             let arrows = said
                 .arrows
@@ -197,6 +203,13 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.claim(&OrderClaim { who, on, force: Force::Loose }, None, Weight::Remark);
             }
         }
+    }
+
+    /// "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
+    fn chains_of_single_tasks(&mut self, said: &SaidOrder<'a>) {
+        let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
+        let chains = said.chains.iter().filter(|chain| chain.iter().all(is_single));
+        chains.for_each(|chain| self.chain(chain, Weight::Remark));
     }
 
     /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
@@ -252,6 +265,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.abreast.append(&mut more.abreast);
             said.marked.append(&mut more.marked);
             said.within.append(&mut more.within);
+            said.beside_others.append(&mut more.beside_others);
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
@@ -277,19 +291,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-        said.chains.iter().for_each(|chain| self.chain(chain));
+        said.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
         for (who, on) in &said.denied {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
                 self.statements.denied.entry(who).or_default().extend(&on);
             }
         }
-        for (who, on) in &said.only {
-            let on = self.known.nodes(on);
-            for who in self.known.nodes(who) {
-                self.statements.only.entry(who).or_default().extend(&on);
-            }
-        }
+        said.only.iter().for_each(|(who, on)| self.only(who, on));
         self.runs(&said);
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
@@ -303,6 +312,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.abreast.iter().for_each(|list| self.abreast(list));
         said.marked.iter().for_each(|list| self.marked(list));
         said.within.iter().for_each(|(phase, first)| self.within(phase, first));
+        said.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
         self.statements.as_stated.extend(self.known.nodes(&said.as_stated));
         if said.is_rest_free {
             self.statements.as_stated.extend(0..self.roles.len());
