@@ -39,7 +39,7 @@ enum Listing {
     /// They were read in this process.
     Read(Vec<(Ref, String)>),
     /// git is listing them. If it fails, each is read by itself.
-    Running(RunningProgram, Box<Repository>, Vec<String>),
+    Running(Box<RunningProgram>, Box<Repository>, Vec<String>),
 }
 
 impl NoteReader {
@@ -105,10 +105,10 @@ impl Repository {
                     notes.push((found, body));
                 }
                 Ok(None) => {
-                    skip_ref(&found.name, &format!("the object {} is missing or no commit", found.target))
+                    skip_ref(&found.name, &format!("the object {} is missing or no commit", found.target));
                 }
                 Err(error) => {
-                    skip_ref(&found.name, &format!("the object {} cannot be read: {error}", found.target))
+                    skip_ref(&found.name, &format!("the object {} cannot be read: {error}", found.target));
                 }
             }
         }

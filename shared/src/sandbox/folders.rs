@@ -9,6 +9,7 @@ use std::{
 use crate::process::find_program;
 
 /// Where a program keeps something: below the folder that a variable names, or else below one in the home directory.
+#[derive(Clone, Copy)]
 struct Cache {
     variable: &'static str,
     folder: &'static str,

@@ -187,10 +187,12 @@ impl Sandbox {
                     _ => {}
                 }
             }
-            if key.ends_with("sandbox.network") && self.settings.text(key) == Some("none") {
-                if mode != SandboxMode::Off && mode.backend() != Some(ConfinementBackend::Bwrap) {
-                    return Err(SandboxError::Network { key: key.to_owned() });
-                }
+            if key.ends_with("sandbox.network")
+                && self.settings.text(key) == Some("none")
+                && mode != SandboxMode::Off
+                && mode.backend() != Some(ConfinementBackend::Bwrap)
+            {
+                return Err(SandboxError::Network { key: key.to_owned() });
             }
         }
         Ok(())

@@ -153,6 +153,7 @@ struct NextToken {
 }
 
 /// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
+#[expect(clippy::too_many_lines, reason = "a table of words")]
 fn words(
     word: &str,
     voice: ClauseVoice,

@@ -59,6 +59,7 @@ pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
 
 /// Whether nothing stands between a list and "parallel" but words like "can run in", and before these a few words that tell
 /// what the tasks are.
+#[expect(clippy::too_many_lines, reason = "a table of words")]
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     const MODALS: [&str; 3] = ["can", "may", "could"];
     /// How many words may tell what the tasks are: "T001-T005 for the first page can run in parallel".

@@ -360,6 +360,7 @@ impl<'a> ClauseReader<'_, 'a> {
         matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Arrow(_)))
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each sense of a keyword")]
     fn keyword(&mut self, at: usize, keyword: Keyword, topic: Option<&[PlacedName<'a>]>) -> usize {
         match keyword.sense {
             Sense::Postfix => return self.postfix(at, keyword),
