@@ -91,7 +91,7 @@ impl Repository {
         let format = "--format=%(objectname)%00%(refname)%00%(contents:body)%00";
         let (_, running) = self.git("for-each-ref").arg(format).args(prefixes).start()?;
         let prefixes = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
-        Ok(NoteReader(Listing::Running(running, Box::new(self.clone()), prefixes)))
+        Ok(NoteReader(Listing::Running(Box::new(running), Box::new(self.clone()), prefixes)))
     }
 
     /// The same list without the refs whose objects cannot be read. git fails for all refs if it cannot read one of them.
