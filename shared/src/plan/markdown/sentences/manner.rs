@@ -382,6 +382,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
+    #[expect(clippy::too_many_lines, reason = "one arm for each manner")]
     pub(super) fn note_manner(&mut self, at: usize) {
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
