@@ -180,7 +180,7 @@ fn a_folder_that_git_cannot_read_and_that_was_there_before_stays() {
 fn a_folder_that_a_test_makes_and_git_cannot_read_is_named_to_the_reviewer() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
-    repo.write("test.sh", &format!("if [ -e T001.txt ]; then {DEEP} fi"));
+    repo.write("test.sh", format!("if [ -e T001.txt ]; then {DEEP} fi"));
     repo.commit("a plan\n");
     repo.agent(
         "case \"$prompt\" in Review*) echo \"$prompt\" > \"$ROOT/prompt\"; echo APPROVED; exit ;; esac\n\

@@ -137,7 +137,7 @@ fn a_tree_that_cannot_be_read_is_not_overwritten() {
     repo.arborist(["plan", "tasks.md", "-o", "tree.json"])
         .exits(1)
         .err("tree.json:1:")
-        .err("hint: it would be overwritten");
+        .err("hint: correct the file or move it away");
     assert_eq!(repo.read("tree.json"), "{broken");
 }
 

@@ -84,7 +84,7 @@ fn an_invalid_tree_is_never_written() {
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
-        .err("error: 'robot' gave no valid tree:\nreply:")
+        .err("error: 'robot' did not return a valid tree:\nreply:")
         .err("T009")
         .err("hint: its output is in ");
     assert_eq!(repo.calls(), 3);
@@ -158,9 +158,9 @@ fn the_planner_is_the_runner_of_the_step_plan() {
     let ask = ["plan", "--ai", "spec.md"];
     repo.arborist(ask).exits(2).silent().err("runner oracle: sh ");
     assert_eq!(repo.calls(), 0, "a runner that the repository brings along is not called unseen");
-    repo.arborist(["plan", "--ai", "--yes", "spec.md"]).succeeds().err("oracle is asked for a plan");
-    repo.arborist(ask).succeeds().err("oracle is asked");
-    repo.arborist(["plan", "--ai", "--runner", "robot", "spec.md"]).succeeds().err("robot is asked");
+    repo.arborist(["plan", "--ai", "--yes", "spec.md"]).succeeds().err("asking oracle for a plan");
+    repo.arborist(ask).succeeds().err("asking oracle");
+    repo.arborist(["plan", "--ai", "--runner", "robot", "spec.md"]).succeeds().err("asking robot");
     for name in ["shell", "demo"] {
         let error = format!("error: the runner '{name}' cannot make a plan");
         repo.arborist(["plan", "--ai", "--runner", name, "spec.md"]).exits(1).err(&error);

@@ -64,7 +64,7 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
 #[test]
 fn one_that_wants_a_password_costs_a_warning() {
     let said = costs_a_warning("401", "terminal prompts disabled");
-    let hint = "hint: nothing is asked on the terminal: sign in with a credential helper";
+    let hint = "hint: git is not allowed to ask on the terminal: sign in with a credential helper";
     assert!(said.is_none_or(|said| said.matches(hint).count() == 1));
 }
 

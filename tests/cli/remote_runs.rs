@@ -167,7 +167,7 @@ fn a_signal_ends_also_the_last_push() {
     let said = [ended.stdout, ended.stderr].map(|stream| String::from_utf8(stream).unwrap()).concat();
     assert_eq!(ended.status.code(), Some(130), "{said}");
     assert!(said.contains("3 completed") && said.contains("unpushed app"), "{said}");
-    assert!(said.contains("'app' was not pushed: the run is over, and its remote did not answer"), "{said}");
+    assert!(said.contains("'app' was not pushed: the run ended before its remote answered"), "{said}");
     // All of the work is done, and all of it is here.
     workspace.arborist(["state", "--exit-code"]).succeeds().out("app: unpushed by ");
 }

@@ -298,7 +298,7 @@ fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the
             repo.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).exits(1);
             assert!(reviewed(&repo).contains("+os.system(x)"), "{deed}: {}", reviewed(&repo));
             let log = repo.git(["log", "--all", "--format=%s%n%b"]).answer();
-            assert!(log.contains("@T1@implement-fail)") && log.contains("under the id"), "{deed}: {log}");
+            assert!(log.contains("@T1@implement-fail)") && log.contains("under the object id"), "{deed}: {log}");
             repo.git(["fsck", "--no-dangling"]).succeeds();
         }
     }

@@ -169,7 +169,7 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
             for is_in_file in [true, false] {
                 let repo = repo("");
                 with_codex(&repo);
-                repo.write(".arborist/config.toml", &format!("[{key}]\nmode = \"auto\"\n"));
+                repo.write(".arborist/config.toml", format!("[{key}]\nmode = \"auto\"\n"));
                 repo.commit("settings\n");
                 let mut args = vec!["gardener"];
                 if is_in_file {
@@ -181,7 +181,7 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
                 }
                 // The option overrides this key as such.
                 if is_in_file || key != "sandbox" {
-                    arborist(&repo, &args).exits(2).err(&format!("{key}.mode: auto"));
+                    arborist(&repo, &args).exits(2).err(&format!("{key}.mode = auto"));
                 }
                 args.push("--yes");
                 arborist(&repo, &args).succeeds();

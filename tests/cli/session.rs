@@ -105,5 +105,5 @@ fn what_others_put_among_the_records_is_told_and_not_read() {
         .succeeds()
         .out(&id)
         .err("refs/arborist/sessions/fake' cannot be read")
-        .err(&format!("it is of session '{id}'"));
+        .err(&format!("it belongs to session '{id}'"));
 }

@@ -245,7 +245,7 @@ fn a_branch_may_have_an_odd_name() {
         assert_eq!(state, "failed", "{branch}");
         repo.git(["switch", "-q", "main"]).succeeds();
         agent(&repo, "claude", LOOKS);
-        repo.arborist(["session", "resume", &id]).succeeds().err(&format!("goes on on '{branch}'"));
+        repo.arborist(["session", "resume", &id]).succeeds().err(&format!("on '{branch}'"));
         let tip = repo.git(["log", "-1", "--format=%H %s", branch]).answer();
         assert!(tip.ends_with(&format!("task({branch}@T001@complete): complete \"the work\"")), "{tip}");
         let which = json(&repo, &["session", "which", branch, "--json"]);

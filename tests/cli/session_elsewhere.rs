@@ -110,7 +110,7 @@ fn what_is_not_committed_there_is_in_the_way_and_stays() {
         let mine = house(&workspace, repo, &session).join(file);
         fs::create_dir_all(mine.parent().unwrap()).unwrap();
         fs::write(&mine, "mine").unwrap();
-        let refused = workspace.arborist(["session", "resume"]).exits(2).err("cannot follow: ");
+        let refused = workspace.arborist(["session", "resume"]).exits(2).err("could not be updated: ");
         refused.err("would be overwritten").err("merge --ff-only");
         assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
         fs::remove_file(mine).unwrap();
@@ -127,7 +127,7 @@ fn one_that_may_be_at_work_there_is_not_gone_on_with_here() {
         workspace.git_in(&workspace.remote_of("repo"), ["update-ref", &name, &format!("{name}^")]).succeeds();
     }
     let refused = workspace.arborist(["session", "resume"]).exits(2);
-    refused.err(&format!("session '{session}' may be at work elsewhere"));
+    refused.err(&format!("session '{session}' may be running on another machine"));
     let named = ["session", "resume", &session, "--", "--max-retries", "2"];
     workspace.arborist(named).succeeds().out("1 completed (T004)").never("was not pushed");
 }

@@ -95,7 +95,7 @@ fn options_that_are_wrong_are_refused_before_anything_is_written() {
 #[test]
 fn without_a_name_only_what_is_left_alone_is_gone_on_with() {
     let (repo, first) = failed(&[]);
-    repo.arborist(["session", "resume"]).exits(1).err(&format!("session '{first}' goes on"));
+    repo.arborist(["session", "resume"]).exits(1).err(&format!("continuing session '{first}'"));
     let again =
         ["gardener", "--session-branch", "--new-run", "--test-command", "false", "--max-retries", "1"];
     repo.arborist(again).exits(1);

@@ -111,7 +111,7 @@ fn whoever_has_the_records_alone_goes_on_with_what_had_landed() {
     repo.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
     repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
     let said = repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
-    said.err(&format!("'{branch}' is at {} again", &tip[..10])).out("1 completed (T002)");
+    said.err(&format!("moved '{branch}' to {}", &tip[..10])).out("1 completed (T002)");
     assert_eq!(repo.calls(), calls + 2, "what had landed is not done again");
     repo.git_in(&clone, ["merge-base", "--is-ancestor", &tip, &branch]).succeeds();
 }
@@ -131,7 +131,7 @@ fn what_had_landed_before_a_turn_of_another_lane_stays() {
         assert_eq!(repo.git(["show", &format!("{branch}:{file}")]).answer(), repo.read(file).trim_end());
     }
     let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.err("tasks stand as then: T002 implementing\n").out("1 completed (T002)");
+    said.err("state of the tasks: T002 implementing\n").out("1 completed (T002)");
     assert_eq!((repo.read("T001.txt"), repo.calls()), (work, calls + 2));
     repo.arborist(["state", "--exit-code"]).succeeds();
     repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();

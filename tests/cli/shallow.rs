@@ -48,8 +48,10 @@ fn count(repo: &TestRepo, clone: &Path) -> usize {
 fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
     let repo = remote(1, 70);
     let clone = shallow(&repo, "2");
-    let said =
-        repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
+    let said = repo
+        .arborist_in(&clone, ["worktree", "sync", "--offline", "T1"])
+        .succeeds()
+        .out("T1 is now based on main at");
     said.err("this clone was shallow, and a merge needed more history: fetched all of it from 'origin'");
     let base = repo.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
     assert_eq!(base, repo.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
@@ -104,7 +106,7 @@ fn a_landing_fetches_what_it_needs_and_reading_does_not() {
     repo.arborist_in(&clone, ["merge", "list"]).succeeds();
     assert_eq!(count(&repo, &clone), 2);
     let said = repo.arborist_in(&clone, ["merge", "T1"]).succeeds();
-    said.err("a merge needs more").err("fetched from 'origin'").err("T1 landed as");
+    said.err("a merge needed more history").err("from 'origin'").err("T1 landed as");
     assert_eq!(fs::read_to_string(clone.join("t1.txt")).unwrap(), "t1\n");
     repo.arborist_in(&clone, ["state", "T1"]).succeeds().out("complete");
 }
