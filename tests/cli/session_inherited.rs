@@ -159,7 +159,7 @@ fn a_new_run_that_was_stopped_names_what_goes_on_with_it() {
     repo.agent("echo half > half; kill -INT $PPID; sleep 60\n");
     let said = repo.arborist(["gardener", "--session-branch", "--new-run"]).exits(130);
     let id = id(&sessions(&repo)[0]);
-    said.err(&format!("hint: run 'git arborist session resume {id}' to go on")).never("same command");
+    said.err(&format!("hint: run 'git arborist session resume {id}' to continue")).never("same command");
     repo.agent(WORKER);
     let said = repo.arborist(["gardener", "--session-branch"]).succeeds();
     said.err(&format!("continuing session '{id}'"));
