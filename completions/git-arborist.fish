@@ -25,22 +25,22 @@ end
 function __git_arborist_verbs
     set -l known \
         plan\t'Turn a spec into a tree of tasks, check it and show its order' \
-        gardener\t'Run every task that can be run, in order' \
-        garden\t'Run one task to its end' \
+        gardener\t'Run all tasks that are ready, in order' \
+        garden\t'Run one task' \
         merge\t'Land finished tasks in order, tested, without a checkout' \
-        reset\t'Let a task begin anew' \
+        reset\t'Let a task start over' \
         demo\t'See a whole run in a throw-away repository' \
-        worktree\t'Give tasks a worktree and a branch of their own' \
-        workspace\t'Look after the repositories of a plan: clone, fetch, push, run a command in each' \
+        worktree\t'Give each task its own worktree and branch' \
+        workspace\t'Clone, fetch and push the repositories of a plan, or run a command in each' \
         tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
-        cleanup\t'Remove what is done with: worktrees, branches, sessions, logs; nothing is lost' \
-        state\t'Show which tasks are done, under way, ready or failed' \
+        cleanup\t'Remove finished worktrees, branches, sessions and logs; work is saved first' \
+        state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
         session\t'See what agents did turn by turn, resume it or replay it' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
-        hooks\t'Install the hooks that keep the state sound' \
+        hooks\t'Install the hooks that check task commits and pushes' \
         install-assets\t'Put manual pages and shell completions where they are looked for' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -65,280 +65,280 @@ complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verb
 
 # plan
 complete -c git-arborist -n '__git_arborist_in plan' -F
-complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file; what was added to it by hand is kept'
-complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong'
-complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Take every warning for an error'
-complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can run at once'
-complete -c git-arborist -n '__git_arborist_in plan' -l explain -x -a '(__git_arborist_tasks)' -d 'Show why a task waits for what, with the file and line of each reason'
+complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file, and keep what was added to it by hand'
+complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Print only errors and warnings, one per line; exit with 1 if there are errors'
+complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Treat warnings as errors'
+complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show which tasks can run at once'
+complete -c git-arborist -n '__git_arborist_in plan' -l explain -x -a '(__git_arborist_tasks)' -d 'Show why a task waits, with the file and line of each reason'
 complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
 complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
-complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'
-complete -c git-arborist -n '__git_arborist_in plan' -l ai -d 'Let an agent make the plan from the spec; what is wrong with it is told to the agent, up to three calls in all'
-complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini and others, or one of your own'
-complete -c git-arborist -n '__git_arborist_in plan' -l model -x -d 'The model that the agent is asked to use'
-complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that a file of the repository brings along'
+complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Write ids into boxes that have none'
+complete -c git-arborist -n '__git_arborist_in plan' -l ai -d 'Let an agent make the plan from the spec, with up to three calls to correct it'
+complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini and others, or your own'
+complete -c git-arborist -n '__git_arborist_in plan' -l model -x -d 'The model that the agent uses'
+complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that a file of the repository defines'
 complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
 
 # gardener
 complete -c git-arborist -n '__git_arborist_in gardener' -f
 complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
 complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over what the plan says, and the plan over the configuration'
-complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent is asked to use'
-complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x -d 'The agent program that does the work, if it is another than --runner'
-complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that does the work'
-complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 'The agent program that reviews, if it is another than --runner'
+complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent uses'
+complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that implements'
+complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-model -x -d 'The model that reviews'
 complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit; several are asked in this order'
 complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; where there is more than one repository they have them anyway'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'What the run may cost, as far as agents tell'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'How many tokens the run may use'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'How long agents may be at work for the run, all together'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-cost -x -d 'What each task may cost'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -d 'How many tokens each task may use'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'How long agents may be at work on each task'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'How many attempts a task has'
-complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'How a task is tested that has no test commands of its own'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Begin although the tests fail before the first task; only newly red tests count'
-complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of a change the reviewer sees'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside of their worktree'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'The most tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'The total time that agents may work in this run'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-cost -x -d 'The most that each task may cost'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -d 'The most tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Number of attempts per task'
+complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if the tests fail before the first task; only newly red tests count'
+complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside their worktree'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
-complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Begin a new run instead of going on with the last one'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in gardener' -l session-branch -d 'Work on a branch of the run\'s own, in a worktree beside this checkout, which is left alone; the branch stays when the run ends'
-complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Go on with a plan or a configuration that has changed since the run began'
-complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve the commands that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would be run, and run nothing'
-complete -c git-arborist -n '__git_arborist_in gardener' -s v -l verbose -d 'With --dry-run, also print the prompts'
-complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Say only what went wrong'
-complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print what happens as JSON, an object on each line'
+complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
+complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would run without running it'
+complete -c git-arborist -n '__git_arborist_in gardener' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
+complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Print only errors'
+complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Only these tasks, or the tasks of these phases'
-complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Up to this task or phase, in the order of the plan, and nothing behind it'
-complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks are worked on at once, each in a worktree of its own: a number, or auto'
-complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use a worktree also for one task at a time, and leave the checkout alone'
-complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'What lands of what was worked on at once: keep-clean (all that can), all-or-nothing, first, or a number of them'
-complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Go on with other tasks when one fails'
-complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Let failed tasks begin again, and continue those that were interrupted too often'
+complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Stop after this task or phase, in the order of the plan'
+complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
+complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time, and leave the checkout alone'
+complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Continue with other tasks when one fails'
+complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Try failed tasks again, and continue tasks that were interrupted too often'
 complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'
 
 # garden
 complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'What to do: one task, in your words, without any plan'
-complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it although it has failed, or was interrupted too often'
+complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'Run one task described in these words, without a plan'
+complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it even if it has failed, or was interrupted too often'
 complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
 complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over what the plan says, and the plan over the configuration'
-complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent is asked to use'
-complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d 'The agent program that does the work, if it is another than --runner'
-complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that does the work'
-complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'The agent program that reviews, if it is another than --runner'
+complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent uses'
+complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
+complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that implements'
+complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-model -x -d 'The model that reviews'
 complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit; several are asked in this order'
 complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; where there is more than one repository they have them anyway'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'What the run may cost, as far as agents tell'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'How many tokens the run may use'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'How long agents may be at work for the run, all together'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-cost -x -d 'What each task may cost'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 'How many tokens each task may use'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'How long agents may be at work on each task'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'How many attempts a task has'
-complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'How a task is tested that has no test commands of its own'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Begin although the tests fail before the first task; only newly red tests count'
-complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of a change the reviewer sees'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside of their worktree'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'The most tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'The total time that agents may work in this run'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-cost -x -d 'The most that each task may cost'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 'The most tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Number of attempts per task'
+complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if the tests fail before the first task; only newly red tests count'
+complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside their worktree'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
-complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Begin a new run instead of going on with the last one'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in garden' -l session-branch -d 'Work on a branch of the run\'s own, in a worktree beside this checkout, which is left alone; the branch stays when the run ends'
-complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Go on with a plan or a configuration that has changed since the run began'
-complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve the commands that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would be run, and run nothing'
-complete -c git-arborist -n '__git_arborist_in garden' -s v -l verbose -d 'With --dry-run, also print the prompts'
-complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Say only what went wrong'
-complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print what happens as JSON, an object on each line'
+complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
+complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would run without running it'
+complete -c git-arborist -n '__git_arborist_in garden' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
+complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Print only errors'
+complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
 
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List what is queued, in the order in which it will be tried'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something is red or waits for too long, 2 if a person is needed'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all that can be landed'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Take a task out of the queue; its branch stays'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that stands aside'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree with the conflict of a task in it, or land what was made of it there'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show what became of what was queued'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List queued tasks, in the order in which they will be tried'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task; exit 1 if a task is red or late, 2 if a person is needed'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all tasks that can land'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a task from the queue and keep its branch'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that was set aside'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, not on that of the run'
-complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'How urgent they are: 0 is the most, 9 the least'
-complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Take them although they are not complete'
-complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'Priority from 0 (first) to 9 (last)'
+complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Queue them even if they are not complete'
+complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands of the repository, and other files that a resolution by hand changes'
-complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command where no gates are configured'
-complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
-complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Say only what it came to'
+complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in files of the repository, and other files that a manual resolution changes'
+complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates are configured'
+complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
 # merge add
 complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, not on that of the run'
-complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'How urgent they are: 0 is the most, 9 the least'
-complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Take them although they are not complete'
-complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'Priority from 0 (first) to 9 (last)'
+complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Queue them even if they are not complete'
+complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge add' -s h -l help -d 'Show what it does and takes'
 
 # merge list
 complete -c git-arborist -n '__git_arborist_in merge list' -f
-complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge list' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge list' -s h -l help -d 'Show what it does and takes'
 
 # merge status
 complete -c git-arborist -n '__git_arborist_in merge status' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge status' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Show what it does and takes'
 
 # merge run
 complete -c git-arborist -n '__git_arborist_in merge run' -f
-complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land what was queued for this branch, instead of the run\'s own'
-complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Look again every so many seconds, until ended by Ctrl-C'
-complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land tasks that were queued for this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks every so many seconds, until Ctrl-C'
+complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands of the repository, and other files that a resolution by hand changes'
-complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command where no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
-complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Say only what it came to'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in files of the repository, and other files that a manual resolution changes'
+complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates are configured'
+complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
 # merge drop
 complete -c git-arborist -n '__git_arborist_in merge drop' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge drop' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge drop' -s h -l help -d 'Show what it does and takes'
 
 # merge retry
 complete -c git-arborist -n '__git_arborist_in merge retry' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge retry' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Show what it does and takes'
 
 # merge resolve
 complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The task was queued for this branch, not for that of its run'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task was queued for [default: the branch of its run]'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands of the repository, and other files that a resolution by hand changes'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command where no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Say only what it came to'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in files of the repository, and other files that a manual resolution changes'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates are configured'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
 
 # merge log
 complete -c git-arborist -n '__git_arborist_in merge log' -f
-complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'How many entries at most'
-complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'The largest number of entries'
+complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Take what the tasks have added out of the tree, after saving it under a ref'
-complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also remove the changes of the tasks from the tree; they are saved under a ref'
+complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
 # demo
 complete -c git-arborist -n '__git_arborist_in demo' -f
-complete -c git-arborist -n '__git_arborist_in demo' -l into -x -a '(__fish_complete_directories)' -d 'Where to make the repository; without it, in the folder for temporary files'
+complete -c git-arborist -n '__git_arborist_in demo' -l into -x -a '(__fish_complete_directories)' -d 'Where to create the repository [default: a new folder for temporary files]'
 complete -c git-arborist -n '__git_arborist_in demo' -s h -l help -d 'Show what it does and takes'
 
 # worktree
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Make a worktree for a task, or go on with the one that it has, and print its path'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Create a worktree for a task, or reuse the one that it has, and print its path'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks and of sessions'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one worktree in detail'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a program in a task\'s worktree, with its environment, and save what it does now and then'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a restore -d 'Bring back unfinished work that was saved'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a sync -d 'Bring the run\'s branch into the branches of tasks, by a merge; what is not committed stays as it is'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree; its branch stays'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Give a task\'s lane to the next task, with its caches; its branch stays'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a program in a task\'s worktree, and save its work regularly'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a restore -d 'Restore saved unfinished work'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a sync -d 'Merge the run\'s branch into the branches of tasks; uncommitted changes are kept'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree and keep its branch'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Free a task\'s lane for the next task, and keep its branch'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a repair -d 'Mend worktrees after folders were moved or processes were killed'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a repair -d 'Repair worktrees after folders were moved or processes were killed'
 complete -c git-arborist -n '__git_arborist_at worktree' -f
 complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show what it does and takes'
 
 # worktree add
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch begins, instead of at the run\'s branch'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Take one of the run\'s lanes: a free one if there is one, where only the difference has to be written'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Take a name that the plan does not have'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not ask the remote that the run\'s branch follows'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Say nothing of changes in the checkout that are not committed and so not in the worktree'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch starts [default: the run\'s branch]'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use one of the run\'s lanes, preferably a free one'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -s h -l help -d 'Show what it does and takes'
 
 # worktree list
 complete -c git-arborist -n '__git_arborist_in worktree list' -f
-complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count what is not committed and measure how much space is taken'
-complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also the branches of tasks that have no worktree'
+complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count uncommitted paths and measure sizes'
+complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also list branches of tasks without a worktree'
 complete -c git-arborist -n '__git_arborist_in worktree list' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s h -l help -d 'Show what it does and takes'
 
 # worktree show
 complete -c git-arborist -n '__git_arborist_in worktree show' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree show' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'Show what it does and takes'
 
 # worktree path
 complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
 
 # worktree run
 complete -c git-arborist -n '__git_arborist_in worktree run' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Show what it does and takes'
 
 # worktree restore
 complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
 
 # worktree sync
 complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not ask the remote that the run\'s branch follows'
-complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not fetch from the remote of the run\'s branch'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Also if something there is not committed; it is saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Remove it even if it has uncommitted files; they are saved under a ref first'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s h -l help -d 'Show what it does and takes'
 
 # worktree recycle
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d 'Show what it does and takes'
 
 # worktree prune
 complete -c git-arborist -n '__git_arborist_in worktree prune' -f
-complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
 
 # worktree repair
 complete -c git-arborist -n '__git_arborist_in worktree repair' -f
-complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
 
 # workspace
-complete -c git-arborist -n '__git_arborist_at workspace' -f -a status -d 'Show where each repository stands; nobody is asked but the disk'
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a status -d 'Show the state of each repository, without network access'
 complete -c git-arborist -n '__git_arborist_at workspace' -f -a sync -d 'Clone repositories that are missing, and fetch the others with the branches and records of sessions'
-complete -c git-arborist -n '__git_arborist_at workspace' -f -a push -d 'Push the branches and records of sessions, by fast-forward only, and nothing else'
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a push -d 'Push only the branches and records of sessions, by fast-forward'
 complete -c git-arborist -n '__git_arborist_at workspace' -f -a foreach -d 'Run a command in each repository'
 complete -c git-arborist -n '__git_arborist_at workspace' -f
 complete -c git-arborist -n '__git_arborist_at workspace' -s h -l help -d 'Show what it does and takes'
@@ -353,42 +353,42 @@ complete -c git-arborist -n '__git_arborist_in workspace status' -s h -l help -d
 complete -c git-arborist -n '__git_arborist_in workspace sync' -f
 complete -c git-arborist -n '__git_arborist_in workspace sync' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in workspace sync' -l repo -x -d 'Only these repositories'
-complete -c git-arborist -n '__git_arborist_in workspace sync' -l yes -d 'Approve the remotes and places that files of the repository name'
+complete -c git-arborist -n '__git_arborist_in workspace sync' -l yes -d 'Approve the remotes and paths in files of the repository'
 complete -c git-arborist -n '__git_arborist_in workspace sync' -s h -l help -d 'Show what it does and takes'
 
 # workspace push
 complete -c git-arborist -n '__git_arborist_in workspace push' -f
 complete -c git-arborist -n '__git_arborist_in workspace push' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in workspace push' -l repo -x -d 'Only these repositories'
-complete -c git-arborist -n '__git_arborist_in workspace push' -l yes -d 'Approve the remotes and places that files of the repository name'
+complete -c git-arborist -n '__git_arborist_in workspace push' -l yes -d 'Approve the remotes and paths in files of the repository'
 complete -c git-arborist -n '__git_arborist_in workspace push' -s h -l help -d 'Show what it does and takes'
 
 # workspace foreach
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -f
-complete -c git-arborist -n '__git_arborist_in workspace foreach' -l keep-going -d 'Go on with other repositories when the command fails in one'
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -l keep-going -d 'Continue with other repositories when the command fails in one'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l repo -x -d 'Only these repositories'
-complete -c git-arborist -n '__git_arborist_in workspace foreach' -l yes -d 'Approve the remotes and places that files of the repository name'
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -l yes -d 'Approve the remotes and paths in files of the repository'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -d 'Show what it does and takes'
 
 # tools
 complete -c git-arborist -n '__git_arborist_in tools' -f
-complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the tools of the repository NAME in the folder DIR; several may be named'
-complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository, instead of those that are configured; several may be named'
-complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'How many seconds a command may take'
+complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the tools of the repository NAME in the folder DIR; can be given several times'
+complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository instead of the configured ones; can be given several times'
+complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'Time limit of a command in seconds'
 complete -c git-arborist -n '__git_arborist_in tools' -s h -l help -d 'Show what it does and takes'
 
 # cleanup
-complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List what was saved'
-complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Bring back what was saved: its branch, and what lay in its worktree into a fresh one'
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List saved work'
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: its branch, and the files of its worktree in a new one'
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Leave alone what is younger: 0, 12h, 7d, 2w'
-complete -c git-arborist -n '__git_arborist_at cleanup' -s n -l dry-run -d 'Show what would be done, and do nothing'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Keep items that are newer than this age: 0, 12h, 7d, 2w'
+complete -c git-arborist -n '__git_arborist_at cleanup' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_at cleanup' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also what holds work that is nowhere else; it is saved under a ref first'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l remote -d 'Also branches of remotes, if they have landed there'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l reclaim -d 'Also free build output and caches in the worktrees that are kept'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l yes -d 'Approve the settings that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these; with --force, saved work alone then has the age that is given'
+complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l remote -d 'Also delete branches at remotes, if they have landed there'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l reclaim -d 'Also delete build output and caches in the worktrees that are kept'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l yes -d 'Approve the settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these kinds of items'
 complete -c git-arborist -n '__git_arborist_at cleanup' -s h -l help -d 'Show what it does and takes'
 
 # cleanup saved
@@ -398,42 +398,42 @@ complete -c git-arborist -n '__git_arborist_in cleanup saved' -s h -l help -d 'S
 
 # cleanup restore
 complete -c git-arborist -n '__git_arborist_in cleanup restore' -f
-complete -c git-arborist -n '__git_arborist_in cleanup restore' -l branch -x -d 'Restore it as this branch, not as the one that it was'
-complete -c git-arborist -n '__git_arborist_in cleanup restore' -l to -x -a '(__fish_complete_directories)' -d 'Make its worktree here, not among the others; also where only its commits were saved'
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -l branch -x -d 'Restore it as this branch [default: its old name]'
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -l to -x -a '(__fish_complete_directories)' -d 'Create its worktree in this folder; also if only commits were saved'
 complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file, not from where the run froze it'
-complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
-complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Show the commits of each task too'
-complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only what can be taken up now'
+complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file [default: the frozen plan of the run]'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Also show the commits of each task'
+complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only tasks that can start now'
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all that was asked for is complete and has landed, or is skipped'
-complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
+complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all requested tasks are complete and landed, or skipped'
+complete -c git-arborist -n '__git_arborist_in state' -l short -d 'Print one line for the whole run'
 complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
 
 # logs
 complete -c git-arborist -n '__git_arborist_in logs' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in logs' -l step -x -a 'implement test review' -d 'Show only this step'
 complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt, from 1 [default: the newest]'
-complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the run is done with the task'
+complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the task ends'
 complete -c git-arborist -n '__git_arborist_in logs' -s h -l help -d 'Show what it does and takes'
 
 # session
-complete -c git-arborist -n '__git_arborist_at session' -f -a list -d 'List sessions, the last one first'
+complete -c git-arborist -n '__git_arborist_at session' -f -a list -d 'List sessions, newest first'
 complete -c git-arborist -n '__git_arborist_at session' -f -a show -d 'Show one session, or one of its turns'
-complete -c git-arborist -n '__git_arborist_at session' -f -a turns -d 'List the turns of a session, a line each'
+complete -c git-arborist -n '__git_arborist_at session' -f -a turns -d 'List the turns of a session'
 complete -c git-arborist -n '__git_arborist_at session' -f -a diff -d 'Show what differs between the trees of two turns'
-complete -c git-arborist -n '__git_arborist_at session' -f -a which -d 'Say which session, task and turn a commit comes from'
+complete -c git-arborist -n '__git_arborist_at session' -f -a which -d 'Show which session, task and turn made a commit'
 complete -c git-arborist -n '__git_arborist_at session' -f -a export -d 'Print a whole session, also in the formats of other tools'
-complete -c git-arborist -n '__git_arborist_at session' -f -a resume -d 'Go on with a session that rests, crashed or failed, on its own branch and in a worktree'
-complete -c git-arborist -n '__git_arborist_at session' -f -a replay -d 'Begin a new session at a turn of another, on a branch of its own; the other stays as it is'
-complete -c git-arborist -n '__git_arborist_at session' -f -a start -d 'Begin a session of another driver, and print its id'
-complete -c git-arborist -n '__git_arborist_at session' -f -a turn -d 'Commit what an agent did in a turn, record it, and print its commit'
+complete -c git-arborist -n '__git_arborist_at session' -f -a resume -d 'Continue a session that was paused, crashed or failed, on its own branch in a worktree'
+complete -c git-arborist -n '__git_arborist_at session' -f -a replay -d 'Start a new session from a turn of another one, on its own branch'
+complete -c git-arborist -n '__git_arborist_at session' -f -a start -d 'Start a session of another program, and print its id'
+complete -c git-arborist -n '__git_arborist_at session' -f -a turn -d 'Commit and record a turn of an agent, and print the commit'
 complete -c git-arborist -n '__git_arborist_at session' -f -a checkpoint -d 'Record that a step has ended'
-complete -c git-arborist -n '__git_arborist_at session' -f -a end -d 'Record that a session is over'
-complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record what an interactive agent does; this is what its hooks call'
+complete -c git-arborist -n '__git_arborist_at session' -f -a end -d 'Record that a session has ended'
+complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record an event of an interactive agent; its hooks call this'
 complete -c git-arborist -n '__git_arborist_at session' -f
 complete -c git-arborist -n '__git_arborist_at session' -s h -l help -d 'Show what it does and takes'
 
@@ -444,9 +444,9 @@ complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Sh
 
 # session show
 complete -c git-arborist -n '__git_arborist_in session show' -f
-complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Only this turn, in detail'
-complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also what its commits change'
-complete -c git-arborist -n '__git_arborist_in session show' -l transcript -d 'Also its transcript: the prompt, what the agent said, tools and their answers'
+complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Show only this turn, in detail'
+complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also show the diff of its commits'
+complete -c git-arborist -n '__git_arborist_in session show' -l transcript -d 'Also show its transcript: the prompt, the agent\'s words, tool calls and their output'
 complete -c git-arborist -n '__git_arborist_in session show' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Show what it does and takes'
 
@@ -457,7 +457,7 @@ complete -c git-arborist -n '__git_arborist_in session turns' -s h -l help -d 'S
 
 # session diff
 complete -c git-arborist -n '__git_arborist_in session diff' -f
-complete -c git-arborist -n '__git_arborist_in session diff' -l stat -d 'Only the paths, and how much of each'
+complete -c git-arborist -n '__git_arborist_in session diff' -l stat -d 'Only the paths, with the number of changed lines'
 complete -c git-arborist -n '__git_arborist_in session diff' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session diff' -s h -l help -d 'Show what it does and takes'
 
@@ -468,53 +468,53 @@ complete -c git-arborist -n '__git_arborist_in session which' -s h -l help -d 'S
 
 # session export
 complete -c git-arborist -n '__git_arborist_in session export' -f
-complete -c git-arborist -n '__git_arborist_in session export' -l format -x -a 'json git-ai agent-trace' -d 'How it is told'
-complete -c git-arborist -n '__git_arborist_in session export' -l write -d 'Attach the notes of git-ai to the commits, under refs/notes/ai; a commit that has one keeps it'
+complete -c git-arborist -n '__git_arborist_in session export' -l format -x -a 'json git-ai agent-trace' -d 'The format'
+complete -c git-arborist -n '__git_arborist_in session export' -l write -d 'Write the git-ai notes to refs/notes/ai; commits that have a note keep it'
 complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d 'Show what it does and takes'
 
 # session resume
 complete -c git-arborist -n '__git_arborist_in session resume' -f
-complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Go on from the tree of this turn: a commit brings it back, and what came after it stays in history'
+complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Continue from this turn: a commit restores its tree, and later turns stay in history'
 complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since (also --accept-changes)'
-complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print what happens as JSON, an object on each line'
+complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
 
 # session replay
 complete -c git-arborist -n '__git_arborist_in session replay' -f
-complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn whose tree the new session begins with; 0 is what the other began with'
-complete -c git-arborist -n '__git_arborist_in session replay' -l offline -d 'Call no agent: read again what the other session\'s agents printed after that turn, with the files of their commits'
-complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve the commands that files of the repository bring along'
-complete -c git-arborist -n '__git_arborist_in session replay' -l json -d 'Print what happens as JSON, an object on each line'
+complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn to start from; 0 is the start of the session'
+complete -c git-arborist -n '__git_arborist_in session replay' -l offline -d 'Call no agent: replay the recorded output and commits of the turns after this one'
+complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in session replay' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in session replay' -s h -l help -d 'Show what it does and takes'
 
 # session start
 complete -c git-arborist -n '__git_arborist_in session start' -f
-complete -c git-arborist -n '__git_arborist_in session start' -l pipeline -x -d 'What the driver calls what it does'
+complete -c git-arborist -n '__git_arborist_in session start' -l pipeline -x -d 'The name of the pipeline'
 complete -c git-arborist -n '__git_arborist_in session start' -l id -x -d 'The id, instead of a new one'
 complete -c git-arborist -n '__git_arborist_in session start' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session start' -s h -l help -d 'Show what it does and takes'
 
 # session turn
 complete -c git-arborist -n '__git_arborist_in session turn' -f
-complete -c git-arborist -n '__git_arborist_in session turn' -l session -x -d 'The session: its id, or as much of it as tells it from others'
+complete -c git-arborist -n '__git_arborist_in session turn' -l session -x -d 'The session: its id, or a unique prefix'
 complete -c git-arborist -n '__git_arborist_in session turn' -l node -x -a '(__git_arborist_tasks)' -d 'The task'
 complete -c git-arborist -n '__git_arborist_in session turn' -l model -x -d 'The model'
-complete -c git-arborist -n '__git_arborist_in session turn' -l provider -x -d 'Who serves the model'
+complete -c git-arborist -n '__git_arborist_in session turn' -l provider -x -d 'The provider of the model'
 complete -c git-arborist -n '__git_arborist_in session turn' -l runner -x -d 'The agent program'
 complete -c git-arborist -n '__git_arborist_in session turn' -s m -l message -x -d 'What the turn did; the first line becomes the subject'
-complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-in -x -d 'Tokens that the agent read'
-complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-out -x -d 'Tokens that the agent wrote'
-complete -c git-arborist -n '__git_arborist_in session turn' -l cost -x -d 'What it cost, in US dollars'
-complete -c git-arborist -n '__git_arborist_in session turn' -l agent-session -x -d 'The agent\'s own session, by which it can be continued'
-complete -c git-arborist -n '__git_arborist_in session turn' -l turn -x -d 'The number that the turn must have; it is refused if the session has another'
-complete -c git-arborist -n '__git_arborist_in session turn' -l files-from -r -F -d 'Commit only these paths: read from a file, or from standard input with -, one on each line or separated by NUL'
+complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-in -x -d 'Input tokens'
+complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-out -x -d 'Output tokens'
+complete -c git-arborist -n '__git_arborist_in session turn' -l cost -x -d 'Cost in US dollars'
+complete -c git-arborist -n '__git_arborist_in session turn' -l agent-session -x -d 'The agent\'s own session id, to continue it'
+complete -c git-arborist -n '__git_arborist_in session turn' -l turn -x -d 'The expected number of the turn; another number is refused'
+complete -c git-arborist -n '__git_arborist_in session turn' -l files-from -r -F -d 'Commit only these paths, from a file or - for standard input, one per line or separated by NUL'
 complete -c git-arborist -n '__git_arborist_in session turn' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session turn' -s h -l help -d 'Show what it does and takes'
 
 # session checkpoint
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -f
-complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -d 'The session: its id, or as much of it as tells it from others'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -d 'The session: its id, or a unique prefix'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l node -x -a '(__git_arborist_tasks)' -d 'The task whose step has ended'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l step -x -a 'plan implement test review complete merge' -d 'The step'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l status -x -a 'pass fail approved rejected' -d 'How it ended'
@@ -523,9 +523,9 @@ complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help 
 
 # session end
 complete -c git-arborist -n '__git_arborist_in session end' -f
-complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or as much of it as tells it from others'
-complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'Whether all was done: complete unless it is said; a run of git arborist that rests is given up, which is failed'
-complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'More, in words'
+complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or a unique prefix'
+complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'How it ended [default: complete; a paused run of git arborist is given up as failed]'
+complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'Further remarks'
 complete -c git-arborist -n '__git_arborist_in session end' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Show what it does and takes'
 
@@ -535,7 +535,7 @@ complete -c git-arborist -n '__git_arborist_in session hook' -s h -l help -d 'Sh
 
 # trailers
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
-complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Say what is wrong with messages that claim to be ours; exit 1 if anything is'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Check messages that look like task commits; exit 1 if one is not valid'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a log -d 'List the task commits of a history'
 complete -c git-arborist -n '__git_arborist_at trailers' -f
 complete -c git-arborist -n '__git_arborist_at trailers' -s h -l help -d 'Show what it does and takes'
@@ -549,7 +549,7 @@ complete -c git-arborist -n '__git_arborist_in trailers parse' -s h -l help -d '
 # trailers check
 complete -c git-arborist -n '__git_arborist_in trailers check' -f -a '(__git_arborist_branches)'
 complete -c git-arborist -n '__git_arborist_in trailers check' -l file -r -F -d 'Read the message from this file, whatever its name'
-complete -c git-arborist -n '__git_arborist_in trailers check' -s q -l quiet -d 'Say nothing if all is well'
+complete -c git-arborist -n '__git_arborist_in trailers check' -s q -l quiet -d 'Print nothing if all messages are valid'
 complete -c git-arborist -n '__git_arborist_in trailers check' -s h -l help -d 'Show what it does and takes'
 
 # trailers log
@@ -559,19 +559,19 @@ complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -a 'run-
 complete -c git-arborist -n '__git_arborist_in trailers log' -l result -x -a 'pass fail approved rejected' -d 'Only this result'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l since -x -d 'Only commits after this date, as git understands dates'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'Only this session'
-complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'At most so many'
+complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'The largest number of commits'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'
 
 # init
 complete -c git-arborist -n '__git_arborist_in init' -f
 complete -c git-arborist -n '__git_arborist_in init' -l dry-run -d 'Print the file instead of writing it'
-complete -c git-arborist -n '__git_arborist_in init' -l hooks -d 'Install the hooks that guard the record, without asking'
+complete -c git-arborist -n '__git_arborist_in init' -l hooks -d 'Install the hooks without asking'
 complete -c git-arborist -n '__git_arborist_in init' -l no-hooks -d 'Install no hooks, and do not ask'
 complete -c git-arborist -n '__git_arborist_in init' -s h -l help -d 'Show what it does and takes'
 
 # sandbox
-complete -c git-arborist -n '__git_arborist_at sandbox' -f -a check -d 'Try out each rule of the sandbox; nothing is left behind'
+complete -c git-arborist -n '__git_arborist_at sandbox' -f -a check -d 'Test each rule of the sandbox'
 complete -c git-arborist -n '__git_arborist_at sandbox' -f
 complete -c git-arborist -n '__git_arborist_at sandbox' -s h -l help -d 'Show what it does and takes'
 
@@ -582,26 +582,26 @@ complete -c git-arborist -n '__git_arborist_in sandbox check' -l json -d 'Print 
 complete -c git-arborist -n '__git_arborist_in sandbox check' -s h -l help -d 'Show what it does and takes'
 
 # hooks
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks, beside those that are there'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove our hooks and put back what stood there before, byte for byte'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Say where each hook stands and what keeps it from being run; runs nothing'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Prove that hooks fire in this worktree, by firing them through git'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Do what a hook does; this is what hooks call'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks; existing ones are kept'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove our hooks and restore the earlier ones, byte for byte'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Show which hooks are installed, and why one does not run'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Check that hooks run in this worktree, by triggering them through git'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Run a hook; hooks call this'
 complete -c git-arborist -n '__git_arborist_at hooks' -f
 complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what it does and takes'
 
 # hooks install
 complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push pre-receive update'
-complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Only print what would be done'
-complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print nothing but errors'
-complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Show what would be done without doing it'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print only errors'
+complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Record the turns of an interactive agent, with hooks in .claude/settings.local.json instead of git hooks'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
 
 # hooks uninstall
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push pre-receive update'
-complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Only print what would be done'
-complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print nothing but errors'
-complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Take the hooks of an interactive agent out of its settings; no hooks of git'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Show what would be done without doing it'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print only errors'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Remove our hooks from the settings of an interactive agent instead of git hooks'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s h -l help -d 'Show what it does and takes'
 
 # hooks status
@@ -614,8 +614,8 @@ complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre
 complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
 
 # hooks run
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that claims to be a task\'s and is not sound'
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse to push what is not sound, and to lose what was recorded; reads git\'s lines on standard input'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that looks like that of a task but is not valid'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse pushes of invalid task commits and pushes that lose records; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'The same, where the push arrives; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same for one ref; this is what the update hook of earlier versions calls'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f
@@ -639,10 +639,10 @@ complete -c git-arborist -n '__git_arborist_in hooks run update' -s h -l help -d
 
 # install-assets
 complete -c git-arborist -n '__git_arborist_in install-assets' -f
-complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, laid out as distributions do it'
-complete -c git-arborist -n '__git_arborist_in install-assets' -l only -x -a 'man bash zsh fish' -d 'Only this; may be given several times'
-complete -c git-arborist -n '__git_arborist_in install-assets' -s n -l dry-run -d 'Say what would be done, and do nothing'
-complete -c git-arborist -n '__git_arborist_in install-assets' -l uninstall -d 'Remove what was installed and is unchanged since'
-complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Write over files that are not ours; with --uninstall, remove ours although they were changed'
-complete -c git-arborist -n '__git_arborist_in install-assets' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, with the layout of distributions'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l only -x -a 'man bash zsh fish' -d 'Install only this; can be given several times'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s n -l dry-run -d 'Show what would be done without doing it'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l uninstall -d 'Remove installed files that are unchanged'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Overwrite files of others; with --uninstall, also remove files that were changed'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s q -l quiet -d 'Print only errors'
 complete -c git-arborist -n '__git_arborist_in install-assets' -s h -l help -d 'Show what it does and takes'
