@@ -290,7 +290,7 @@ fn what_cannot_be_found_out_counts_as_in_use() {
     fs::remove_file(&lock).unwrap();
     symlink(&lock, &lock).unwrap();
     assert!(
-        repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: whether somebody is at work in it")
+        repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: whether a process is working in it")
     );
     fs::remove_file(&lock).unwrap();
     let index = repo.path(".git/worktrees/T1/index");

@@ -67,7 +67,7 @@ fn a_log_a_worktree_a_ticket_or_a_mark_proves_a_branch_too() {
     repo.git(["update-ref", "refs/arborist/wip/main/T2/0", "main"]).succeeds();
     repo.git(["update-ref", "refs/arborist/queue/tickets/main/T3", "main"]).succeeds();
     assert_eq!(repo.verdict(NOW, "branch", "main/T2").0, "remove");
-    assert_eq!(repo.verdict(NOW, "branch", "main/T3").1, "it is queued and has not landed");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T3").1, "it is queued and has not landed yet");
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
         "kept",
         "it has landed here and not there"
     );
-    assert_eq!(find(&report, "remote", "origin/main/T4")["reason"], "it is queued and has not landed");
+    assert_eq!(find(&report, "remote", "origin/main/T4")["reason"], "it is queued and has not landed yet");
     assert_eq!(there(&repo), ["T2", "T3", "T4", "main"]);
 }
 

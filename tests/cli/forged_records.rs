@@ -305,7 +305,7 @@ fn every_command_gives_the_same_answer_on_a_chain_that_no_record_knows() {
     let state: Value = serde_json::from_str(&repo.arborist(["state", "--json"]).succeeds().stdout()).unwrap();
     let task = state["tasks"].as_array().unwrap().iter().find(|task| task["id"] == "T002").unwrap();
     assert_eq!((&task["state"], &task["ready"]), (&"pending".into(), &true.into()), "{task}");
-    repo.arborist(["state", "--exit-code"]).exits(1).err("no record");
+    repo.arborist(["state", "--exit-code"]).exits(1).err("records do not have");
     repo.arborist(["merge", "T002"]).exits(1).err("not complete");
     let list = repo.arborist(["worktree", "list"]).succeeds().stdout();
     let row = list.lines().find(|line| line.contains("T002")).unwrap_or_default().to_owned();

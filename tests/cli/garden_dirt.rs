@@ -151,7 +151,7 @@ fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_
             let repo = repo(&WORKER.replace("echo \"wrote", &once));
             let said = repo.arborist(args).succeeds().shows();
             let said = said.shows().stderr();
-            let folder = said.split("that is kept in ").nth(1).unwrap().lines().next().unwrap();
+            let folder = said.split("it is kept in ").nth(1).unwrap().lines().next().unwrap();
             let file = std::path::Path::new(folder).join("deep/sub/file");
             assert_eq!(std::fs::read_to_string(file).unwrap(), "inner\n", "{deed}");
             assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed}");
@@ -225,7 +225,7 @@ fn a_pre_commit_hook_decides_on_an_agents_work() {
 #[test]
 fn an_ignored_file_of_a_rejected_task_is_named_to_the_reviewers_of_later_tasks() {
     let agent = "case \"$prompt\" in
-Review*T001*) echo REJECTED: no ;;
+\"Review the changes for task T001\"*) echo REJECTED: no ;;
 Review*) echo \"$prompt\" >> \"$ROOT/asked\"; echo APPROVED ;;
 *T001*) mkdir cache; echo x > cache/run.sh; echo x > T001.txt ;;
 *) echo x > \"$ARBORIST_TASK.txt\" ;;

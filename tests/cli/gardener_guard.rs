@@ -30,7 +30,7 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
     for (deed, words) in [
         ("echo 'gitdir: /nowhere' > .git", ".git was changed while it ran"),
         ("rm .git", ".git was changed while it ran"),
-        ("rm .git; git init -q; git add -A; git commit -qm mine", "what stood there is kept in"),
+        ("rm .git; git init -q; git add -A; git commit -qm mine", "the changed version is kept in"),
         ("echo /nowhere > $(git rev-parse --git-dir)/commondir", "commondir was changed while it ran"),
         ("git switch -qc elsewhere", "it switched to another branch"),
         ("git checkout -q --detach", "it switched to another branch"),
@@ -346,7 +346,7 @@ fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and
         let commit = test_repo.git(["log", "-1", "--format=%H", "--", file]).answer();
         let who = format!("commit {} of T001 changed it: git show {}", &commit[..10], &commit[..10]);
         assert!(told.contains(&who), "{deed}: {told}");
-        let (_, back) = told.split_once("bring it back with: ").unwrap();
+        let (_, back) = told.split_once("to restore it, run: ").unwrap();
         let mut shell = test_repo.command("sh", &test_repo.path(""));
         shell.args(["-c", back.lines().next().unwrap()]);
         arborist_testkit::Run::of(&mut shell, b"").succeeds();

@@ -258,7 +258,18 @@ fn all_worktrees_share_the_hook_and_a_bare_repository_gets_pre_receive() {
 }
 
 /// The update hook as earlier versions installed it.
-const OLD_UPDATE: &str = "#!/bin/sh\n# Installed by 'git arborist hooks install'; 'git arborist hooks uninstall' takes it away again.\n# The hook that stood here before, if any, goes first.\n[ ! -x \"$0.pre-arborist\" ] || \"$0.pre-arborist\" \"$@\" || exit\narborist='/usr/bin/git-arborist-hooks'\n[ -x \"$arborist\" ] || arborist=$(command -v git-arborist-hooks) || arborist=\n[ -z \"$arborist\" ] || exec \"$arborist\" run update \"$@\"\ncase $1 in refs/heads/arborist/* | refs/arborist/*) ;; *) exit 0 ;; esac\necho \"error: '$1' belongs to git arborist, and git-arborist-hooks is not there to check the push\" >&2\necho \"hint: install git-arborist on the server again\" >&2\nexit 1\n";
+const OLD_UPDATE: &str = "#!/bin/sh
+# Installed by 'git arborist hooks install'; 'git arborist hooks uninstall' takes it away again.
+# The hook that stood here before, if any, goes first.
+[ ! -x \"$0.pre-arborist\" ] || \"$0.pre-arborist\" \"$@\" || exit
+arborist='/usr/bin/git-arborist-hooks'
+[ -x \"$arborist\" ] || arborist=$(command -v git-arborist-hooks) || arborist=
+[ -z \"$arborist\" ] || exec \"$arborist\" run update \"$@\"
+case $1 in refs/heads/arborist/* | refs/arborist/*) ;; *) exit 0 ;; esac
+echo \"error: '$1' is arborist's, and git-arborist-hooks is not there to check the push\" >&2
+echo \"hint: install git-arborist on the server again\" >&2
+exit 1
+";
 
 #[test]
 fn the_update_hook_of_earlier_versions_is_replaced_by_pre_receive() {

@@ -198,7 +198,7 @@ fn a_new_git_needs_no_hooks_path_and_an_edited_command_is_left() {
     let repo = TestRepo::init();
     repo.git(["config", "--global", "core.hooksPath", "/nowhere"]).succeeds();
     with_new_git(&repo, &["install", "commit-msg"]).succeeds();
-    repo.git(["config", "it is switched off by hook.arborist-commit-msg.enabled", "false"]).succeeds();
+    repo.git(["config", "hook.arborist-commit-msg.enabled", "false"]).succeeds();
     with_new_git(&repo, &["status"]).succeeds().out("it is switched off by hook.arborist-commit-msg.enabled");
     repo.git(["config", "hook.arborist-commit-msg.command", "true"]).succeeds();
     with_new_git(&repo, &["uninstall"]).exits(2).err("'hook.arborist-commit-msg.command' was edited");

@@ -324,7 +324,7 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
     (
         "a box with an unknown mark and without an id",
         "- [x] First\n- [v] Second\n- [ ] Third\n\n- [P] means parallel\n",
-        &[Tasks("first second third"), Warns("'v' is no known mark")],
+        &[Tasks("first second third"), Warns("'v' is not a known mark")],
     ),
     (
         "checks beside tasks with ids are none",

@@ -181,7 +181,7 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
                 }
                 // The option overrides this key as such.
                 if is_in_file || key != "sandbox" {
-                    arborist(&repo, &args).exits(2).err(&format!("{key}.mode = auto"));
+                    arborist(&repo, &args).exits(2).err(&format!("{key}.mode = \"auto\""));
                 }
                 args.push("--yes");
                 arborist(&repo, &args).succeeds();

@@ -238,7 +238,6 @@ fn it_is_bound_to_a_repository() {
 fn nonsense_does_not_end_it_and_the_end_does() {
     let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
-    writeln!(bench.stdin.as_mut().unwrap(), "this is no JSON").unwrap();
     bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nonsense" }));
     bench.works("repo__write_file", json!({ "path": "a", "content": "b" }));
     bench.close();

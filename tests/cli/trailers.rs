@@ -212,7 +212,7 @@ fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
     let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
     repo.commit(&message);
     let begun = Instant::now();
-    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+    repo.arborist(["trailers", "parse", "HEAD"]).succeeds().err("is not valid");
     let said = repo.arborist_with(["trailers", "check"], message.as_bytes()).exits(1);
     said.out("standard input: and many more");
     repo.arborist(["state"]).succeeds();

@@ -89,7 +89,7 @@ fn a_session_that_goes_on_in_its_worktree_keeps_the_work_in_your_checkout() {
     repo.wait(5);
     repo.arborist(["session", "resume", &id, "--", "--retry-failed", "--test-command", "true"])
         .succeeds()
-        .out("uncommitted changes in your checkout were undone while the run was at work (a.txt)");
+        .out("uncommitted changes in your checkout were undone during the run (a.txt)");
     assert_eq!(repo.git(["show", &format!("{}:a.txt", saved(&repo))]).answer(), "mine again");
 }
 

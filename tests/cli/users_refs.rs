@@ -121,7 +121,7 @@ fn new_commits_on_branches_of_the_user_are_named() {
         let summary = summary(&repo, args, 0);
         let moved = words(&summary["moved_refs"]);
         assert_eq!(moved.len(), 1, "{moved:?}");
-        let start = format!("refs/heads/{branch} got 1 commit while the run was at work");
+        let start = format!("refs/heads/{branch} got 1 commit during the run");
         assert!(moved[0].starts_with(&start), "{moved:?}");
     }
 }
@@ -133,7 +133,7 @@ fn new_stashes_are_named() {
         let summary = summary(&repo, args, 0);
         let stash = repo.git(["rev-parse", "--short=10", "refs/stash"]).answer();
         let moved = words(&summary["moved_refs"]);
-        assert_eq!(moved, [format!("the stash {stash} was made while the run was at work")]);
+        assert_eq!(moved, [format!("the stash {stash} was created during the run")]);
     }
 }
 
@@ -147,7 +147,7 @@ fn remote_tracking_refs_that_change_meanwhile_are_named() {
     repo.git(["update-ref", "refs/remotes/origin/other", "main"]).succeeds();
     let summary = summary(&repo, &[], 0);
     let moved = words(&summary["moved_refs"]);
-    let start = "remote-tracking refs were changed while the run was at work: \
+    let start = "remote-tracking refs were changed during the run: \
                  refs/remotes/origin/main, refs/remotes/origin/new (";
     assert_eq!(moved.len(), 1, "{moved:?}");
     assert!(moved[0].starts_with(start), "{moved:?}");
@@ -218,7 +218,7 @@ fn a_new_branch_with_commits_is_named() {
         let summary = summary(&repo, &[], 0);
         let moved = words(&summary["moved_refs"]);
         assert_eq!(moved.len(), 1, "{moved:?}");
-        assert!(moved[0].starts_with("refs/heads/own was created while the run was at work"), "{moved:?}");
+        assert!(moved[0].starts_with("refs/heads/own was created during the run"), "{moved:?}");
     }
 }
 

@@ -137,7 +137,7 @@ fn configuration_outside_of_the_repository_is_named_and_left_alone() {
     test_repo.git(["config", "--global", "user.nickname", "a"]).succeeds();
     let run = test_repo.arborist(["gardener", "--max-retries", "1"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    assert!(run.stderr().contains("outside of the repository"), "{}", run.report());
+    assert!(run.stderr().contains("outside the repository"), "{}", run.report());
     let global = fs::read_to_string(test_repo.home().join(".gitconfig")).unwrap();
     assert!(global.contains("touch"), "what is the user's is not written: {global}");
 }

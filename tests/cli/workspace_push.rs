@@ -43,7 +43,7 @@ fn files(workspace: &TestWorkspace, repo: &str) -> String {
 fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
     let workspace = with_remotes();
     workspace
-        .arborist(["gardener"])
+        .arborist(["gardener", "-v"])
         .succeeds()
         .err("fetched 'backend' from origin")
         .err("pushed backend: arborist/tasks/");
@@ -161,7 +161,7 @@ fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
     workspace.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
     workspace
         .agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
-    let run = workspace.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
+    let run = workspace.arborist(["gardener", "-v"]).succeeds().err("warning: 'backend' was not pushed");
     let run =
         run.out("  unpushed backend: the last push failed\n").out("  next   git arborist workspace push\n");
     let run = run.err("  pushed web: ").out("  merge  in backend: git merge ");

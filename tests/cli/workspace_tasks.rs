@@ -133,7 +133,7 @@ fn a_tool_that_there_is_not_is_an_error_before_anything_runs() {
     for more in [&["--yes"][..], &["--dry-run"]] {
         let run = [&["gardener", "--test-command", "backend:fuzz"], more].concat();
         let said = workspace.arborist(run).exits(1);
-        said.err("the test command 'backend:fuzz' names a tool that the repository 'backend' has not")
+        said.err("the test command 'backend:fuzz' names a tool that the repository 'backend' does not have")
             .err("hint: it has 'backend:lint', 'backend:run-tests'");
     }
     assert_eq!(workspace.calls(), 0);

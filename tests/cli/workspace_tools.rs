@@ -113,7 +113,7 @@ fn a_gate_that_names_one_that_there_is_not_is_an_error_before_anything_runs() {
     let workspace = workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n");
     workspace.git(["config", "arborist.merge.gates.check.command", "backend:run-test"]).succeeds();
     let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).exits(1);
-    said.err("the gate 'backend:run-test' names a tool that the repository 'backend' has not")
+    said.err("the gate 'backend:run-test' names a tool that the repository 'backend' does not have")
         .err("did you mean 'backend:run-tests'?");
     assert_eq!(workspace.calls(), 0);
 }

@@ -50,7 +50,7 @@ fn a_bad_repository_hides_no_other() {
     for (name, path) in [("link", "../link"), ("zoo", "../zoo")] {
         repo.git(["config", &format!("arborist.workspace.repos.{name}.path"), path]).succeeds();
     }
-    let words = "is a link to nothing, so 'link' cannot be used";
+    let words = "is a broken symbolic link, so 'link' cannot be used";
     repo.arborist(["workspace", "status"]).exits(1).err(words).out("link  unusable").out("zoo   main");
     let shown = repo.arborist(["workspace", "status", "--json"]).exits(1);
     let document: Value = serde_json::from_str(&shown.stdout()).unwrap();
@@ -126,7 +126,7 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
     for (tag, error, hint) in [
         (
             "repo:bakend",
-            "T001 names the repository 'bakend', and the workspace has none",
+            "T001 names the repository 'bakend', which is not in the workspace",
             "did you mean 'backend'?",
         ),
         ("repo:web", "T001 names the repository 'web'", "it has 'repo', 'backend'"),

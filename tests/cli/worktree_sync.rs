@@ -169,7 +169,7 @@ fn without_the_remote_it_is_said_aloud() {
     fs::rename(repo.path(".git"), repo.path(".gone")).unwrap();
     let at = repo.git_in(&clone, ["rev-parse", "--short=10", "HEAD"]).answer();
     let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds();
-    said.err("warning: offline: 'origin' could not be reached").err(&format!("taking 'main' at {at}"));
+    said.err("warning: offline: 'origin' could not be reached").err(&format!("starting at 'main', {at}"));
     repo.arborist_in(&clone, ["worktree", "sync", "T1"]).succeeds().silent().shows();
     repo.arborist_in(&clone, ["worktree", "sync", "T1", "--offline"]).succeeds().shows();
 }
