@@ -296,7 +296,7 @@ fn what_cannot_be_found_out_counts_as_in_use() {
     let index = repo.path(".git/worktrees/T1/index");
     let known = fs::read(&index).unwrap();
     fs::write(&index, "garbage").unwrap();
-    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: what lies in it"));
+    assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("not known: which files are in it"));
     repo.cleanup(ALL).succeeds();
     fs::write(&index, known).unwrap();
     symlink("run-main", locks.join("run-main"))

@@ -136,7 +136,7 @@ fn an_odd_mark_is_a_warning_and_read_as_to_do() {
     let plan = plan("- [%] T1 x\n- [] T2 y\n");
     assert_eq!((task(&plan, "T1").mark, task(&plan, "T2").mark), (Mark::Todo, Mark::Todo));
     assert!(plan.warnings[0].to_string().starts_with("tasks.md:1:4: '%' is not a known mark"));
-    assert!(plan.warnings[1].to_string().starts_with("tasks.md:2:3: the box of 'T2' does not hold"));
+    assert!(plan.warnings[1].to_string().starts_with("tasks.md:2:3: the box of 'T2' does not contain"));
 }
 
 #[test]
