@@ -216,7 +216,7 @@ fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
         let ended = run.unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert_eq!(ended.status.code(), Some(128), "{said}");
-        assert!(said.contains("index.lock' is there: another git is at work in this checkout"), "{said}");
+        assert!(said.contains("index.lock' exists: another git is running in this checkout"), "{said}");
         fs::write(&edited, "").unwrap();
         assert!(commit.join().unwrap().unwrap().success());
     });
