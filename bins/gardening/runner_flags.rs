@@ -28,12 +28,11 @@ pub(super) struct RunnerArgs {
     /// The model that reviews
     #[arg(long, value_name = "MODEL")]
     review_model: Option<String>,
-    /// Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit;
-    /// several are asked in this order
+    /// The agent program to use instead if one is not installed, is refused by its provider or has used up its limit;
+    /// if given several times, they are tried in this order
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
-    /// Give agents that speak MCP the tools of 'git arborist tools'; where there is more than one repository they have them
-    /// anyway
+    /// Give agents that speak MCP the tools of 'git arborist tools'; with more than one repository, they always have them
     #[arg(long)]
     tools: bool,
 }

@@ -232,10 +232,10 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             site.command("run")
         )),
         TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(format!("mend the gate, then: {}", site.command("run")))
+            Some(format!("fix the gate, then run: {}", site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
-            "{task} is good without what landed before it: take that in and mend both in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew on top of it: git arborist reset {task}",
+            "{task} passes alone, but not together with what landed before it; merge that and fix {task} in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor implement it again on top of what has landed: git arborist reset {task}",
             site.command(&format!("retry {task}")),
             site.command("run"),
         )),

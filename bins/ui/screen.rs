@@ -94,7 +94,7 @@ impl Strip {
             return String::new();
         }
         if rows.len() == self.rows.len() && columns == self.columns {
-            let bytes = self.mend(&rows);
+            let bytes = self.redraw_changes(&rows);
             self.rows = rows;
             return held(&bytes);
         }
@@ -118,7 +118,7 @@ impl Strip {
     }
 
     /// Writes the differences. The last row is always written, because the user's typing appears there.
-    fn mend(&self, rows: &[Painted]) -> String {
+    fn redraw_changes(&self, rows: &[Painted]) -> String {
         let last = rows.len().saturating_sub(1);
         let mut bytes = String::new();
         for (at, row) in rows.iter().enumerate().filter(|(at, row)| *at == last || self.rows[*at] != **row) {

@@ -177,6 +177,7 @@ mod users_checkout;
 mod users_links;
 mod users_refs;
 mod watched_surface;
+mod wording;
 mod workspace;
 mod workspace_back;
 mod workspace_consent;

@@ -26,11 +26,24 @@ pub(crate) fn page() -> String {
     let exits: String = EXITS.iter().map(|(exit, means)| entry(&exit.code().to_string(), means)).collect();
     FRAME
         .replace("@HEAD@\n", &format!("{MARKER}{}", title("git-arborist", 1)))
+        .replace("@GLOSSARY@\n", &glossary())
         .replace("@COMMANDS@\n", &commands())
         .replace("@EXITS@\n", &exits)
         .replace("@SETTINGS@\n", &SETTINGS.iter().map(setting).collect::<String>())
         .replace("@VARIABLES@\n", &SETTINGS.iter().map(variable).collect::<String>())
         .replace("@PAGES@\n", &pages())
+}
+
+/// The table in `ARCHITECTURE.md`, so that there is one glossary.
+fn glossary() -> String {
+    let text = std::fs::read_to_string("ARCHITECTURE.md").expect("ARCHITECTURE.md");
+    let (_, table) = text.split_once("| term | meaning |\n|---|---|\n").expect("a glossary");
+    let rows = table.lines().map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    rows.map(|row| {
+        let (term, meaning) = row.split_once(" | ").expect("two columns");
+        entry(term, &format!("{}.", meaning.replace('`', "")))
+    })
+    .collect()
 }
 
 fn commands() -> String {

@@ -126,7 +126,7 @@ fn failed_words(failed: &FailedTask) -> String {
 
 fn remaining_words(FailedTask { task, drop, .. }: &FailedTask, branch: &str) -> String {
     let command = drop.as_deref().unwrap_or_default();
-    format!("{task}'s rejected work is still on {branch}: '{command}' takes it out")
+    format!("{task}'s rejected work is still on {branch}: '{command}' removes it")
 }
 
 fn unlanded_words(unlanded: &UnlandedTask) -> String {

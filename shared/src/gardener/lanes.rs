@@ -177,7 +177,7 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
     let saved = if tree == repository.tree_of(head)? {
         head
     } else {
-        let message = format!("worktree of {} when its task began anew\n", lease.task);
+        let message = format!("worktree of {} when its task was started over\n", lease.task);
         repository
             .write_commit(NewCommit { tree, parent: head, message: &message, author: None }, Signing::No)?
     };
@@ -185,7 +185,7 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
     let name = format!("refs/arborist/saved/{folder}/{}", saved.short());
     if repository.list_refs(&[&name])?.is_empty() {
         let kept = RefMove { name: &name, new: Some(saved), old: None };
-        repository.move_refs(&[kept], "arborist: begun anew")?;
+        repository.move_refs(&[kept], "arborist: started over")?;
     }
     repository.reset_hard(&lease.branch, base)?;
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;

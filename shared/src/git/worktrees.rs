@@ -212,7 +212,7 @@ impl Repository {
         let name = branch.to_ref();
         let old = self.find_ref(&name)?;
         if old != Some(commit) {
-            self.move_refs(&[RefMove { name: &name, new: Some(commit), old }], "arborist: begun anew")?;
+            self.move_refs(&[RefMove { name: &name, new: Some(commit), old }], "arborist: started over")?;
         }
         let command = self.change("read-tree").args(["--reset", "-u", &commit.to_string()]);
         self.write_index(|index| index.of(command).stdout().map(drop))

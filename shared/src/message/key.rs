@@ -73,7 +73,7 @@ keys! {
     Source = "Source",
     /// The gates that a landing passed, or `none`.
     Gate = "Gate",
-    /// Who resolved the conflict of a landing: `person`, or `agent` and its name. Nobody has reviewed that.
+    /// Who resolved the conflict of a landing: `person`, or `agent` and its name.
     ResolvedBy = "Resolved-By",
     /// Where the report of a completed task is.
     Report = "Report",

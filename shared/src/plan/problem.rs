@@ -1,4 +1,4 @@
-//! What is wrong with a plan: always with a place, and with what would mend it.
+//! What is wrong with a plan: always with a place, and with what would fix it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Problem {
     pub column: usize,
     /// What is wrong.
     pub what: String,
-    /// What would mend it.
+    /// What would fix it.
     pub fix: String,
 }
 

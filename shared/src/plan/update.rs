@@ -1,4 +1,4 @@
-//! Joining a plan that was read anew with the tree file that was written before, so that what people added to
+//! Joining a plan that was read again with the tree file that was written before, so that what people added to
 //! the tree file by hand stays.
 
 use super::{Plan, TestProposal};
@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// Names every file anew, in the nodes and in the list of files.
+    /// Names every file again, in the nodes and in the list of files.
     pub fn rename_files(&mut self, name: impl Fn(&str) -> String) {
         self.spec_files.iter_mut().for_each(|file| *file = name(file));
         for source in self.tasks.iter_mut().filter_map(|task| task.source.as_mut()) {

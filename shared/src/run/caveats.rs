@@ -29,8 +29,8 @@ impl OpenRun {
             listener.remark(&visible(&format!("continuing with the options of this session:{words}")));
         }
         if self.is_untouched && self.pending_move.is_none() && !self.request.new_run {
-            listener.warn("this is a shallow clone without a run of this branch, so the run begins anew");
-            listener.hint("if one began before, stop, and fetch it: git fetch --unshallow");
+            listener.warn("this is a shallow clone without a run of this branch, so the run starts from the beginning");
+            listener.hint("if a run was started before, stop this one and fetch it: git fetch --unshallow");
         }
         self.tell_of_crowding(listener);
         self.tell_of_missing_tools(planned, listener)?;

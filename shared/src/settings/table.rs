@@ -65,7 +65,7 @@ const GENERAL: &[Setting] = &[
         variable: Some("ARBORIST_FALLBACK"),
         kind: ValueKind::Words,
         expected: RUNNERS,
-        default: "nobody",
+        default: "none",
         about: "The runners to use instead, in this order, if a runner is not installed, is refused by its provider or has used up its limit.",
     },
     Setting {

@@ -40,7 +40,7 @@ impl Pool {
         let path = PathBuf::from(OsString::from_vec(bytes));
         // The parent of "folder/.." is the folder too, so require a file name.
         if path.file_name().is_some() && self.places.is_place(&path) {
-            self.mend(&path)?;
+            self.remove_unregistered(&path)?;
         }
         self.note_made();
         Ok(())
@@ -48,12 +48,12 @@ impl Pool {
 
     /// The same for a worktree that this process failed to create.
     pub(super) fn repair_failed(&self, path: &Path) -> Result<(), WorktreeError> {
-        self.mend(path)?;
+        self.remove_unregistered(path)?;
         self.note_made();
         Ok(())
     }
 
-    fn mend(&self, path: &Path) -> Result<(), WorktreeError> {
+    fn remove_unregistered(&self, path: &Path) -> Result<(), WorktreeError> {
         if !self.is_registered(path) {
             thread::sleep(SETTLE);
         }

@@ -107,7 +107,7 @@ impl TaskRun<'_, '_, '_> {
             let called = self.cut_short(FinishedCall { expense, ..reject_doubtful_answer(called, trespass) });
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
-                    let words = format!("  the reviewer failed and is asked again: {message}");
+                    let words = format!("  the reviewer failed and is called again: {message}");
                     self.context.emit(&self.task.id, EventKind::note(words));
                 }
                 // A failing reviewer says nothing about the work, and calling it once more would not help.

@@ -198,7 +198,7 @@ impl Order<'_> {
         sequence[first..tests + len].rotate_right(len);
     }
 
-    /// Puts last phases behind the stories. A further foundation begins anew: "Polish" before it does not wait for the stories
+    /// Puts last phases behind the stories. A further foundation starts over: "Polish" before it does not wait for the stories
     /// behind it.
     fn put_last_phases_last(&self, sequence: &mut [usize]) {
         for part in sequence.chunk_by_mut(|_, next| !self.roles[*next].is_first) {

@@ -321,7 +321,7 @@ fn note_check(outline: &mut Outline<'_>, at: usize) {
     }
 }
 
-/// Boxes get ids from their texts if they have none, or numbers that begin anew in each section. Where several have the
+/// Boxes get ids from their texts if they have none, or numbers that start over in each section. Where several have the
 /// same text, each id also tells what stands around its box: else the second would take the id of the first when that is
 /// edited, and with it all that was done for it.
 fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {

@@ -27,7 +27,7 @@ impl GitQueue<'_> {
         let (name, tip) = (branch.to_ref(), ticket.source);
         self.save(&ticket, tip)?;
         let delete = RefMove { name: &name, new: None, old: Some(tip) };
-        self.repository.move_refs(&[delete], "arborist: to be done anew")?;
+        self.repository.move_refs(&[delete], "arborist: to be done again")?;
         let entry = LogEntry::new(&ticket, "withdrawn", None, (self.options.clock)());
         let closed = self.stored.remove(&ticket.task);
         self.store.log(self.into, &[entry], closed.as_slice(), OutcomeWritten::New)?;

@@ -1,0 +1,67 @@
+//! Words and phrases that made texts hard to read, and must not come back into what users read: messages, help, manual pages,
+//! documentation and changelog.
+
+use std::fs;
+
+use regex::Regex;
+
+use crate::{architecture::sources, docs};
+
+/// A pattern for each, and what to write instead.
+const AVOIDED: [(&str, &str); 14] = [
+    (r"anew", "again, or: from the beginning"),
+    (r"mends?|mended", "fix, repair"),
+    (r"(?:told|tells?|tell) of", "report, name, say that"),
+    (r"goes on|went on|gone on", "continues"),
+    (r"nobody|somebody|whoever", "no one, someone, or name the person or program"),
+    (r"what is nowhere else|are nowhere else|is nowhere else", "exists only here"),
+    (r"aloud", "say, report"),
+    (r"takes? it out", "removes it"),
+    (r"at once or not at all", "together"),
+    (r"begun anew|began anew", "started over"),
+    (r"of old|as of old", "as before"),
+    (r"is left alone as it is", "is not changed"),
+    (r"thereof|therein|hereby|whereof", "of it, in it"),
+    (r"lest", "so that … not"),
+];
+
+/// The texts between quotation marks in a source, without comments and without the tests at its end.
+fn literals(source: &str) -> String {
+    let code = source.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let token = Regex::new(r#"//[^\n]*|'"'|(?s:"((?:\\.|[^"\\])*)")"#).unwrap();
+    let texts = token.captures_iter(code).filter_map(|token| token.get(1));
+    texts.map(|text| text.as_str().replace("\\n", "\n") + "\n").collect()
+}
+
+/// Help texts of clap and descriptions of schemas are doc comments, so the generated pages are searched for them.
+fn generated() -> Vec<(String, String)> {
+    let folders = ["man", "schemas", "completions"].into_iter();
+    let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
+    files
+        .filter_map(|entry| {
+            let text = fs::read_to_string(entry.path()).ok()?;
+            Some((entry.path().display().to_string(), text.replace("\\-", "-")))
+        })
+        .collect()
+}
+
+#[test]
+fn texts_for_users_avoid_words_that_are_hard_to_read() {
+    let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("/tests/");
+    let code = ["shared/src", "bins"].into_iter().flat_map(sources);
+    let code = code.map(|(path, text)| (path.display().to_string(), literals(&text)));
+    let code = code.filter(|(path, _)| !is_test(path) && !path.contains("plan/markdown/"));
+    let papers = ["SECURITY.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(Into::into);
+    let papers = docs::texts().into_iter().chain(papers);
+    let papers = papers.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()));
+    let pattern = |words: &str| Regex::new(&format!(r"(?i)\b(?:{words})\b")).unwrap();
+    let avoided = AVOIDED.map(|(words, instead)| (pattern(words), instead));
+    let mut found = Vec::new();
+    for (path, text) in code.chain(papers).chain(generated()) {
+        for (pattern, instead) in &avoided {
+            let lines = text.lines().filter(|line| pattern.is_match(line));
+            found.extend(lines.map(|line| format!("{path}: {}\n    better: {instead}", line.trim())));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
