@@ -49,17 +49,17 @@ keys! {
     Test = "Test",
     /// What the reviewer decided.
     Review = "Review",
-    /// The attempt, from 0.
+    /// The number of the attempt, from 0.
     Retry = "Retry",
-    /// The commit that a run was started at.
+    /// The commit at which the run started.
     Base = "Base",
-    /// The session that a replay began from.
+    /// The session that a replay started from.
     Replays = "Replays",
     /// The plan as it was frozen: `path@blob` or `none`.
     Plan = "Plan",
     /// The model that wrote a turn.
     Model = "Model",
-    /// Who serves the model.
+    /// The provider of the model.
     Provider = "Provider",
     /// The node of the pipeline that a turn belongs to.
     Node = "Node",
@@ -69,7 +69,7 @@ keys! {
     Session = "Session",
     /// The number of a turn.
     Turn = "Turn",
-    /// The commit that was landed.
+    /// The commit that landed.
     Source = "Source",
     /// The gates that a landing passed, or `none`.
     Gate = "Gate",
@@ -91,15 +91,15 @@ keys! {
     TestLog = "Test-Log",
     /// Where the reviewer's output is.
     ReviewLog = "Review-Log",
-    /// Tokens that the agent read.
+    /// Input tokens of the agent.
     TokensIn = "Tokens-In",
-    /// Tokens that the agent wrote.
+    /// Output tokens of the agent.
     TokensOut = "Tokens-Out",
     /// What the agent cost, in US dollars.
     Cost = "Cost",
-    /// How long the agent was at work, in seconds.
+    /// How long the agent worked, in seconds.
     Runtime = "Runtime",
-    /// Why an attempt was interrupted. It does not count, and begins again with the same number.
+    /// Why an attempt was interrupted. It does not count; the next one has the same number.
     Interrupted = "Interrupted",
 }
 
