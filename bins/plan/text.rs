@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arborist_core::{
     failure::Exit,
-    message::visible,
+    message::{counted, visible},
     name::TaskId,
     plan::{Mark, Plan, RedProposal, SharedFile, Task, Unread, Why},
 };
@@ -124,10 +124,6 @@ pub(super) fn red_meaning(task: &TaskId) -> String {
     format!(
         "a task marked '- [ ] {task} [red] ...' passes its test step only if its new tests fail; without the mark, nothing changes"
     )
-}
-
-fn counted(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// One line for each reason, with the first place.

@@ -168,7 +168,7 @@ fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failur
     let branch = &lease.branch;
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
     let words = match lease.begun {
-        LeaseStart::Fresh => format!("'{branch}' begins at {at}"),
+        LeaseStart::Fresh => format!("'{branch}' starts at {at}"),
         LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;
             format!(

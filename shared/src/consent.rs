@@ -29,7 +29,9 @@ pub enum Consent {
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
     /// They are not approved.
-    #[error("these come from files of the repository and have not been approved:\n{commands}")]
+    #[error(
+        "these commands and settings come from files in the repository, and you have not approved them:\n{commands}"
+    )]
     Unapproved {
         /// The commands, one per line.
         commands: String,

@@ -107,7 +107,7 @@ fn what_is_left_is_said_once_and_where_nothing_is_that_is_said_too() {
     let repo = TestRepo::planned("tasks.md", "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n", WORKER);
     let phase = repo.arborist(["garden", "phase-1"]).exits(1);
     phase.shows();
-    let warning = "their test step always passes";
+    let warning = "the test step always passes";
     repo.arborist(["gardener", "--until", "T001"]).succeeds().err(warning);
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows().never("nothing is left");
     repo.arborist(["gardener"]).succeeds().never(warning);

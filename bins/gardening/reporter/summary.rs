@@ -2,7 +2,7 @@
 
 use arborist_core::{
     event::{FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
-    message::visible,
+    message::{counted, visible},
     name::Oid,
     progress::RunTotals,
 };
@@ -173,10 +173,6 @@ fn thousands(count: u64) -> String {
         10_000..10_000_000 => format!("{}k", count / 1000),
         _ => format!("{}M", count / 1_000_000),
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn short(text: &str) -> String {

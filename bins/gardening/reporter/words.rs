@@ -60,7 +60,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         EventKind::Cloned { repo, remote } => Some(format!("cloned '{repo}' from {remote}")),
         EventKind::Fetched { repo, remote } => Some(format!("fetched '{repo}' from {remote}")),
         EventKind::BranchCreated { repo, branch, base } => {
-            Some(format!("'{branch}' begins at {} in '{repo}'", base.short()))
+            Some(format!("'{branch}' starts at {} in '{repo}'", base.short()))
         }
         EventKind::WorktreeCreated { repo: Some(_), path, branch, .. } => {
             Some(format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy())))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::Fault,
+    message::{Fault, counted},
     name::Oid,
 };
 
@@ -75,10 +75,6 @@ impl Objection {
             }
         }
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The error for these objections, if there are any.

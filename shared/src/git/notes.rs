@@ -105,7 +105,10 @@ impl Repository {
                     notes.push((found, body));
                 }
                 Ok(None) => {
-                    skip_ref(&found.name, &format!("the object {} is missing or no commit", found.target));
+                    skip_ref(
+                        &found.name,
+                        &format!("the object {} is missing or is not a commit", found.target),
+                    );
                 }
                 Err(error) => {
                     skip_ref(&found.name, &format!("the object {} cannot be read: {error}", found.target));

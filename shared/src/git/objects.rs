@@ -99,7 +99,7 @@ impl Repository {
         text.lines().map(|line| line.parse().map_err(|_| unexpected(line))).collect()
     }
 
-    /// The commit that each of these objects is or, for a tag, points to; `None` if it is missing or no commit.
+    /// The commit that each of these objects is or, for a tag, points to; `None` if it is missing or is not a commit.
     pub fn find_commits(&self, ids: &[Oid]) -> Result<Vec<Option<Oid>>, GitError> {
         if ids.is_empty() {
             return Ok(Vec::new());

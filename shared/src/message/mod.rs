@@ -20,7 +20,7 @@ mod value;
 mod write;
 
 pub use block::read_as_git;
-pub use body::{Body, BodySection, escape_json, one_line, plain_text, visible, visible_lines};
+pub use body::{Body, BodySection, counted, escape_json, one_line, plain_text, visible, visible_lines};
 pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;

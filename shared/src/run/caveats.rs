@@ -8,7 +8,7 @@ use crate::{
     failure::Failure,
     gardener::Lanes,
     history::Run,
-    message::visible,
+    message::{counted, visible},
     pipeline::Budgets,
     plan::{Unread, Why},
     worktree::Pool,
@@ -29,7 +29,9 @@ impl OpenRun {
             listener.remark(&visible(&format!("continuing with the options of this session:{words}")));
         }
         if self.is_untouched && self.pending_move.is_none() && !self.request.new_run {
-            listener.warn("this is a shallow clone without a run of this branch, so the run starts from the beginning");
+            listener.warn(
+                "this is a shallow clone without a run of this branch, so the run starts from the beginning",
+            );
             listener.hint("if a run was started before, stop this one and fetch it: git fetch --unshallow");
         }
         self.tell_of_crowding(listener);
@@ -90,12 +92,12 @@ impl OpenRun {
         let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         let words = match (self.is_start(run), lands_untested) {
             _ if untested == 0 => return,
-            (true, true) => "their test step always passes, and their landings are not tested",
-            (true, false) => "their test step always passes",
-            (false, true) => "their landings are not tested",
+            (true, true) => "the test step always passes, and landings are not tested",
+            (true, false) => "the test step always passes",
+            (false, true) => "landings are not tested",
             (false, false) => return,
         };
-        listener.warn(&format!("{untested} of the tasks have no test command: {words}"));
+        listener.warn(&format!("no test command for {}: {words}", counted(untested, "task")));
         listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     }
 

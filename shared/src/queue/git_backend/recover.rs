@@ -248,7 +248,7 @@ impl GitQueue<'_> {
         let is_done = |leaf: &TaskId| landed.contains(leaf) || self.stored.contains_key(leaf);
         let completed = self.options.phases_completed(&ticket.task, is_done);
         let unasked = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
-        Some(format!("it completes '{unasked}', and the tests of that have not been approved"))
+        Some(format!("it completes '{unasked}', and the tests of that phase have not been approved"))
     }
 
     fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {
