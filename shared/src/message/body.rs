@@ -164,16 +164,16 @@ pub fn visible(line: &str) -> String {
     escape(line, &[])
 }
 
-/// A number with its noun: "1 task", "2 tasks".
-#[must_use]
-pub fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 /// The same for text of several lines.
 #[must_use]
 pub fn visible_lines(text: &str) -> String {
     escape(text, &['\n', '\t'])
+}
+
+/// A number with its noun: "1 task", "2 tasks".
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn escape(text: &str, kept: &[char]) -> String {
