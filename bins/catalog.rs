@@ -29,9 +29,9 @@ pub const VERBS: &[Verb] = &[
     },
     Verb { name: "gardener", topic: RUN, about: "Run all tasks that are ready, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task" },
-    Verb { name: "merge", topic: RUN, about: "Land finished tasks in order, tested, without a checkout" },
+    Verb { name: "merge", topic: RUN, about: "Merge finished tasks into their target, each tested first" },
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
-    Verb { name: "demo", topic: RUN, about: "See a whole run in a throw-away repository" },
+    Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },
     Verb { name: "worktree", topic: RUN, about: "Give each task its own worktree and branch" },
     Verb {
         name: "workspace",
@@ -46,11 +46,11 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "cleanup",
         topic: RUN,
-        about: "Remove finished worktrees, branches, sessions and logs; work is saved first",
+        about: "Remove old worktrees, branches, sessions and logs; unmerged work is kept",
     },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
-    Verb { name: "session", topic: LOOK, about: "See what agents did turn by turn, resume it or replay it" },
+    Verb { name: "session", topic: LOOK, about: "Show, resume or replay what agents did, turn by turn" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {
         name: "init",
@@ -58,11 +58,11 @@ pub const VERBS: &[Verb] = &[
         about: "Write a configuration with the agents and the tests found here",
     },
     Verb { name: "sandbox", topic: SET_UP, about: "Check what agents and tests can do on this machine" },
-    Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that check task commits and pushes" },
+    Verb { name: "hooks", topic: SET_UP, about: "Install git hooks that check task commits and pushes" },
     Verb {
         name: "install-assets",
         topic: SET_UP,
-        about: "Put manual pages and shell completions where they are looked for",
+        about: "Install manual pages and shell completions",
     },
 ];
 

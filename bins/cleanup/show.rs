@@ -77,7 +77,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
             .any(|item| matches!(&item.verdict, CleanupVerdict::Keep(why) if suits(item.candidate.what, why)))
     };
     if !is_forced && is_kept(&|_, why| matches!(why, KeepReason::Loose(_) | KeepReason::Unsaved(_))) {
-        ui.hint("use --force to save unmerged work under a ref and then remove it");
+        ui.hint("to remove unmerged work too (it is saved first), add --force");
     }
     let limit = all.first().map(|outcomes| outcomes.older_than).filter(|limit| limit.0 > 0);
     let is_young = |what: What, why: &KeepReason| {
@@ -153,7 +153,7 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 4] {
             tone: Tone::Strong,
             entries: gone,
         },
-        Section { heading: "Moved to trash:", tone: Tone::Strong, entries: trashed },
+        Section { heading: "Removed, and being deleted in the background:", tone: Tone::Strong, entries: trashed },
         Section { heading: if is_dry { "Would keep:" } else { "Kept:" }, tone: Tone::Strong, entries: kept },
         Section { heading: "Failed:", tone: Tone::Bad, entries: failed },
     ]
@@ -249,18 +249,18 @@ fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
 fn summary(all: &[Outcomes]) -> String {
     let totals = totals(all);
     let is_dry = all.iter().all(|outcomes| outcomes.fates.is_none());
-    let would = if is_dry { ("Would remove", "would be freed") } else { ("Removed", "are freed") };
+    let would = if is_dry { ("Would remove", "would free") } else { ("Removed", "freed") };
     let mut words = format!("{} {}", would.0, totals.removed);
     if totals.trashed > 0 {
-        words.push_str(&format!(", {} moved to trash", totals.trashed));
+        words.push_str(&format!(", {} being deleted in the background", totals.trashed));
     }
     words.push_str(&format!(", {} kept", totals.kept));
     if totals.failed > 0 {
         words.push_str(&format!(", {} failed", totals.failed));
     }
-    words = format!("{words}; {} {}", size(totals.bytes), would.1);
+    words = format!("{words}; {} {}", would.1, size(totals.bytes));
     if totals.trashed > 0 {
-        words.push_str(&format!(", {} are being deleted", size(totals.trashed_bytes)));
+        words.push_str(&format!(", and will free {}", size(totals.trashed_bytes)));
     }
     format!("{words}.")
 }

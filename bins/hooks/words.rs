@@ -6,15 +6,11 @@ use super::{HookState, HookStatus, HooksStatus, fault::shown, probe::Fired, stat
 use crate::ui::{Tone, Ui};
 
 pub(super) const LONG_ABOUT: &str = "\
-Install hooks that check task commits and pushes.
+Install git hooks that check task commits and pushes.
 
-through untouched. pre-push, and update on the server, refuse to publish such commits, to delete or turn
-back a branch of arborist's, and to drop commits that record a task's state.
 commit-msg refuses a message that looks like that of a task but is not valid. It does not touch other
-messages. pre-push, and update on the server, refuse pushes that publish such commits, delete or rewind
-a branch of git arborist, or drop commits that record the state of a task.
-through untouched. pre-push, and pre-receive on the server, refuse to publish such commits, to delete or turn
-back a branch of arborist's, and to drop commits that record a task's state. pre-receive sees all refs of a
+messages. pre-push, and pre-receive on the server, refuse pushes that publish such commits, delete or rewind
+a branch of git arborist, or drop commits that record the state of a task. pre-receive sees all refs of a
 push together; installing it removes the update hook that earlier versions installed.
 
 Existing hooks are kept. With git 2.54 or newer, ours are added to the repository's configuration

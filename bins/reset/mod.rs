@@ -22,17 +22,17 @@ use crate::{catalog, clock, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   Let a failed task be tried again, with all its attempts
+   Let a failed task start over, with the full number of attempts
        git arborist reset T003
 
-   Also remove its changes from the tree; they are saved under a ref
+   Also remove its changes; they are saved under a ref first
        git arborist reset --drop T003
 
    In the run of a session that has its own branch
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
 
 const LONG_ABOUT: &str = "\
-Let a task start over, with all its attempts.
+Let a task start over, with the full number of attempts.
 
 The state of a task is decided by its newest commit. 'reset' adds a commit
 after which the task counts as not started; the earlier commits stay in
@@ -42,21 +42,21 @@ depend on it keep their state.
 Use it for a task that has failed, or for one that is complete but should be
 done differently. If the task has its own branch, the branch is saved below
 refs/arborist/saved/ and the next run starts from the current state of the run.
-If the task waits in the merge queue, it is taken out.
+If the task waits in the merge queue, it is removed from the queue.
 
 The files that the task has added or changed stay, and the next attempt finds
-them. With --drop they are taken out of the tree as well, after they were saved
-below refs/arborist/saved/. 'git arborist cleanup restore' brings saved work
+them. With --drop its changes are removed too, after they were saved below
+refs/arborist/saved/. 'git arborist cleanup restore' brings saved work
 back.";
 
 const MANUAL: &str = "\
 EXAMPLES
    Let a task start over. Its files stay (the long line is wrapped here)
        git arborist reset T001
-       d051c3678f reset T001
-       note: still in the tree from T001:
+       T001 is reset, and the next run starts it again (commit d051c3678f)
+       note: files of T001 are still there:
          spec/reports/T001_run_20261117T034738.json, src/T001.md
-       hint: to remove it, run: git arborist reset --drop T001
+       hint: to remove them, run: git arborist reset --drop T001
 
    Also take out the files that it has added
        git arborist reset --drop T001
@@ -136,7 +136,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            ui.line(&format!("{} reset {task}", event.commit.short()));
+            ui.line(&format!("{task} is reset, and the next run starts it again (commit {})", event.commit.short()));
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
             ui.note(&format!("removed {task} from the merge queue"));
@@ -145,14 +145,14 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.note(&format!("its branch is saved as {saved}, and the next run starts a new one"));
         }
         if !args.drop && !remains.changes.is_empty() {
-            ui.note(&format!("still in the tree from {task}: {}", remains.shown()));
-            ui.hint(&format!("to remove it, run: git arborist reset --drop {task}"));
+            ui.note(&format!("files of {task} are still there: {}", remains.shown()));
+            ui.hint(&format!("to remove them, run: git arborist reset --drop {task}"));
         }
     }
     Ok(Exit::Done)
 }
 
-/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs nobody. Returns whether
+/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns whether
 /// it was there. A parked landing stays, because the task has landed.
 fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Result<bool, Failure> {
     let store = Store::new(repository);

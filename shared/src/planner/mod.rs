@@ -54,7 +54,7 @@ impl Planner<'_> {
                 Ok(plan) => return Ok(plan),
                 Err(found) => problems = found,
             }
-            let words = format!("the tree of call {call} is wrong: {}", said(&problems));
+            let words = format!("answer {call} is not a valid plan: {}", said(&problems));
             (self.caller.on_event)(EventKind::note(words));
             prompt = task.clone() + &prompt::correction(object, &problems);
         }

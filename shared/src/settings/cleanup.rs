@@ -44,7 +44,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "12, or more than the lanes of the run",
-        about: "From how many worktrees on gardener and worktree suggest a cleanup; 0 for never.",
+        about: "The number of worktrees from which 'gardener' and 'worktree' suggest a cleanup; 0 for never.",
     },
     Setting {
         key: "cleanup.warn-free",

@@ -186,7 +186,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "claude, codex, gemini, opencode or text",
         default: "text",
-        about: "What a runner prints. Of text the last line counts where the runner exits with another code than 0: 'usage limit reached|' and a moment in seconds since 1970 (or nothing), 'API Error: 429', 'rate_limit_error' or 'overloaded_error' in it say that its provider is to be waited for, 'API Error: 401' or 'Invalid API key' that a person is needed; no attempt is used up by these.",
+        about: "The format of a runner's output. With 'text', if the runner fails, the last line of its output can give a reason that uses up no attempt. 'usage limit reached|SECONDS' (seconds since 1970, may be empty), 'API Error: 429', 'rate_limit_error' and 'overloaded_error': the run waits for the provider. 'API Error: 401' and 'Invalid API key': the run stops, because a person is needed.",
     },
     Setting {
         key: "runners.*.tools",
@@ -194,7 +194,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "tools",
-        about: "Whether one runner is given tools.",
+        about: "Whether this runner is given tools.",
     },
     Setting {
         key: "runners.*.env.*",
