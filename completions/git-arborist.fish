@@ -27,21 +27,21 @@ function __git_arborist_verbs
         plan\t'Turn a spec into a tree of tasks, check it and show its order' \
         gardener\t'Run all tasks that are ready, in order' \
         garden\t'Run one task' \
-        merge\t'Land finished tasks in order, tested, without a checkout' \
+        merge\t'Merge finished tasks into their target, each tested first' \
         reset\t'Let a task start over' \
-        demo\t'See a whole run in a throw-away repository' \
+        demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
         workspace\t'Clone, fetch and push the repositories of a plan, or run a command in each' \
         tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
-        cleanup\t'Remove finished worktrees, branches, sessions and logs; work is saved first' \
+        cleanup\t'Remove old worktrees, branches, sessions and logs; unmerged work is kept' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
-        session\t'See what agents did turn by turn, resume it or replay it' \
+        session\t'Show, resume or replay what agents did, turn by turn' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
-        hooks\t'Install the hooks that check task commits and pushes' \
-        install-assets\t'Put manual pages and shell completions where they are looked for' \
+        hooks\t'Install git hooks that check task commits and pushes' \
+        install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
     printf '%s\n' $known
@@ -88,8 +88,8 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x 
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit; several are asked in this order'
-complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; where there is more than one repository they have them anyway'
+complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to use instead if one is not installed, is refused by its provider or has used up its limit; if given several times, they are tried in this order'
+complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; with more than one repository, they always have them'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'The total time that agents may work in this run'
@@ -132,8 +132,8 @@ complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit; several are asked in this order'
-complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; where there is more than one repository they have them anyway'
+complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to use instead if one is not installed, is refused by its provider or has used up its limit; if given several times, they are tried in this order'
+complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; with more than one repository, they always have them'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'The total time that agents may work in this run'
