@@ -81,6 +81,7 @@ mod hooks_status;
 mod http_server;
 mod hung_git;
 mod init;
+mod inner_repos;
 mod interrupted_attempts;
 mod landing_tests;
 mod linked_refs;

@@ -9,7 +9,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::surface::{WatchMode, WatchedItem};
+use super::{
+    inner_repos::runs_nothing,
+    surface::{WatchMode, WatchedItem},
+};
 use crate::{
     git::{copy_aside, is_own_exclude, move_aside},
     safe_files::{self, Enclosure, FileKind},
@@ -283,7 +286,12 @@ impl WatchedCopy {
         let is_overfull = |folder: &&PathBuf| {
             let mut now = PathStates::new();
             self.count_in(folder) <= MAX_KEPT_FILES
-                && !look_into(folder, RunningChildren::Possible, &mut now, Some(MAX_KEPT_FILES))
+                && !look_into(
+                    (folder, WatchMode::Whole),
+                    RunningChildren::Possible,
+                    &mut now,
+                    Some(MAX_KEPT_FILES),
+                )
         };
         folders
             .filter(is_overfull)
@@ -377,7 +385,7 @@ fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates 
     for WatchedItem { path, watch_mode } in items {
         let there = FileState::at(path, running_children);
         if watch_mode.is_folder() && there == FileState::Folder {
-            look_into(path, running_children, &mut found, None);
+            look_into((path, watch_mode.inside()), running_children, &mut found, None);
         }
         // A path that is watched under several names is watched as closely as any of them requires.
         let entry = found.entry(path.clone()).or_insert((*watch_mode, there));
@@ -388,7 +396,7 @@ fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates 
 
 /// Reads everything in a folder. Returns false if there are more than `most` entries; the rest is then left out.
 fn look_into(
-    folder: &Path,
+    (folder, watch_mode): (&Path, WatchMode),
     running_children: RunningChildren,
     found: &mut PathStates,
     most: Option<usize>,
@@ -413,15 +421,17 @@ fn look_into(
             if entry.kind == FileKind::Folder {
                 open.push(entry.path.clone());
             }
-            found.insert(entry.path, (WatchMode::Whole, there));
+            found.insert(entry.path, (watch_mode, there));
         }
     }
     true
 }
 
-/// Whether this is a folder that codex fills again whenever it starts.
+/// Whether this is a folder that codex fills again whenever it starts, or a sample that every new repository contains.
 fn is_unwatched(path: &Path) -> bool {
+    let is_in_hooks = || path.parent().is_some_and(|folder| folder.ends_with("hooks"));
     path.ends_with("skills/.system")
+        || (path.extension().is_some_and(|extension| extension == "sample") && is_in_hooks())
 }
 
 fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
@@ -431,6 +441,12 @@ fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool
         // The content of a new folder is compared by itself.
         _ if *before == FileState::Nothing && *after == FileState::Folder => true,
         WatchMode::Whole | WatchMode::Folder => false,
+        WatchMode::InnerFile | WatchMode::InnerFolder => *after == FileState::Nothing,
+        WatchMode::InnerConfig => match after {
+            FileState::Nothing => true,
+            FileState::File { bytes, .. } => runs_nothing(bytes),
+            _ => false,
+        },
         WatchMode::Kind => match (before, after) {
             (FileState::Nothing, after) => !after.is_odd(),
             (FileState::Folder, FileState::Nothing) => true,

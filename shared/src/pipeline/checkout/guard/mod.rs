@@ -4,6 +4,7 @@
 mod agent_files;
 mod concurrent;
 mod copy;
+mod inner_repos;
 mod links;
 mod modules;
 mod surface;

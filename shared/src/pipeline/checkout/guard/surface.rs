@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::inner_repos;
 use crate::{
     git::{Config, Repository, UsersCheckout, find_module_dirs},
     safe_files::{self, FileKind, FolderEntry},
@@ -31,12 +32,23 @@ pub(super) enum WatchMode {
     Absence,
     /// Its content, except for lines that we add ourselves.
     ExcludeFile,
+    /// A file of another repository inside the checkout. It may disappear; anything else is a change.
+    InnerFile,
+    /// The same for everything in a folder.
+    InnerFolder,
+    /// The same, but it may become a configuration that runs nothing.
+    InnerConfig,
 }
 
 impl WatchMode {
     /// Whether everything in a folder is watched.
     pub(super) const fn is_folder(self) -> bool {
-        matches!(self, Self::Folder | Self::KnownFolder)
+        matches!(self, Self::Folder | Self::KnownFolder | Self::InnerFolder)
+    }
+
+    /// How the files in a folder are watched.
+    pub(super) const fn inside(self) -> Self {
+        if matches!(self, Self::InnerFolder) { Self::InnerFile } else { Self::Whole }
     }
 }
 
@@ -259,8 +271,8 @@ fn programs(common: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Files that the configuration of a submodule names. Determined once; submodules that a child adds are moved away.
-fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
+/// Files that the configuration of a submodule, or of another repository, names. Determined once; submodules that a child adds are moved away.
+pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known.entry(module.to_owned()).or_insert_with(|| {
@@ -315,6 +327,7 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
         items.extend(self::items(&module, &MODULE));
     }
     items.extend(submodules(repository));
+    items.extend(inner_repos::items(repository));
     let Some(top) = &repository.worktree else { return items };
     let named = NamedFiles::find(repository);
     let hooks = named.hooks.as_ref().filter(|path| path.is_relative());
@@ -412,7 +425,7 @@ fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     known.clone()
 }
 
-fn items(folder: &Path, list: &[(&str, WatchMode)]) -> Vec<WatchedItem> {
+pub(super) fn items(folder: &Path, list: &[(&str, WatchMode)]) -> Vec<WatchedItem> {
     list.iter()
         .map(|(name, watch_mode)| WatchedItem { path: folder.join(name), watch_mode: *watch_mode })
         .collect()

@@ -1,0 +1,97 @@
+//! Other repositories inside the user's checkout, such as an ignored clone: what git would run there is guarded, and builds
+//! and tests can make and remove them.
+
+use arborist_core::process::ConfinementBackend;
+use arborist_testkit::TestRepo;
+
+/// A checkout with an ignored clone, and an agent that does this once.
+fn repo(deed: &str) -> TestRepo {
+    let agent = format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo work >> work.txt
+[ -e spec/once ] && exit
+mkdir -p spec; touch spec/once
+{{
+{deed}
+}} >&2
+true"
+    );
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    repo.write(".gitignore", "/vendor/\n/spec/\n");
+    repo.commit("ignore vendor\n");
+    repo.git(["clone", "-q", ".", "vendor/deep/lib"]).succeeds();
+    repo
+}
+
+/// The modes that work here.
+fn modes() -> Vec<&'static str> {
+    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
+    let working = all.into_iter().filter(|(_, backend)| backend.works()).map(|(mode, _)| mode);
+    working.chain(["off"]).collect()
+}
+
+/// What an agent plants in the clone, and the words that name it.
+const PLANTS: [(&str, &str); 4] = [
+    ("git -C vendor/deep/lib config core.fsmonitor 'touch \"$HOME/planted\"; false'", "config was changed"),
+    ("git -C vendor/deep/lib config include.path ../planted", "config was changed"),
+    ("git -C vendor/deep/lib config core.hooksPath ..", "config was changed"),
+    (
+        "cd vendor/deep/lib/.git/hooks; echo 'touch \"$HOME/planted\"' > post-checkout; chmod +x post-checkout",
+        "the hook post-checkout was added",
+    ),
+];
+
+#[test]
+fn what_an_agent_plants_in_a_clone_inside_the_checkout_is_put_back() {
+    for mode in modes() {
+        for (deed, words) in PLANTS {
+            let repo = repo(deed);
+            let before = repo.read("vendor/deep/lib/.git/config");
+            repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+            let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+            assert!(body.contains(words), "{mode}: {deed}: {body}");
+            assert_eq!(repo.read("vendor/deep/lib/.git/config"), before, "{mode}: {deed}");
+            repo.git(["-C", "vendor/deep/lib", "checkout", "-q", "-b", "mine"]).succeeds();
+            assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+        }
+    }
+}
+
+#[test]
+fn a_git_directory_inside_the_checkout_is_not_replaced_by_another_one() {
+    let repo =
+        repo("mv vendor/deep/lib/.git vendor/other; echo 'gitdir: ../../other' > vendor/deep/lib/.git");
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains("vendor/deep/lib/.git was changed"), "{body}");
+    assert!(!repo.path("vendor/deep/lib/.git").is_file());
+}
+
+#[test]
+fn repositories_that_builds_and_tests_make_or_remove_fail_no_attempt() {
+    for deed in [
+        "git init -q vendor/new; git -C vendor/new config core.fsmonitor true",
+        "rm -rf vendor",
+        "rm -rf vendor; git init -q vendor/deep/lib; git -C vendor/deep/lib remote add origin /elsewhere",
+        "git -C vendor/deep/lib checkout -q -b mine; git -C vendor/deep/lib config user.name Me",
+    ] {
+        for mode in modes() {
+            let repo = repo(deed);
+            repo.arborist(["gardener", "--sandbox", mode]).succeeds();
+            let failed = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+            assert_eq!(failed, "", "{mode}: {deed}");
+        }
+    }
+}
+
+#[test]
+fn a_clone_in_a_large_checkout_is_guarded_too() {
+    let repo = repo(PLANTS[0].0);
+    // More names than one scan of the worktree reads.
+    for n in 0..25_000 {
+        repo.write(&format!("spec/many/{}/{n}", n / 1000), "");
+    }
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains(PLANTS[0].1), "{body}");
+}
