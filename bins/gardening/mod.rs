@@ -144,7 +144,7 @@ pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure>
 /// Asks the user to approve the commands that come from files of the repository.
 pub(crate) fn approve(opened: &OpenRun, commands: &BTreeSet<String>, ui: &mut Ui) -> Result<(), Failure> {
     approval::require(&opened.repository, commands, opened.request.consent, ui)?;
-    opened.remember_test()
+    opened.remember_options()
 }
 
 /// A token that the first signal cancels. The second signal ends this process.

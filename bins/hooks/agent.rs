@@ -99,14 +99,9 @@ pub(super) fn plan(
     Ok(Some(HookChange::Edit { path, bytes }))
 }
 
-/// Refuses a tracked link that leads outside of the repository: whoever committed it must not choose which file of the
-/// user is written.
+/// Refuses a tracked link that leads out of the repository.
 fn require_inside(top: &Path, path: &Path) -> Result<(), Failure> {
-    if safe_files::resolved(path).starts_with(safe_files::resolved(top)) {
-        return Ok(());
-    }
-    let link = path.ancestors().take_while(|path| *path != top).filter(|path| path.is_symlink()).last();
-    let link = link.unwrap_or(path);
+    let Some(link) = safe_files::find_link_out(top, path) else { return Ok(()) };
     let words = format!("'{}' is a link that leads out of the repository", link.display());
     Err(Failure::new(Exit::Person, words)
         .hint(format!("nothing was changed; remove the link: rm '{}'", link.display())))

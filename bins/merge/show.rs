@@ -227,7 +227,7 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         TicketState::Parked { .. } => Some(format!(
-            "stash your changes in the checkout of {into}, then run: git merge --ff-only {}\nor commit them, then run: {}",
+            "stash your changes in the checkout of {into}, then run: git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: {}",
             into.landing_ref(),
             site.command("run")
         )),

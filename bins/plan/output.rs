@@ -10,7 +10,11 @@ use arborist_core::{
     safe_files,
 };
 
-use super::{Format, graph, sources::PlanSources, text};
+use super::{
+    Format, graph,
+    sources::{PlanSources, normal},
+    text,
+};
 use crate::{entry::Outcome, ui::Ui};
 
 /// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
@@ -46,6 +50,7 @@ pub(super) fn write(
     (file, format): (&Path, Format),
 ) -> Outcome {
     warn(ui, &plan);
+    refuse_link_out(sources, file)?;
     let mut summary = text::summary(&plan);
     if format == Format::Json {
         summary.extend(keep_additions(&mut plan, file)?);
@@ -102,7 +107,23 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         .collect())
 }
 
-/// Writes beside the file and renames, so that nobody ever sees half of it.
+/// Refuses a link in the repository that leads out of it: whoever committed it, or an agent that was just called, must not
+/// choose which file is written.
+fn refuse_link_out(sources: &PlanSources, file: &Path) -> Result<(), Failure> {
+    let place = sources.repository.as_ref().and_then(|found| Some((&found.dir, found.worktree.as_deref()?)));
+    let Some((dir, top)) = place else { return Ok(()) };
+    let file = normal(&dir.join(file));
+    let Some(link) =
+        Some(top).filter(|top| file.starts_with(top)).and_then(|top| safe_files::find_link_out(top, &file))
+    else {
+        return Ok(());
+    };
+    let words = format!("'{}' is a link that leads out of the repository", link.display());
+    Err(Failure::new(Exit::No, words)
+        .hint(format!("name another file, or remove the link: rm '{}'", link.display())))
+}
+
+/// Writes to a temporary file and renames it, so that no one ever sees half of it.
 pub(super) fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let target = safe_files::resolved(file);
     safe_files::write(&target, bytes)

@@ -113,7 +113,7 @@ impl PlanSources {
 }
 
 /// A path without `.` and `..`, by its text alone.
-fn normal(path: &Path) -> PathBuf {
+pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

@@ -72,7 +72,7 @@ pub(super) fn require(
     let settings = Settings::load_at(repository, &opened.config, commit)?;
     let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
     require_given(repository, wishes.test.as_ref())?;
-    let mut commands = BTreeSet::new();
+    let mut commands = wishes.approvals.clone();
     match frozen(repository, plan)? {
         Some(plan) => commands.extend(wishes.read()?.foreign_commands(&settings, &workspace, &plan)?),
         None => commands.extend(workspace.required_approvals()),

@@ -58,6 +58,12 @@ fn take_over(
             let taken = workspace.adopt(repository, main)?;
             if !taken.is_empty() {
                 ui.note(&format!("fetched {} session refs from {}", taken.len(), shown_url(&remote)));
+                let branches: Vec<&str> =
+                    taken.iter().filter_map(|name| name.strip_prefix("refs/heads/")).collect();
+                if !branches.is_empty() {
+                    let branches = visible(&branches.join(", "));
+                    ui.note(&format!("the steps of these branches were not run here: {branches}"));
+                }
             }
         }
         SyncOutcome::Local => {}

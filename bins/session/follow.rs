@@ -54,6 +54,14 @@ impl<'a> Follow<'a> {
         Ok(Run::scan(self.repository, scope, CommitSource::Cached)?)
     }
 
+    /// What the user has to approve before the branch is moved, if it is the user's own: a record may come from anywhere.
+    pub(super) fn required_approval(&self) -> Option<String> {
+        let from = self.from.filter(|from| *from != self.to)?;
+        let (branch, session) = (&self.record.context.branch, &self.record.session);
+        let range = format!("{}..{}", from.short(), self.to.short());
+        Some(format!("move '{branch}' forward, to the records of session '{session}' (see: git log {range})"))
+    }
+
     /// Moves the branch. A checkout is updated only if it was created for a session; one of the user is left alone.
     pub(super) fn go(&self, ui: &mut Ui) -> Result<(), Failure> {
         let (repository, branch) = (self.repository, &self.record.context.branch);

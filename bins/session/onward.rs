@@ -1,12 +1,12 @@
 //! The options of a continued run: the recorded ones, unless the user gives others.
 
-use std::ffi::OsString;
+use std::{collections::BTreeSet, ffi::OsString};
 
 use arborist_core::{
     consent::Consent,
     failure::{Exit, Failure},
     message::plain_text,
-    run::{OptionKind, RunRequest, TEST, find_recorded, test_approval},
+    run::{OptionKind, RunRequest, TEST, find_recorded, option_approvals, test_approval},
     safe_files::InnerPath,
     session::{Asked, OF_RUNNER, StoredRecord},
 };
@@ -51,7 +51,7 @@ impl Onward {
         let asked = opened.session_reader().asked_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
-        let mut wishes = ResumeOptions { onward: self, options: Vec::new(), test: None };
+        let mut wishes = self.alone();
         if let Some(name) = asked.withheld.iter().find(|name| !is_replaced(name)) {
             return Err(withheld(name, newest));
         }
@@ -68,6 +68,7 @@ impl Onward {
         }
         let test = asked.options.get(TEST).filter(|_| !is_replaced(TEST));
         wishes.test = test.map(|command| test_approval(&opened.repository, command));
+        wishes.approvals = option_approvals(asked.options.iter().filter(|(name, _)| !is_replaced(name)));
         // Parse them before anything is written.
         wishes.read()?;
         Ok(wishes)
@@ -75,7 +76,7 @@ impl Onward {
 
     /// Only the options that the user gives now.
     pub(super) fn alone(&self) -> ResumeOptions<'_> {
-        ResumeOptions { onward: self, options: Vec::new(), test: None }
+        ResumeOptions { onward: self, options: Vec::new(), test: None, approvals: BTreeSet::new() }
     }
 }
 
@@ -109,6 +110,8 @@ pub(super) struct ResumeOptions<'a> {
     options: Vec<OsString>,
     /// The recorded test command, in the form that is approved.
     pub(super) test: Option<String>,
+    /// The other recorded options, in the form that is approved.
+    pub(super) approvals: BTreeSet<String>,
 }
 
 impl ResumeOptions<'_> {

@@ -65,6 +65,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     })?;
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;
+        // No agent is called, so these are not used.
+        wishes.approvals.clear();
     }
     let configured = then::configured_in(&opened, newest, (args.turn, &moment))?;
     brought::require(&opened, &wishes, (configured, Some(&plan)), None, ui)?;

@@ -32,7 +32,7 @@ use super::{
     session_worktree::{go_on, is_own_branch, session_worktree},
     then::{self, Moment},
 };
-use crate::{clock, entry::Outcome, gardening::give_back, ui::Ui};
+use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -83,6 +83,11 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         let moment = Moment::of(&opened, newest, number)?;
         let plan = then::frozen_plan(&opened, newest, &moment)?;
         brought::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
+    }
+    // If it is checked out, it is not moved.
+    if !is_own_branch(&opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
+        let moved = follow.required_approval().into_iter().collect();
+        approval::require(&opened.repository, &moved, args.onward.consent(), ui)?;
     }
     follow.go(ui)?;
     let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;

@@ -159,7 +159,10 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
         let landing = view.run.scope.branch.landing_ref();
         let words = "a landing is waiting for your checkout: stash your changes, then";
         let or = "or commit them, then\n  git arborist merge run";
-        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  git merge --ff-only {landing}\n{or}")));
+        ui.line(&ui.paint(
+            Tone::Busy,
+            &format!("{words}\n  git merge --ff-only --no-overwrite-ignore {landing}\n{or}"),
+        ));
     }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));

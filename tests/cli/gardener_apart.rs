@@ -69,7 +69,7 @@ fn a_checkout_that_has_not_what_landed_is_not_worked_in() {
     repo.arborist(["gardener", "--allow-dirty"])
         .exits(2)
         .err("error: a landing on 'main' is parked, and its checkout does not have it")
-        .err("git merge --ff-only refs/arborist/landing/main");
+        .err("git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     fs::remove_file(repo.path("T001.txt")).unwrap();
     repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
     repo.arborist(["gardener"]).succeeds().out("1 completed (T002)");

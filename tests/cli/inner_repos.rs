@@ -1,6 +1,8 @@
 //! Other repositories inside the user's checkout, such as an ignored clone: what git would run there is guarded, and builds
 //! and tests can make and remove them.
 
+use std::{fs, path::PathBuf};
+
 use arborist_core::process::ConfinementBackend;
 use arborist_testkit::TestRepo;
 
@@ -18,6 +20,7 @@ true"
     );
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", &agent);
     repo.write(".gitignore", "/vendor/\n/spec/\n");
+    repo.write("src/a.txt", "a\n");
     repo.commit("ignore vendor\n");
     repo.git(["clone", "-q", ".", "vendor/deep/lib"]).succeeds();
     repo
@@ -94,4 +97,47 @@ fn a_clone_in_a_large_checkout_is_guarded_too() {
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
     let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
     assert!(body.contains(PLANTS[0].1), "{body}");
+}
+
+/// Everything with this name below the folder of the repository and its worktrees.
+fn find_all(repo: &TestRepo, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![repo.path(""), repo.root().join("repo.arborist")];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && entry.file_name() != ".git" => open.push(entry.path()),
+                _ => {}
+            }
+        }
+        found.extend(Some(folder.join(name)).filter(|path| path.symlink_metadata().is_ok()));
+    }
+    found
+}
+
+#[test]
+fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
+    let deeds = [
+        "git init -q src; git -C src config core.fsmonitor 'touch \"$HOME/planted\"; false'",
+        "mkdir -p src/.git; echo 'echo hidden' > src/.git/lib.sh",
+        "ln -s /nowhere src/.git",
+    ];
+    for place in [None, Some("--isolate"), Some("--session-branch")] {
+        for deed in deeds {
+            let repo = repo(deed);
+            let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
+            repo.arborist(options).succeeds();
+            let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+            let words = "it made a repository in a folder with tracked files: src/.git";
+            assert!(body.contains(words), "{place:?}: {deed}: {body}");
+            assert_eq!(find_all(&repo, "src/.git"), Vec::<PathBuf>::new(), "{place:?}: {deed}");
+        }
+    }
+}
+
+#[test]
+fn tests_may_make_repositories_in_ignored_folders() {
+    let repo = repo("mkdir -p vendor/new && git init -q vendor/new");
+    repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
+    assert!(repo.path("vendor/new/.git").exists());
 }

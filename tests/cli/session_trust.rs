@@ -11,8 +11,12 @@ use arborist_testkit::{Run, TestRepo};
 const EVIL: &str =
     "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo evil > Makefile; echo done ;; esac\n";
 
-/// Somebody's run in place on `main` failed its tests, and of that only the records were pushed; and another clone.
 fn fetched() -> (TestRepo, PathBuf) {
+    fetched_with(&[])
+}
+
+/// A run in place on `main`, with these options, failed its tests, and only its records were pushed; and another clone.
+fn fetched_with(options: &[&str]) -> (TestRepo, PathBuf) {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", EVIL);
     repo.write("Makefile", "all:\n");
     repo.commit("a makefile\n");
@@ -20,7 +24,8 @@ fn fetched() -> (TestRepo, PathBuf) {
     repo.git_in(repo.root(), ["clone", "-q", "origin.git", "clone"]).succeeds();
     let clone = repo.root().join("clone");
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
-    repo.arborist(["gardener", "--max-retries", "1", "--test-command", "test -f mended"]).exits(1);
+    let run = ["gardener", "--max-retries", "1", "--test-command", "test -f mended"];
+    repo.arborist(run.iter().chain(options)).exits(1);
     repo.git(["push", "-q", "../origin.git", "refs/arborist/sessions/*"]).succeeds();
     (repo, clone)
 }
@@ -85,4 +90,28 @@ fn an_approval_tells_nobody_what_was_approved() {
     assert_eq!(kept.len(), 1, "the test command that the user has given");
     assert_eq!(fs::read(&kept[0]).unwrap(), b"");
     assert_eq!(fs::metadata(&kept[0]).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn options_of_a_record_that_choose_the_reviewer_need_approval() {
+    let (repo, clone) = fetched_with(&["--review-runner", "demo"]);
+    repo.git_in(&clone, ["switch", "-q", "-c", "aside"]).succeeds();
+    let before = standing(&repo, &clone);
+    let refused =
+        repo.arborist_in(&clone, ["session", "resume", "--", "--test-command", "test -f mended"]).exits(2);
+    refused.err("--review-runner=demo (an option recorded with the session)");
+    assert_eq!(standing(&repo, &clone), before);
+}
+
+#[test]
+fn a_branch_of_the_users_moves_to_a_record_only_after_approval() {
+    let (repo, clone) = fetched();
+    repo.git_in(&clone, ["switch", "-q", "-c", "aside"]).succeeds();
+    let before = standing(&repo, &clone);
+    let test = ["--", "--test-command", "test -f mended"];
+    let refused = repo.arborist_in(&clone, ["session", "resume"].into_iter().chain(test)).exits(2);
+    refused.err("move 'main' forward, to the records of session");
+    assert_eq!(standing(&repo, &clone), before);
+    repo.agent(&EVIL.replace("echo evil > Makefile", "touch mended"));
+    repo.arborist_in(&clone, ["session", "resume", "--yes"].into_iter().chain(test)).succeeds();
 }

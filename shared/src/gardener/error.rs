@@ -250,7 +250,7 @@ impl Explain for GardenerError {
                 "to continue without them, tick their boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked(branch) => format!(
-                "to update the checkout, run: git merge --ff-only {}\nor, if you have committed meanwhile: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
+                "to update the checkout, run: git merge --ff-only --no-overwrite-ignore {}\nor, if you have committed meanwhile: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
                 branch.landing_ref()
             ),
             Self::PhaseFailed(_) => {

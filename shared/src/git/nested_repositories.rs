@@ -13,6 +13,7 @@ use std::{
 use super::{
     GitError, PrivateIndex, Repository, UncommittedPath,
     command::checked,
+    misplaced_files::move_aside,
     scan::{Scan, ScannedName},
     submodules::list_gitlinks,
     worktree_git_dirs::is_own_git_dir,
@@ -46,6 +47,60 @@ impl Repository {
             found
         });
         found.clone()
+    }
+
+    /// Takes every `.git` away that is in a folder with tracked files, except for those of [`Self::find_inner_git_dirs`].
+    /// No git command lists or removes these, and git obeys such a repository as soon as it is called in the folder.
+    /// Returns the paths from the top. A folder is moved and returned with its new path; anything else is removed.
+    pub fn move_planted_git(&self) -> Result<Vec<(PathBuf, Option<PathBuf>)>, GitError> {
+        let Some(top) = &self.worktree else { return Ok(Vec::new()) };
+        let scan = self.scan().filter(|scan| scan.is_complete());
+        let found = match scan {
+            Some(scan) => list_scanned_git_dirs(&scan, top),
+            None => self.list_git_in_tracked_folders(top)?,
+        };
+        let known = if found.is_empty() { Vec::new() } else { self.find_inner_git_dirs() };
+        let mut moved = Vec::new();
+        for path in found.into_iter().filter(|path| !known.contains(path)) {
+            let inner = path.strip_prefix(top).unwrap_or(&path).to_owned();
+            if self.is_folder_tracked(inner.parent().unwrap_or(&inner))? {
+                let taken = match safe_files::kind_of(&path) {
+                    Some(FileKind::Folder) => move_aside(&self.git_dir, &path).map(Some),
+                    _ => safe_files::remove(&path).map(|()| None),
+                };
+                let failed = |source| GitError::File { path: path.display().to_string(), source };
+                moved.push((inner, taken.map_err(failed)?));
+            }
+        }
+        Ok(moved)
+    }
+
+    /// The same candidates where a scan would take too long.
+    fn list_git_in_tracked_folders(&self, top: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let Some(commit) = self.head.commit else { return Ok(Vec::new()) };
+        let command = self.git("ls-tree").args(["-r", "-d", "-z", "--name-only", "--full-tree"]);
+        let printed = command.arg(commit.to_string()).stdout()?;
+        let folders = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        let paths = folders.map(|folder| top.join(OsStr::from_bytes(folder)).join(".git"));
+        Ok(paths.filter(|path| path.symlink_metadata().is_ok()).collect())
+    }
+
+    /// Whether a folder has files in the commit that is checked out, or in the one that was when this repository was
+    /// opened: a child may have switched to another. The folder of a submodule has none.
+    fn is_folder_tracked(&self, folder: &Path) -> Result<bool, GitError> {
+        let inside = [folder.as_os_str().as_bytes(), b"/"].concat();
+        let commits =
+            self.head.commit.map(|commit| commit.to_string()).into_iter().chain(["HEAD".to_owned()]);
+        for commit in commits {
+            let command = self.git("ls-tree").args(["-r", "-z", "--name-only", "--full-tree", &commit, "--"]);
+            let listed = command.arg(OsStr::from_bytes(&inside)).finish()?;
+            // HEAD may name no commit.
+            let names = listed.stdout.split(|byte| *byte == 0);
+            if listed.status.success() && names.into_iter().any(|name| name.starts_with(&inside)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The ignored paths of this worktree. A folder that is ignored as a whole is one path, which ends in a slash.

@@ -144,7 +144,7 @@ impl<'a> Target<'a> {
             _ => String::new(),
         };
         let command = match place {
-            Some(_) => format!("git{at} merge --ff-only {}", self.into.landing_ref()),
+            Some(_) => format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref()),
             None => "git arborist merge run".into(),
         };
         Parking { why, command }

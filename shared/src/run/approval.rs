@@ -130,12 +130,9 @@ impl OpenRun {
         Ok(commands)
     }
 
-    /// Remembers that the user gave this test command here, so that a continued run does not ask for approval.
-    pub fn remember_test(&self) -> Result<(), Failure> {
-        match &self.inherited.test {
-            Some(_) => Ok(()),
-            None => self.request.remember_test(&self.repository),
-        }
+    /// Remembers that the user gave these options here, so that a continued run does not ask for approval.
+    pub fn remember_options(&self) -> Result<(), Failure> {
+        self.request.remember_options(&self.repository, self.inherited.test.is_some())
     }
 
     /// Refuses unknown names of repositories and tools. A task with an unknown repository would work in the wrong one;

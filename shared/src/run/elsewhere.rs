@@ -127,8 +127,10 @@ impl OpenRun {
         }
         match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
             FastForward::Done => {
-                let (name, at) = (&section.name, there.short());
-                listener.remark(&format!("updated '{branch}' to {at} in '{name}', as at its remote"));
+                let (name, range) = (&section.name, format!("{}..{}", here.short(), there.short()));
+                listener.warn(&format!(
+                    "updated '{branch}' in '{name}' from its remote; these commits were not made or reviewed here: {range}"
+                ));
                 Ok(())
             }
             taken => {

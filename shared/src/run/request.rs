@@ -116,6 +116,20 @@ pub const RECORDED: [(&str, OptionKind); 23] = [
     ("keep-going", OptionKind::Switch),
 ];
 
+/// Recorded options that need no approval, like the settings of the same meaning in tracked files: they choose neither
+/// who works or reviews, nor what a reviewer sees, nor how much may be spent.
+/// The test command is approved separately.
+const HARMLESS: [&str; 8] =
+    [TEST, "report-dir", "log-dir", "max-retries", "jobs", "isolate", "policy", "keep-going"];
+
+/// The texts that are approved for recorded options. Records are refs and may come from anywhere, and the run would use
+/// their options as if the user had given them.
+#[must_use]
+pub fn option_approvals<'a>(options: impl Iterator<Item = (&'a String, &'a String)>) -> BTreeSet<String> {
+    let guarded = options.filter(|(name, _)| !HARMLESS.contains(&name.as_str()));
+    guarded.map(|(name, value)| format!("--{name}={value} (an option recorded with the session)")).collect()
+}
+
 /// How the option with this name is recorded; `None` if it is not.
 #[must_use]
 pub fn find_recorded(name: &str) -> Option<OptionKind> {
@@ -194,15 +208,22 @@ impl RunRequest {
         tree.chain(dirt).chain([self.typed_selection()]).collect()
     }
 
-    /// Remembers that the user gave this test command here, so that a continued run does not ask for approval. If that
-    /// cannot be stored, the next run asks. A command that was only trusted for this call was never shown to the user,
-    /// so it is not remembered; neither is one that was not recorded.
-    pub(super) fn remember_test(&self, repository: &Repository) -> Result<(), Failure> {
-        let asked = self.recorded()?;
-        if let Some(command) = asked.options.get(TEST).filter(|_| self.consent != Consent::Trusted) {
-            let approval = BTreeSet::from([test_approval(repository, command)]);
-            let _ = consent::require(&repository.common_dir, &approval, Consent::Given);
+    /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that cannot
+    /// be stored, the next run asks. Options that were only trusted for this call were never shown to the user, so they
+    /// are not remembered; neither are those that were not recorded, nor a test command that comes from a record.
+    pub(super) fn remember_options(
+        &self,
+        repository: &Repository,
+        is_test_inherited: bool,
+    ) -> Result<(), Failure> {
+        if self.consent == Consent::Trusted {
+            return Ok(());
         }
+        let asked = self.recorded()?;
+        let mut approvals = option_approvals(asked.options.iter());
+        let test = asked.options.get(TEST).filter(|_| !is_test_inherited);
+        approvals.extend(test.map(|command| test_approval(repository, command)));
+        let _ = consent::require(&repository.common_dir, &approvals, Consent::Given);
         Ok(())
     }
 }

@@ -33,4 +33,4 @@ pub use tree::{
     ChangeStamp, Facts, FileKind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, look_at,
     remove_all, visit_facts, visit_kinds, visit_stamps,
 };
-pub use walk::{allow_linked, open_folder, open_place, plain_folders, resolved};
+pub use walk::{allow_linked, find_link_out, open_folder, open_place, plain_folders, resolved};

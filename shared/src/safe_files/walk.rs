@@ -170,6 +170,17 @@ pub(super) fn linked(path: &Path) -> io::Error {
     )
 }
 
+/// The link through which a path below `top` leads out of it, if it does. A file that the repository tracks must not choose
+/// which of the user's other files are read or written.
+#[must_use]
+pub fn find_link_out(top: &Path, path: &Path) -> Option<PathBuf> {
+    if resolved(path).starts_with(resolved(top)) {
+        return None;
+    }
+    let links = path.ancestors().take_while(|path| *path != top).filter(|path| path.is_symlink());
+    Some(links.last().unwrap_or(path).to_owned())
+}
+
 /// Resolves links in a path, as far as it exists. For folders that the user names, before any child can change them.
 #[must_use]
 pub fn resolved(path: &Path) -> PathBuf {

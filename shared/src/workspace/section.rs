@@ -98,9 +98,11 @@ impl RepoSection {
         let path = canonical(&join(top, Path::new(written)));
         let remote = keys.text("remote").map(|remote| keys.check_remote(remote, top)).transpose()?;
         let prefix = keys.text("branch-prefix").unwrap_or(PREFIX).to_owned();
-        // Every branch starts with an empty prefix, so the user's branches would be taken for session branches.
-        if prefix.is_empty() || format!("{prefix}a/b").parse::<BranchName>().is_err() {
-            return Err(keys.wrong("branch-prefix", "must be a prefix of a branch name"));
+        // With 'rel', the user's branch 'release' would be taken for a session branch.
+        if !prefix.ends_with('/') || format!("{prefix}a/b").parse::<BranchName>().is_err() {
+            return Err(
+                keys.wrong("branch-prefix", "must be the beginning of a branch name that ends in '/'")
+            );
         }
         let default_branch = keys.text("default-branch").map(str::parse).transpose();
         let default_branch =

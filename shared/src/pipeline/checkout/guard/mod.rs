@@ -316,6 +316,7 @@ impl ConfigWatch {
         found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.restore_files())));
         // Files first, so that the git commands below obey the original configuration.
         found.extend(self.place.remove_special());
+        found.extend(self.place.move_planted_git());
         found.extend(self.repo.refs.restore());
         found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
         found.dedup();
@@ -419,6 +420,7 @@ impl PlaceWatch {
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.restore_files();
         found.extend(self.remove_special());
+        found.extend(self.move_planted_git());
         found
     }
 
@@ -426,6 +428,23 @@ impl PlaceWatch {
         let mut found = self.own.restore();
         found.extend(self.modules.move_new());
         found
+    }
+
+    fn move_planted_git(&self) -> Option<String> {
+        match self.repository.move_planted_git() {
+            Ok(moved) if moved.is_empty() => None,
+            Ok(moved) => {
+                let shown = moved.iter().map(|(path, kept)| {
+                    let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
+                    visible(&path.to_string_lossy()) + &kept.unwrap_or_default()
+                });
+                let shown: Vec<String> = shown.collect();
+                Some(format!("it made a repository in a folder with tracked files: {}", shown.join("; ")))
+            }
+            Err(error) => {
+                Some(format!("it may have made a repository in a folder with tracked files: {error}"))
+            }
+        }
     }
 
     fn remove_special(&self) -> Option<String> {
