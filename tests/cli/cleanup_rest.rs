@@ -174,7 +174,7 @@ fn a_worktree_is_moved_to_trash_and_trash_that_is_being_deleted_is_not_listed() 
         .succeeds()
         .out("being deleted in the background:")
         .out("1 being deleted in the background");
-    repo.cleanup(&["--older-than", "0"]).succeeds().never("trash");
+    repo.cleanup(&["--older-than", "0"]).succeeds().never("in the background");
     fs::write(wait, "").unwrap();
     let base = repo.root().join("repo.arborist");
     wait_until(|| {

@@ -146,7 +146,7 @@ fn a_template_that_changed_since_the_run_began_stops_it() {
     );
     repo.write(".arborist/prompts/implement.md", "{prompt}\nTwo.\n");
     repo.arborist(["garden"]).exits(2).shows();
-    repo.arborist(["garden", "--accept-changes"]).exits(2).err("have not been approved");
+    repo.arborist(["garden", "--accept-changes"]).exits(2).err("you have not approved them");
     repo.arborist(["garden", "--accept-changes", "--yes"]).succeeds();
     assert!(repo.prompt(2).trim_end().ends_with("Two."), "{}", repo.prompt(2));
 }

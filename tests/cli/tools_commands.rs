@@ -57,7 +57,7 @@ fn commands_of_tracked_files_need_approval() {
     );
     let mut bench = ToolsClient::open(&repo, &[]);
     let refused = bench.fails("app__hi", json!({}));
-    assert!(refused.contains("have not been approved") && refused.contains("tool: echo hi"), "{refused}");
+    assert!(refused.contains("you have not approved them") && refused.contains("tool: echo hi"), "{refused}");
     bench.close();
     fs::remove_file(repo.path(".arborist/config.toml")).unwrap();
     repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
