@@ -66,7 +66,7 @@ fn what_is_wrong_is_told_to_the_agent() {
     let repo = wrong_at_first(2);
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .succeeds()
-        .err("the tree of call 1 is wrong: reply:")
+        .err("answer 1 is not a valid plan: reply:")
         .err("call 3 of at most 3")
         .err("wrote tree.json");
     assert_eq!(repo.calls(), 3);
