@@ -489,6 +489,10 @@ impl Order<'_> {
             front.base.push(at);
             return;
         }
+        // "Polish depends on US1 and US2": the phases before the stories come first too, also where the stories wait only for a part of them.
+        if is_last && !front.stories.is_empty() {
+            self.add_all(at, &front.base, Basis::Last);
+        }
         // It need not wait for all that stands before it, so what follows it has to.
         let mut base: Vec<usize> = front.base.drain(..).chain(front.stories.drain(..)).collect();
         base.retain(|before| !self.stated.needs[at].contains(before));

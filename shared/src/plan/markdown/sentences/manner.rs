@@ -420,7 +420,8 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.chains.extend(groups);
             return;
         }
-        // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel".
+        // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel",
+        // "T001, T002: the models (two files) — run together".
         let is_plain = |at: usize| match self.clause[at].what {
             Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
             piece => matches!(
@@ -432,6 +433,8 @@ impl<'a> ClauseReader<'_, 'a> {
                     | Piece::Colon
                     | Piece::Story(_)
                     | Piece::Other
+                    | Piece::Open
+                    | Piece::Close
             ),
         };
         let is_of_tasks = list.members.iter().all(is_of_tasks);
