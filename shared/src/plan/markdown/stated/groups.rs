@@ -89,8 +89,18 @@ struct Lead<'a> {
     group: Group<'a>,
     /// Whether its tasks run beside each other: commas part them, or they are a group.
     is_list: bool,
+    /// Whether its tasks run one behind the other, beside those of other lines: "T013 + T014: card.vue (sequential)".
+    is_sequential: bool,
     /// Whether it tells what one of several workers does: "Terminal 1: T058".
     is_of_worker: bool,
+}
+
+/// The lines of a batch.
+#[derive(Default)]
+struct Batch<'a> {
+    groups: Vec<Group<'a>>,
+    /// Whether any of them runs one behind the other.
+    has_sequence: bool,
 }
 
 impl<'a> Reader<'_, '_, 'a> {
@@ -99,7 +109,7 @@ impl<'a> Reader<'_, '_, 'a> {
     where
         'a: 'l,
     {
-        let mut batch: Option<Vec<Group<'a>>> = None;
+        let mut batch: Option<Batch<'a>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
         let mut first: Option<First<'a>> = None;
         for line in lines {
@@ -107,7 +117,7 @@ impl<'a> Reader<'_, '_, 'a> {
             let is_first = names.is_some();
             first = names.or(first);
             if opens_batch(line.text) {
-                self.close_batch(batch.replace(Vec::new()));
+                self.close_batch(batch.replace(Batch::default()));
                 continue;
             }
             let lead = self.leading_group(line);
@@ -127,8 +137,11 @@ impl<'a> Reader<'_, '_, 'a> {
             match (&mut batch, lead) {
                 // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
                 (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
-                (Some(batch), Some(Lead { group, .. })) => batch.push(group),
-                (Some(batch), None) if batch.is_empty() && leads_on(line.text) => {}
+                (Some(batch), Some(Lead { group, is_sequential, .. })) => {
+                    batch.groups.push(group);
+                    batch.has_sequence |= is_sequential;
+                }
+                (Some(batch), None) if batch.groups.is_empty() && leads_on(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
@@ -220,11 +233,11 @@ impl<'a> Reader<'_, '_, 'a> {
         self.mentions(true).list_at(&tokens, 0).map(|list| list.members)
     }
 
-    fn close_batch(&mut self, batch: Option<Vec<Group<'a>>>) {
+    fn close_batch(&mut self, batch: Option<Batch<'a>>) {
         /// Who lists more than this means a whole phase.
         const MOST: usize = 40;
-        let batch: Vec<Group<'a>> =
-            batch.unwrap_or_default().into_iter().filter(|group| !group.is_empty()).collect();
+        let Batch { groups, has_sequence } = batch.unwrap_or_default();
+        let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         if batch.len() > MOST || self.mixes_tests(&tasks) {
             return;
@@ -232,7 +245,7 @@ impl<'a> Reader<'_, '_, 'a> {
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
         let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
         let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
-        if batch.iter().all(is_plain) {
+        if !has_sequence && batch.iter().all(is_plain) {
             return self.abreast(&batch.concat());
         }
         self.beside_each_other(&batch);
@@ -287,13 +300,17 @@ impl<'a> Reader<'_, '_, 'a> {
         let names_more = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_more = (list.end..tokens.len()).any(|at| {
             matches!(tokens[at].what, Piece::Arrow(_)) && names_more
-                || matches!(tokens[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential"))
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
+        let says_sequential = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential")));
+        // A single task that is sequential runs beside nothing.
+        let is_single = matches!(list.members[..], [(Name::Task(_), _)]);
+        let says_more = says_more || says_sequential && is_single;
         // "Group A: T001-T003" runs beside nothing but its own members.
         let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
         let group = if says_more { Vec::new() } else { list.members };
-        Some(Lead { group, is_list: is_list && !says_more, is_of_worker })
+        let is_list = is_list && !says_more && !says_sequential;
+        Some(Lead { group, is_list, is_sequential: says_sequential, is_of_worker })
     }
 }
 
