@@ -6,7 +6,7 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::HashMap,
 };
 
 use super::{
@@ -70,28 +70,6 @@ pub(super) fn add_implied(
                 NodeKind::Story => order.story(at, &mut front),
                 NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
             }
-        }
-    }
-}
-
-/// Lets tasks that are said to run at any time leave their phases: what such a phase waits for, its other parts wait for
-/// instead.
-pub(super) fn release(drafts: &mut [DraftNode], family: &NodeParents, any_time: &HashSet<usize>) {
-    /// More edges than this are not made; waiting is the safe answer.
-    const MOST: usize = 50_000;
-    let phases: BTreeSet<usize> = any_time.iter().flat_map(|at| family.chain(*at).skip(1)).collect();
-    let mut made = 0;
-    // Parents stand before their children, so what is handed down is handed on.
-    for phase in phases {
-        let parts: Vec<usize> =
-            family.children[phase].iter().copied().filter(|part| !any_time.contains(part)).collect();
-        made += parts.len() * drafts[phase].needs.len();
-        if made > MOST {
-            return;
-        }
-        let needs = std::mem::take(&mut drafts[phase].needs);
-        for part in parts {
-            drafts[part].needs.extend(needs.iter().cloned());
         }
     }
 }

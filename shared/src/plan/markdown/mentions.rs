@@ -397,6 +397,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     let is_all = matches!(
         lower.as_str(),
         "all"
+            | "any"
             | "every"
             | "each"
             | "toutes"
@@ -448,7 +449,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                 let is_labelled = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Phase(_)));
                 return (!is_labelled).then_some((Name::AllBefore, end + 1));
             }
-            "phase" if is_previous => return Some((Name::AllBefore, end + 1)),
+            "phase" if is_previous || lower == "any" => return Some((Name::AllBefore, end + 1)),
             "above" if is_all => return Some((Name::AllBefore, end + 1)),
             "tasks" => return has_previous.then_some((Name::AllBefore, end + 1)),
             "previous" | "prior" | "earlier" | "preceding" => has_previous = true,
