@@ -112,6 +112,10 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     said
 }
 
+fn is_only(token: &Token<'_>) -> bool {
+    matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("only") || matches!(word, "仅" | "僅" | "只"))
+}
+
 /// Whether a clause leaves out its subject, as the second of "T023 depends on T021; can run in parallel with T022".
 fn goes_on(clause: &[Token<'_>]) -> bool {
     const WORDS: [&str; 8] = ["can", "may", "must", "also", "depends", "requires", "needs", "blocks"];
@@ -514,7 +518,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "depends on Foundational only", "depends only on Phase 2", "only requires Phase 1".
     fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
-        let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
+        let is = |at: usize| self.clause.get(at).is_some_and(is_only);
         at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
     }
 
