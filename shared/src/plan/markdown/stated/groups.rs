@@ -111,8 +111,15 @@ impl<'a> Reader<'_, '_, 'a> {
     {
         let mut batch: Option<Batch<'a>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
+        let mut is_of_tracks = false;
         let mut first: Option<First<'a>> = None;
         for line in lines {
+            if let Some(group) = self.track(line, is_of_tracks) {
+                self.close_batch(batch.take());
+                of_workers.push(group);
+                continue;
+            }
+            is_of_tracks = opens_tracks(line.text) || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
@@ -147,6 +154,29 @@ impl<'a> Reader<'_, '_, 'a> {
         }
         self.beside_each_other(&of_workers);
         self.close_batch(batch);
+    }
+
+    /// The tasks of a line "Track A: T003 → T004", or of one "Backend: T003 → T004" below "Two parallel tracks:". Of a line that names what
+    /// some of its tasks wait for, only the first.
+    fn track(&self, line: &PlanLine<'a>, is_of_tracks: bool) -> Option<Group<'a>> {
+        const LONGEST: usize = 8;
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let colon = tokens.iter().take(LONGEST).position(|token| token.what == Piece::Colon)?;
+        let (label, rest) = (&tokens[..colon], &tokens[colon + 1..]);
+        let is_name = |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
+        let names_track = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_track(word));
+        if label.iter().any(is_name) || !is_of_tracks && !label.iter().any(names_track) {
+            return None;
+        }
+        let waits = |at: usize| {
+            keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
+        };
+        let mut lists = self.mentions(false).lists(rest);
+        lists.truncate(if (0..rest.len()).any(waits) { 1 } else { lists.len() });
+        let names: Group<'a> = lists.into_iter().flat_map(|list| list.members).collect();
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        (!names.is_empty() && names.iter().all(is_task)).then_some(names)
     }
 
     /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
@@ -326,6 +356,21 @@ fn opens_batch(text: &str) -> bool {
     let says_parallel =
         says_parallel(&lower) || lower.contains("together") || has_word(&lower, &["independent"]);
     says_parallel && !names_line_of_work(&lower) && !lower.contains("not ") && !lower.contains("[p]")
+}
+
+/// "Two parallel tracks:".
+fn opens_tracks(text: &str) -> bool {
+    const LONGEST: usize = 160;
+    let text = text.trim().trim_end_matches('*');
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    text.len() <= LONGEST && text.ends_with([':', '：']) && words.any(is_track) && says_parallel(text)
+}
+
+/// Words for lines of work beside each other. What a developer or a team does is advice.
+fn is_track(word: &str) -> bool {
+    const WORDS: [&str; 8] =
+        ["track", "tracks", "stream", "streams", "lane", "lanes", "workstream", "workstreams"];
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// Whether a line may stand between what opens a batch and its list: an empty one, or the start of a fence.
