@@ -4,10 +4,7 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
-use std::{
-    cell::Cell,
-    collections::HashMap,
-};
+use std::{cell::Cell, collections::HashMap};
 
 use super::{
     node_parents::NodeParents,

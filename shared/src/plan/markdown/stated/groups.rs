@@ -119,7 +119,8 @@ impl<'a> Reader<'_, '_, 'a> {
                 of_workers.push(group);
                 continue;
             }
-            is_of_tracks = opens_tracks(line.text) || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
+            is_of_tracks =
+                opens_tracks(line.text) || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
@@ -156,15 +157,16 @@ impl<'a> Reader<'_, '_, 'a> {
         self.close_batch(batch);
     }
 
-    /// The tasks of a line "Track A: T003 → T004", or of one "Backend: T003 → T004" below "Two parallel tracks:". Of a line that names what
-    /// some of its tasks wait for, only the first.
+    /// The tasks of a line "Track A: T003 → T004", or of one "Backend: T003 → T004" below "Two parallel tracks:". Tasks of which
+    /// the line says that they wait, as "T005 (after both tracks)", are left out.
     fn track(&self, line: &PlanLine<'a>, is_of_tracks: bool) -> Option<Group<'a>> {
         const LONGEST: usize = 8;
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
         let colon = tokens.iter().take(LONGEST).position(|token| token.what == Piece::Colon)?;
         let (label, rest) = (&tokens[..colon], &tokens[colon + 1..]);
-        let is_name = |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
+        let is_name =
+            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
         let names_track = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_track(word));
         if label.iter().any(is_name) || !is_of_tracks && !label.iter().any(names_track) {
             return None;
@@ -172,11 +174,16 @@ impl<'a> Reader<'_, '_, 'a> {
         let waits = |at: usize| {
             keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
         };
-        let mut lists = self.mentions(false).lists(rest);
-        lists.truncate(if (0..rest.len()).any(waits) { 1 } else { lists.len() });
-        let names: Group<'a> = lists.into_iter().flat_map(|list| list.members).collect();
         let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        (!names.is_empty() && names.iter().all(is_task)).then_some(names)
+        let mut lists = self.mentions(false).lists(rest);
+        if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_task)) {
+            return None;
+        }
+        if let Some(keyword) = (0..rest.len()).find(|at| waits(*at)) {
+            let before = lists.iter().filter(|list| list.last < keyword).count();
+            lists.truncate(before.saturating_sub(1));
+        }
+        Some(lists.into_iter().flat_map(|list| list.members).collect())
     }
 
     /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
@@ -332,7 +339,9 @@ impl<'a> Reader<'_, '_, 'a> {
             matches!(tokens[at].what, Piece::Arrow(_)) && names_more
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
-        let says_sequential = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential")));
+        let says_sequential = tokens[list.end..]
+            .iter()
+            .any(|token| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential")));
         // A single task that is sequential runs beside nothing.
         let is_single = matches!(list.members[..], [(Name::Task(_), _)]);
         let says_more = says_more || says_sequential && is_single;
