@@ -211,6 +211,16 @@ const SAID_OF_TASKS: &[Row] = &[
         &[("T002", "T001"), ("T004", ""), ("T005", "T004")],
     ),
     (
+        "one line of tasks below a label that says that they are parallel",
+        "## Parallel work\n```\n# Parallel:\nT001 + T002\n```\n",
+        &[("T002", "")],
+    ),
+    (
+        "lines that each say of one task that it is parallel",
+        "## Parallel work\n```\nT001 — the class     (parallel)\nT002 — the handler   (parallel)\n```\n",
+        &[("T002", "")],
+    ),
+    (
         "tracks beside each other",
         "## Parallel work\n```\n# Then in two parallel tracks:\nBackend:  T001 → T002\nFrontend: T003 ∥ T004\nDocs: T005 (after both tracks)\n```\n",
         &[("T002", "T001"), ("T003", ""), ("T004", ""), ("T005", "T001 T002 T003 T004")],
@@ -1164,6 +1174,7 @@ const SIDE_BY_SIDE: &[&str] = &[
     "T002 and T003 have no dependencies on each other",
     "T003 at the same time as T002",
     "Launch T002 and T003 together",
+    "T002 and T003 touch different files, so they can run in parallel",
     "Run together: T002, T003",
     "T002 и T003 параллельно",
     "Tasks not listed here have no dependencies",

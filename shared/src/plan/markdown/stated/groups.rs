@@ -233,14 +233,16 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other.
+    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other. Also lines `T002 — model
+    /// (parallel)` and `T003 — page (parallel)`.
     pub(super) fn marked_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
         'a: 'l,
     {
         let mut groups: Vec<Group<'a>> = Vec::new();
         for line in lines {
-            match self.marked_group(line).filter(|_| line.kind == LineKind::Code) {
+            let marked = self.marked_group(line).filter(|_| line.kind == LineKind::Code);
+            match marked.or_else(|| self.parallel_task(line)) {
                 Some(group) => groups.push(group),
                 None => self.beside_each_other(&std::mem::take(&mut groups)),
             }
@@ -263,6 +265,23 @@ impl<'a> Reader<'_, '_, 'a> {
         (is_name && is_marked && is_range && list.end == close).then_some(list.members)
     }
 
+    /// The task that a line begins with, if the line ends with "(parallel)" and says nothing else about order.
+    fn parallel_task(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let [Token { what: Piece::Id(id), at }, text @ .., open, word, close] = &tokens[..] else {
+            return None;
+        };
+        let is_bracketed = open.what == Piece::Open && close.what == Piece::Close;
+        let is_parallel = matches!(word.what, Piece::Word(word) if is_parallel_word(word));
+        let is_plain = |at: usize| {
+            !matches!(text[at].what, Piece::Id(_) | Piece::Arrow(_))
+                && keyword_at(text, at, ClauseVoice::Section).is_none()
+        };
+        let is_meant = is_bracketed && is_parallel && (0..text.len()).all(is_plain);
+        is_meant.then(|| vec![(Name::Task(id), *at)])
+    }
+
     /// The tasks or phases that a line begins with.
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
@@ -274,6 +293,8 @@ impl<'a> Reader<'_, '_, 'a> {
         /// Who lists more than this means a whole phase.
         const MOST: usize = 40;
         let Batch { groups, has_sequence } = batch.unwrap_or_default();
+        // "Parallel:" and one line "T016 + T017" below it.
+        let is_alone = groups.len() == 1;
         let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         if batch.len() > MOST || self.mixes_tests(&tasks) {
@@ -282,7 +303,7 @@ impl<'a> Reader<'_, '_, 'a> {
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
         let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
         let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
-        if !has_sequence && batch.iter().all(is_plain) {
+        if !has_sequence && (is_alone || batch.iter().all(is_plain)) {
             return self.abreast(&batch.concat());
         }
         self.beside_each_other(&batch);
