@@ -112,10 +112,6 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     said
 }
 
-fn is_only(token: &Token<'_>) -> bool {
-    matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("only") || matches!(word, "仅" | "僅" | "只"))
-}
-
 /// Whether a clause leaves out its subject, as the second of "T023 depends on T021; can run in parallel with T022".
 fn goes_on(clause: &[Token<'_>]) -> bool {
     const WORDS: [&str; 8] = ["can", "may", "must", "also", "depends", "requires", "needs", "blocks"];
@@ -514,33 +510,6 @@ impl<'a> ClauseReader<'_, 'a> {
         let list =
             self.last.as_ref().filter(is_near).filter(|_| is_first && self.voice == ClauseVoice::Section);
         self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
-    }
-
-    /// "depends on Foundational only", "depends only on Phase 2", "only requires Phase 1".
-    fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
-        let is = |at: usize| self.clause.get(at).is_some_and(is_only);
-        at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
-    }
-
-    /// "T033 can start immediately after T030": nothing else holds it up.
-    fn is_at_once(&self, keyword: usize, who: &[PlacedName<'a>], object: &[PlacedName<'a>]) -> bool {
-        const STARTS: [&str; 4] = ["start", "begin", "run", "proceed"];
-        let is = |back: usize, words: &[&str]| {
-            let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
-            matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
-        };
-        // "as soon as T030 is done".
-        let is_soon = is(0, &["soon"]) && is(1, &["as"]);
-        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
-            && is(2, &STARTS)
-            && is(3, &["can", "may", "could"]);
-        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
-    }
-
-    /// "US5 can proceed independently after Foundation".
-    fn is_alone(&self, keyword: usize) -> bool {
-        let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["independent", "independently"].iter().any(|known| word.eq_ignore_ascii_case(known)))
     }
 
     /// The list right before the keyword, else the subject of the clause, else what the item is about.

@@ -6,7 +6,9 @@ use super::{
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
-    ClauseReader, OrderClaim, is_of_tasks, is_only,
+    ClauseReader, OrderClaim,
+    freedom::is_only,
+    is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
