@@ -30,6 +30,51 @@ const STORIES: &str = "\
 
 const SAID_OF_STORIES: &[Row] = &[
     (
+        "stories with their priority in brackets",
+        "- **User Story 3 (P2)**: Can start after Core Stories (P1) - x\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-3 phase-4")],
+    ),
+    (
+        "a story that follows another but is independent",
+        "- **User Story 2 (P1)**: Can start after Foundational (Phase 2) - Logically follows US1 but technically independent\n",
+        &[("phase-4", "phase-2")],
+    ),
+    (
+        "a story that relies on others but is independent",
+        "- **User Story 3 (P2)**: Can start after Foundational (Phase 2) – relies on lists and flows from US1/US2\n  for a smooth page, but its own logic is largely independent.\n",
+        &[("phase-5", "phase-2")],
+    ),
+    (
+        "a task that runs beside phases before its own",
+        "- **Phase 7**: T008 can run in parallel with Phases 3-6\n",
+        &[("phase-7", ""), ("T008", "phase-2")],
+    ),
+    (
+        "a task that runs beside any phase",
+        "- **T008** (docs) can proceed in parallel with any implementation phase\n",
+        &[("phase-7", ""), ("T008", "")],
+    ),
+    (
+        "a task that waits only for an earlier phase",
+        "- T008 depends only on Phase 2\n",
+        &[("phase-7", ""), ("T008", "phase-2")],
+    ),
+    (
+        "phases that a double arrow parts",
+        "```\nPhase 2 (Foundational)\n    ↓\nPhase 3 (US1) ←→ Phase 4 (US2)\n```\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-2")],
+    ),
+    (
+        "a column of stories that can be parallelized",
+        "| Story | Depends on | Can Parallelize With |\n|---|---|---|\n| US1 | Phase 2 | US2 |\n| US2 | Phase 2 | US1 |\n\n```\nPhase 3 → Phase 4 → Phase 5\n```\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-4")],
+    ),
+    (
+        "what a line of a drawing waits for only, in brackets behind its tasks",
+        "```\nT001\n └─→ T002 (Foundational)\n      ├─→ US1: T003 → T004\n      └─→ US2: T005 → T005（仅依赖 T001，可与 Foundational 并行）\n```\n",
+        &[("phase-3", "T002"), ("phase-4", "T001")],
+    ),
+    (
         "stories of a priority",
         "- P1 stories before P2 stories\n",
         &[("phase-3", "phase-2"), ("phase-4", "phase-2"), ("phase-5", "phase-2 phase-3 phase-4")],
@@ -161,6 +206,31 @@ const TASKS: &str = "\
 
 const SAID_OF_TASKS: &[Row] = &[
     (
+        "a line of a batch whose tasks are sequential",
+        "## Parallel work\n```\n# Can run in parallel (two files):\nT004 + T005: a.ts\nT001 + T002 + T003: b.ts (sequential - same file)\n```\n",
+        &[("T002", "T001"), ("T004", ""), ("T005", "T004")],
+    ),
+    (
+        "one line of tasks below a label that says that they are parallel",
+        "## Parallel work\n```\n# Parallel:\nT001 + T002\n```\n",
+        &[("T002", "")],
+    ),
+    (
+        "lines that each say of one task that it is parallel",
+        "## Parallel work\n```\nT001 — the class     (parallel)\nT002 — the handler   (parallel)\n```\n",
+        &[("T002", "")],
+    ),
+    (
+        "tracks beside each other",
+        "## Parallel work\n```\n# Then in two parallel tracks:\nBackend:  T001 → T002\nFrontend: T003 ∥ T004\nDocs: T005 (after both tracks)\n```\n",
+        &[("T002", "T001"), ("T003", ""), ("T004", ""), ("T005", "T001 T002 T003 T004")],
+    ),
+    (
+        "tasks that run together, with brackets behind what they do",
+        "## Parallel work\n- T001 + T002: create the class and the handler (two files) — run together\n",
+        &[("T002", "")],
+    ),
+    (
         "bars",
         "## Dependencies\n- T001 ∥ T002\n",
         &[("T002", ""), ("T003", "T001"), ("T004", "T001 T002 T003")],
@@ -247,6 +317,16 @@ const SAID_OF_TASKS: &[Row] = &[
 ];
 
 const WHOLE_PLANS: &[Row] = &[
+    (
+        "a task of the setup that no story waits for",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 [P] b\n## Phase 2: User Story 1 - x\n- [ ] T003 c\n## Phase 3: Polish\n- [ ] T004 d\n\n## Dependencies\n\n- **User Story 1**: Depends on T001\n- **Polish**: Depends on Phase 2\n",
+        &[("phase-2", "T001"), ("phase-3", "phase-1 phase-2")],
+    ),
+    (
+        "headings without marks",
+        "# Tasks\n\nPhase 1 — Setup\n\n- [ ] T001 a\n\nPhase 2 — User Story 1 (US1) — x\n\nStory goal: see it.\n\n- [ ] T002 [US1] b\n- [ ] T003 [US1] c\n\nPhase 3 — User Story 2 (US2) — y\n\n- [ ] T004 [US2] d\n\nDependencies (story order)\n\n1. US2 tasks depend on the page (T002).\n",
+        &[("phase-2", "phase-1"), ("T003", "T002"), ("phase-3", "T002"), ("T004", "")],
+    ),
     (
         "what the tasks below a line of a fence wait for",
         "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n\n## Parallel Example\n\n```bash\n# After T001 is complete:\nT002: b\nT003: c\n```\n",
@@ -1094,6 +1174,7 @@ const SIDE_BY_SIDE: &[&str] = &[
     "T002 and T003 have no dependencies on each other",
     "T003 at the same time as T002",
     "Launch T002 and T003 together",
+    "T002 and T003 touch different files, so they can run in parallel",
     "Run together: T002, T003",
     "T002 и T003 параллельно",
     "Tasks not listed here have no dependencies",

@@ -4,10 +4,7 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeSet, HashMap, HashSet},
-};
+use std::{cell::Cell, collections::HashMap};
 
 use super::{
     node_parents::NodeParents,
@@ -70,28 +67,6 @@ pub(super) fn add_implied(
                 NodeKind::Story => order.story(at, &mut front),
                 NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
             }
-        }
-    }
-}
-
-/// Lets tasks that are said to run at any time leave their phases: what such a phase waits for, its other parts wait for
-/// instead.
-pub(super) fn release(drafts: &mut [DraftNode], family: &NodeParents, any_time: &HashSet<usize>) {
-    /// More edges than this are not made; waiting is the safe answer.
-    const MOST: usize = 50_000;
-    let phases: BTreeSet<usize> = any_time.iter().flat_map(|at| family.chain(*at).skip(1)).collect();
-    let mut made = 0;
-    // Parents stand before their children, so what is handed down is handed on.
-    for phase in phases {
-        let parts: Vec<usize> =
-            family.children[phase].iter().copied().filter(|part| !any_time.contains(part)).collect();
-        made += parts.len() * drafts[phase].needs.len();
-        if made > MOST {
-            return;
-        }
-        let needs = std::mem::take(&mut drafts[phase].needs);
-        for part in parts {
-            drafts[part].needs.extend(needs.iter().cloned());
         }
     }
 }
@@ -488,6 +463,10 @@ impl Order<'_> {
             *front = Front { base: beside, ..Front::default() };
             front.base.push(at);
             return;
+        }
+        // "Polish depends on US1 and US2": the phases before the stories come first too, also where the stories wait only for a part of them.
+        if is_last && !front.stories.is_empty() {
+            self.add_all(at, &front.base, Basis::Last);
         }
         // It need not wait for all that stands before it, so what follows it has to.
         let mut base: Vec<usize> = front.base.drain(..).chain(front.stories.drain(..)).collect();

@@ -1,7 +1,10 @@
 //! Markdown line by line: what each line is, and which lines are code, comment or front matter, where
 //! everything only looks like a task. Fences and comments follow CommonMark.
 
-use super::Offset;
+use super::{
+    Offset,
+    section::{counted_label, phase_label},
+};
 
 /// The number of an ordered list item, if a line begins as one.
 pub(super) fn marker_number(text: &str) -> Option<u32> {
@@ -99,7 +102,37 @@ pub(super) fn scan(text: &str, start: Offset) -> (Vec<PlanLine<'_>>, Option<Uncl
         lines.push(PlanLine { at, text, indent, kind });
         at += raw.len();
     }
+    mark_plain_headings(&mut lines);
     (lines, scanner.unclosed())
+}
+
+/// Where no heading is a phase, "Phase 3 — Login" alone between empty lines heads what is below it. So do the short lines alone that follow,
+/// as "Dependencies".
+fn mark_plain_headings(lines: &mut [PlanLine<'_>]) {
+    const FEWEST: usize = 2;
+    const LONGEST: usize = 80;
+    const ENDS: [char; 8] = ['.', ':', ';', ',', '!', '。', '：', '*'];
+    let is_blank = |at: usize| lines.get(at).is_none_or(|line| line.kind == LineKind::Blank);
+    let is_alone = |at: &usize| {
+        let line = &lines[*at];
+        line.kind == LineKind::Text && line.indent == 0 && (*at == 0 || is_blank(at - 1)) && is_blank(at + 1)
+    };
+    let is_phase = |line: &PlanLine<'_>| {
+        phase_label(line.content()).is_some() && counted_label(line.content()).is_some()
+    };
+    let is_heading = |line: &PlanLine<'_>| matches!(line.kind, LineKind::Heading(_));
+    if lines.iter().any(|line| is_heading(line) && phase_label(line.content()).is_some()) {
+        return;
+    }
+    let alone: Vec<usize> = (0..lines.len()).filter(is_alone).collect();
+    let mut phases = alone.iter().filter(|at| is_phase(&lines[**at]));
+    let Some(first) = phases.next().copied().filter(|_| phases.count() + 1 >= FEWEST) else { return };
+    let is_title = |at: &usize| {
+        let content = lines[*at].content();
+        *at >= first && (is_phase(&lines[*at]) || content.len() <= LONGEST && !content.ends_with(ENDS))
+    };
+    let titles: Vec<usize> = alone.into_iter().filter(is_title).collect();
+    titles.into_iter().for_each(|at| lines[at].kind = LineKind::Heading(2));
 }
 
 /// A line of `=` or `-` makes a heading of a paragraph that is the one line above it.

@@ -339,19 +339,30 @@ const TASK_WORDS: [&str; 16] = [
     "tareas", "tâche", "tâches", "aufgabe", "aufgaben",
 ];
 
-/// "P1 stories", "all P1 user stories".
+/// "P1 stories", "all P1 user stories", "the core stories (P1)".
 fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)> {
+    /// How many words may stand before "stories (P1)" and in it.
+    const MOST_WORDS: usize = 4;
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word,
         _ => "",
     };
     let is = |at: usize, wanted: &[&str]| wanted.iter().any(|wanted| word(at).eq_ignore_ascii_case(wanted));
     let start = at + usize::from(is(at, &["all", "every", "both"]));
-    let priority = word(start);
     let is_priority =
-        priority.len() == 2 && priority.starts_with('P') && priority.ends_with(|c: char| c.is_ascii_digit());
+        |word: &str| word.len() == 2 && word.starts_with('P') && word.ends_with(|c: char| c.is_ascii_digit());
     let end = start + 1 + usize::from(is(start + 1, &["user"]));
-    (is_priority && is(end, &["stories", "story"])).then_some((Name::Priority(priority), end + 1))
+    if is_priority(word(start)) {
+        return is(end, &["stories", "story"]).then_some((Name::Priority(word(start)), end + 1));
+    }
+    let stories = start + (0..MOST_WORDS).find(|offset| is(start + offset, &["stories"]))?;
+    let is_plain = |at: usize| !word(at).is_empty() && keyword_at(clause, at, ClauseVoice::Section).is_none();
+    let is_bracketed = matches!(
+        clause.get(stories + 1..stories + 4),
+        Some([Token { what: Piece::Open, .. }, _, Token { what: Piece::Close, .. }])
+    );
+    let is_meant = is_bracketed && is_priority(word(stories + 2)) && (start..stories).all(is_plain);
+    is_meant.then(|| (Name::Priority(word(stories + 2)), stories + 4))
 }
 
 /// "all user stories", "every story", "all previous phases", "everything", and "all" alone.
@@ -386,6 +397,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     let is_all = matches!(
         lower.as_str(),
         "all"
+            | "any"
             | "every"
             | "each"
             | "toutes"
@@ -437,7 +449,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                 let is_labelled = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Phase(_)));
                 return (!is_labelled).then_some((Name::AllBefore, end + 1));
             }
-            "phase" if is_previous => return Some((Name::AllBefore, end + 1)),
+            "phase" if is_previous || lower == "any" => return Some((Name::AllBefore, end + 1)),
             "above" if is_all => return Some((Name::AllBefore, end + 1)),
             "tasks" => return has_previous.then_some((Name::AllBefore, end + 1)),
             "previous" | "prior" | "earlier" | "preceding" => has_previous = true,

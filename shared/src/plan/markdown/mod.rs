@@ -25,6 +25,7 @@ mod parallel_sections;
 mod paths;
 mod prose;
 mod prose_titles;
+mod release;
 mod section;
 mod sentences;
 mod settle;
@@ -102,7 +103,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
     let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
     default_order::add_implied(&mut found.drafts, &roles, &family, (&mut stated, tests_first));
-    default_order::release(&mut found.drafts, &family, &stated.any_time);
+    release::release(&mut found.drafts, &family, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)

@@ -245,7 +245,7 @@ fn column(title: &str) -> Column {
         Column::Needs
     } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {
         Column::Status
-    } else if has(&["parallel with"]) {
+    } else if has(&["parallel with", "parallelize with", "parallelise with"]) {
         Column::Beside
     } else if has(&["parallel", "[p]"]) {
         Column::Parallel

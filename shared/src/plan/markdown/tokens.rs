@@ -322,7 +322,7 @@ fn mark<'a>(rest: &str, next: char) -> (Option<Piece<'a>>, usize) {
         c if c.is_whitespace() => return (None, len),
         ',' | '，' | '、' => Piece::Comma,
         '+' | '&' | '/' | '·' | '・' => Piece::Plus,
-        '║' | '‖' | '∥' => Piece::Bars,
+        '║' | '‖' | '∥' | '↔' | '⟷' | '⇔' => Piece::Bars,
         '|' if rest.starts_with("||") => return (Some(Piece::Bars), 2),
         '(' | '（' => Piece::Open,
         ')' | '）' => Piece::Close,
@@ -350,7 +350,10 @@ fn stroke<'a>(rest: &str) -> Option<(Option<Piece<'a>>, usize)> {
     let len = rest.find(|c: char| !(is_shaft(c) || is_right(c) || is_left(c))).unwrap_or(rest.len());
     let run = &rest[..len];
     let is_bare = run == ">" || run == "<" || run == ">=" || run == "<=";
-    let piece = if run.contains(is_right) && !is_bare {
+    let piece = if run.contains(is_right) && run.contains(is_left) {
+        // "US1 ←→ US2" gives no order.
+        Piece::Bars
+    } else if run.contains(is_right) && !is_bare {
         Piece::Arrow(false)
     } else if run.contains(is_left) && !is_bare {
         Piece::Arrow(true)

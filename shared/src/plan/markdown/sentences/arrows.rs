@@ -27,6 +27,7 @@ impl<'a> ClauseReader<'_, 'a> {
             let right = self.without_topic(right);
             let end = right.end;
             self.note_parallel_remark(&right);
+            self.note_remark_of_line(&right);
             let (pairs, rest) = self.split_pairs(right);
             if !self.is_result(end) {
                 let (left, right) = (left.members.clone(), pairs);

@@ -69,14 +69,16 @@ impl<'a> ClauseReader<'_, 'a> {
             && topic.is_some_and(is_said)
     }
 
-    /// "US2 builds on US1 but is independently testable" is no dependency, nor is "can start after Phase 2 but builds on US1".
+    /// "US2 builds on US1 but is independently testable" is no dependency, nor is "can start after Phase 2 but builds on US1" or "logically
+    /// follows US1 but technically independent".
     pub(super) fn is_mere_use(&self, at: usize) -> bool {
-        const SHORTLY: usize = 16;
+        const SHORTLY: usize = 24;
+        const VAGUE: [&str; 6] = ["builds", "build", "relies", "rely", "follows", "follow"];
         let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         let says = |tokens: &[Token<'a>], wanted: &[&str]| tokens.iter().any(|token| is(token, wanted));
         let behind = &self.clause[at..self.clause.len().min(at + SHORTLY)];
         let before = &self.clause[at.saturating_sub(SHORTLY)..at];
-        is(&self.clause[at], &["builds", "build"])
+        is(&self.clause[at], &VAGUE)
             && (says(behind, &["independent", "independently", "standalone"])
                 || says(before, &["can"]) && says(before, &["start", "begin"]) && says(before, &["but"]))
     }

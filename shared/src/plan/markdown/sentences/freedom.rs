@@ -1,5 +1,5 @@
-//! What waits for nothing, as sentences say it: "no dependencies", "can start immediately", "fully independent", "can run at any
-//! time".
+//! What waits for nothing or for nothing else, as sentences say it: "no dependencies", "can start immediately", "fully independent", "can
+//! run at any time", "depends only on Phase 2".
 
 use super::{
     super::{
@@ -196,4 +196,41 @@ impl<'a> ClauseReader<'_, 'a> {
             .any(|at| is(at, &WORDS) && is_predicate(at) && (is_end(at + 1) || is_kind(at + 1)))
             || self.any_time().is_some()
     }
+
+    /// "depends on Foundational only", "depends only on Phase 2", "only requires Phase 1".
+    pub(super) fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
+        let is = |at: usize| self.clause.get(at).is_some_and(is_only);
+        at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
+    }
+
+    /// "T033 can start immediately after T030": nothing else holds it up.
+    pub(super) fn is_at_once(
+        &self,
+        keyword: usize,
+        who: &[PlacedName<'a>],
+        object: &[PlacedName<'a>],
+    ) -> bool {
+        const STARTS: [&str; 4] = ["start", "begin", "run", "proceed"];
+        let is = |back: usize, words: &[&str]| {
+            let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
+            matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        // "as soon as T030 is done".
+        let is_soon = is(0, &["soon"]) && is(1, &["as"]);
+        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
+            && is(2, &STARTS)
+            && is(3, &["can", "may", "could"]);
+        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
+    }
+
+    /// "US5 can proceed independently after Foundation".
+    pub(super) fn is_alone(&self, keyword: usize) -> bool {
+        let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
+        matches!(before, Some(Piece::Word(word)) if ["independent", "independently"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+    }
+}
+
+/// Whether a word says that there is nothing else.
+pub(super) fn is_only(token: &Token<'_>) -> bool {
+    matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("only") || matches!(word, "仅" | "僅" | "只"))
 }

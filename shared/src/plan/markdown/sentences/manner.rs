@@ -420,7 +420,8 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.chains.extend(groups);
             return;
         }
-        // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel".
+        // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel",
+        // "T001, T002: the models (two files) — run together".
         let is_plain = |at: usize| match self.clause[at].what {
             Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
             piece => matches!(
@@ -432,12 +433,23 @@ impl<'a> ClauseReader<'_, 'a> {
                     | Piece::Colon
                     | Piece::Story(_)
                     | Piece::Other
+                    | Piece::Open
+                    | Piece::Close
             ),
         };
         let is_of_tasks = list.members.iter().all(is_of_tasks);
         let is_told =
             is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
-        let between = if is_told { &[] } else { &self.clause[list.end..at] };
+        // "T002 and T003 touch different files, so they can run in parallel".
+        let is_they =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("they"));
+        let they = self.clause[list.end..at].iter().rposition(is_they).filter(|_| is_of_tasks);
+        let they = they.map(|they| list.end + they).filter(|they| (list.end..*they).all(is_plain));
+        let between = match they {
+            _ if is_told => &[],
+            Some(they) => &self.clause[they + 1..at],
+            None => &self.clause[list.end..at],
+        };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         // "T015、T016 可与 T017 并行", "T012는 T009와 병렬": the first run beside the last.
         let is_joint = |at: usize| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與"));

@@ -512,33 +512,6 @@ impl<'a> ClauseReader<'_, 'a> {
         self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
     }
 
-    /// "depends on Foundational only", "depends only on Phase 2", "only requires Phase 1".
-    fn says_only(&self, at: usize, behind: usize, end: usize) -> bool {
-        let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
-        at.checked_sub(1).is_some_and(is) || is(behind - 1) || is(behind) || is(end)
-    }
-
-    /// "T033 can start immediately after T030": nothing else holds it up.
-    fn is_at_once(&self, keyword: usize, who: &[PlacedName<'a>], object: &[PlacedName<'a>]) -> bool {
-        const STARTS: [&str; 4] = ["start", "begin", "run", "proceed"];
-        let is = |back: usize, words: &[&str]| {
-            let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
-            matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
-        };
-        // "as soon as T030 is done".
-        let is_soon = is(0, &["soon"]) && is(1, &["as"]);
-        let is_said = (is_soon || is(1, &["immediately", "right", "directly", "straight"]))
-            && is(2, &STARTS)
-            && is(3, &["can", "may", "could"]);
-        is_said && self.voice == ClauseVoice::Section && who.iter().chain(object).all(is_of_tasks)
-    }
-
-    /// "US5 can proceed independently after Foundation".
-    fn is_alone(&self, keyword: usize) -> bool {
-        let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["independent", "independently"].iter().any(|known| word.eq_ignore_ascii_case(known)))
-    }
-
     /// The list right before the keyword, else the subject of the clause, else what the item is about.
     fn subject_of(&self, at: usize, sense: Sense, topic: Option<&[PlacedName<'a>]>) -> Vec<PlacedName<'a>> {
         let is_near = |list: &List<'a>| match sense {

@@ -3,10 +3,12 @@
 use super::{
     super::{
         keywords::{ClauseVoice, is_parallel_word, keyword_at},
-        mentions::{List, Name, behind_parenthesis},
+        mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
-    ClauseReader, OrderClaim, is_of_tasks,
+    ClauseReader, OrderClaim,
+    freedom::is_only,
+    is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -97,6 +99,17 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);
         let said = self.said.claims.split_off(first);
         self.said.claims.extend(said.into_iter().filter(is_named));
+    }
+
+    /// "US2: T011 → T012 (depends only on T001)": the arrow tells that T012 waits for more, so the brackets speak of US2.
+    pub(super) fn note_remark_of_line(&mut self, last: &List<'a>) {
+        let is_open = |at: &usize| self.clause[*at].what == Piece::Open;
+        let open = (last.last..last.end).rev().find(is_open).filter(|_| last.end == self.clause.len());
+        let Some(inner) = open.map(|open| &self.clause[open + 1..last.end - 1]) else { return };
+        let is_phase = |names: &Vec<PlacedName<'a>>| !names.iter().any(is_of_tasks);
+        if inner.iter().any(is_only) && self.subject.as_ref().is_some_and(is_phase) {
+            self.read_predicate(inner);
+        }
     }
 
     /// The same where the brackets stand right behind the names: "T076-T087 (mobile, can start after T020)".

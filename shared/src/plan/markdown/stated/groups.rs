@@ -89,8 +89,18 @@ struct Lead<'a> {
     group: Group<'a>,
     /// Whether its tasks run beside each other: commas part them, or they are a group.
     is_list: bool,
+    /// Whether its tasks run one behind the other, beside those of other lines: "T013 + T014: card.vue (sequential)".
+    is_sequential: bool,
     /// Whether it tells what one of several workers does: "Terminal 1: T058".
     is_of_worker: bool,
+}
+
+/// The lines of a batch.
+#[derive(Default)]
+struct Batch<'a> {
+    groups: Vec<Group<'a>>,
+    /// Whether any of them runs one behind the other.
+    has_sequence: bool,
 }
 
 impl<'a> Reader<'_, '_, 'a> {
@@ -99,15 +109,23 @@ impl<'a> Reader<'_, '_, 'a> {
     where
         'a: 'l,
     {
-        let mut batch: Option<Vec<Group<'a>>> = None;
+        let mut batch: Option<Batch<'a>> = None;
         let mut of_workers: Vec<Group<'a>> = Vec::new();
+        let mut is_of_tracks = false;
         let mut first: Option<First<'a>> = None;
         for line in lines {
+            if let Some(group) = self.track(line, is_of_tracks) {
+                self.close_batch(batch.take());
+                of_workers.push(group);
+                continue;
+            }
+            is_of_tracks =
+                opens_tracks(line.text) || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
             if opens_batch(line.text) {
-                self.close_batch(batch.replace(Vec::new()));
+                self.close_batch(batch.replace(Batch::default()));
                 continue;
             }
             let lead = self.leading_group(line);
@@ -127,13 +145,45 @@ impl<'a> Reader<'_, '_, 'a> {
             match (&mut batch, lead) {
                 // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
                 (Some(_), Some(Lead { group, is_list: true, .. })) => self.abreast(&group),
-                (Some(batch), Some(Lead { group, .. })) => batch.push(group),
-                (Some(batch), None) if batch.is_empty() && leads_on(line.text) => {}
+                (Some(batch), Some(Lead { group, is_sequential, .. })) => {
+                    batch.groups.push(group);
+                    batch.has_sequence |= is_sequential;
+                }
+                (Some(batch), None) if batch.groups.is_empty() && leads_on(line.text) => {}
                 _ => self.close_batch(batch.take()),
             }
         }
         self.beside_each_other(&of_workers);
         self.close_batch(batch);
+    }
+
+    /// The tasks of a line "Track A: T003 → T004", or of one "Backend: T003 → T004" below "Two parallel tracks:". Tasks of which
+    /// the line says that they wait, as "T005 (after both tracks)", are left out.
+    fn track(&self, line: &PlanLine<'a>, is_of_tracks: bool) -> Option<Group<'a>> {
+        const LONGEST: usize = 8;
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let colon = tokens.iter().take(LONGEST).position(|token| token.what == Piece::Colon)?;
+        let (label, rest) = (&tokens[..colon], &tokens[colon + 1..]);
+        let is_name =
+            |token: &Token<'_>| matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_));
+        let names_track = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_track(word));
+        if label.iter().any(is_name) || !is_of_tracks && !label.iter().any(names_track) {
+            return None;
+        }
+        let waits = |at: usize| {
+            keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
+        };
+        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let mut lists = self.mentions(false).lists(rest);
+        if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_task)) {
+            return None;
+        }
+        if let Some(keyword) = (0..rest.len()).find(|at| waits(*at)) {
+            let before = lists.iter().filter(|list| list.last < keyword).count();
+            lists.truncate(before.saturating_sub(1));
+        }
+        Some(lists.into_iter().flat_map(|list| list.members).collect())
     }
 
     /// The tasks of a line "# After T001-T003 complete:" or "# Run in parallel after T003:", which those below it wait for.
@@ -183,14 +233,16 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other.
+    /// `Payments (T011-T015) [P]` and `Products (T016-T021) [P]` in a drawing: lines of work beside each other. Also lines `T002 — model
+    /// (parallel)` and `T003 — page (parallel)`.
     pub(super) fn marked_groups<'l>(&mut self, lines: impl Iterator<Item = &'l PlanLine<'a>>)
     where
         'a: 'l,
     {
         let mut groups: Vec<Group<'a>> = Vec::new();
         for line in lines {
-            match self.marked_group(line).filter(|_| line.kind == LineKind::Code) {
+            let marked = self.marked_group(line).filter(|_| line.kind == LineKind::Code);
+            match marked.or_else(|| self.parallel_task(line)) {
                 Some(group) => groups.push(group),
                 None => self.beside_each_other(&std::mem::take(&mut groups)),
             }
@@ -213,6 +265,23 @@ impl<'a> Reader<'_, '_, 'a> {
         (is_name && is_marked && is_range && list.end == close).then_some(list.members)
     }
 
+    /// The task that a line begins with, if the line ends with "(parallel)" and says nothing else about order.
+    fn parallel_task(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(line.content(), line.offset_of(line.content()), &mut tokens);
+        let [Token { what: Piece::Id(id), at }, text @ .., open, word, close] = &tokens[..] else {
+            return None;
+        };
+        let is_bracketed = open.what == Piece::Open && close.what == Piece::Close;
+        let is_parallel = matches!(word.what, Piece::Word(word) if is_parallel_word(word));
+        let is_plain = |at: usize| {
+            !matches!(text[at].what, Piece::Id(_) | Piece::Arrow(_))
+                && keyword_at(text, at, ClauseVoice::Section).is_none()
+        };
+        let is_meant = is_bracketed && is_parallel && (0..text.len()).all(is_plain);
+        is_meant.then(|| vec![(Name::Task(id), *at)])
+    }
+
     /// The tasks or phases that a line begins with.
     fn first_names(&self, line: &PlanLine<'a>) -> Option<Group<'a>> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
@@ -220,11 +289,13 @@ impl<'a> Reader<'_, '_, 'a> {
         self.mentions(true).list_at(&tokens, 0).map(|list| list.members)
     }
 
-    fn close_batch(&mut self, batch: Option<Vec<Group<'a>>>) {
+    fn close_batch(&mut self, batch: Option<Batch<'a>>) {
         /// Who lists more than this means a whole phase.
         const MOST: usize = 40;
-        let batch: Vec<Group<'a>> =
-            batch.unwrap_or_default().into_iter().filter(|group| !group.is_empty()).collect();
+        let Batch { groups, has_sequence } = batch.unwrap_or_default();
+        // "Parallel:" and one line "T016 + T017" below it.
+        let is_alone = groups.len() == 1;
+        let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
         if batch.len() > MOST || self.mixes_tests(&tasks) {
             return;
@@ -232,7 +303,7 @@ impl<'a> Reader<'_, '_, 'a> {
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
         let is_range = |group: &Group<'a>| matches!(group[..], [(Name::Range(..), _)]);
         let is_plain = |group: &Group<'a>| group.len() == 1 && (batch.len() == 1 || !is_range(group));
-        if batch.iter().all(is_plain) {
+        if !has_sequence && (is_alone || batch.iter().all(is_plain)) {
             return self.abreast(&batch.concat());
         }
         self.beside_each_other(&batch);
@@ -287,13 +358,19 @@ impl<'a> Reader<'_, '_, 'a> {
         let names_more = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_more = (list.end..tokens.len()).any(|at| {
             matches!(tokens[at].what, Piece::Arrow(_)) && names_more
-                || matches!(tokens[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential"))
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
+        let says_sequential = tokens[list.end..]
+            .iter()
+            .any(|token| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential")));
+        // A single task that is sequential runs beside nothing.
+        let is_single = matches!(list.members[..], [(Name::Task(_), _)]);
+        let says_more = says_more || says_sequential && is_single;
         // "Group A: T001-T003" runs beside nothing but its own members.
         let is_list = list.is_comma_list && list.members.len() > 1 || is_named;
         let group = if says_more { Vec::new() } else { list.members };
-        Some(Lead { group, is_list: is_list && !says_more, is_of_worker })
+        let is_list = is_list && !says_more && !says_sequential;
+        Some(Lead { group, is_list, is_sequential: says_sequential, is_of_worker })
     }
 }
 
@@ -309,6 +386,21 @@ fn opens_batch(text: &str) -> bool {
     let says_parallel =
         says_parallel(&lower) || lower.contains("together") || has_word(&lower, &["independent"]);
     says_parallel && !names_line_of_work(&lower) && !lower.contains("not ") && !lower.contains("[p]")
+}
+
+/// "Two parallel tracks:".
+fn opens_tracks(text: &str) -> bool {
+    const LONGEST: usize = 160;
+    let text = text.trim().trim_end_matches('*');
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    text.len() <= LONGEST && text.ends_with([':', '：']) && words.any(is_track) && says_parallel(text)
+}
+
+/// Words for lines of work beside each other. What a developer or a team does is advice.
+fn is_track(word: &str) -> bool {
+    const WORDS: [&str; 8] =
+        ["track", "tracks", "stream", "streams", "lane", "lanes", "workstream", "workstreams"];
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// Whether a line may stand between what opens a batch and its list: an empty one, or the start of a fence.

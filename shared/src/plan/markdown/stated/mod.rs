@@ -50,7 +50,7 @@ pub(super) struct Stated {
     pub(super) replaced: Vec<bool>,
     /// Pairs of nodes of which the first need not wait for the second.
     pub(super) unrelated: HashSet<(usize, usize)>,
-    /// Tasks that are said to run at any time.
+    /// Tasks that do not wait for what their phases wait for: they run at any time, or only after tasks of other phases.
     pub(super) any_time: HashSet<usize>,
     /// Phases that a statement calls by their own numbers.
     pub(super) numbered: HashSet<usize>,
@@ -236,7 +236,13 @@ fn take(
     }
     // "T012 depends only on T007" leaves no room for the order of the file.
     for (at, only) in statements.only.iter().filter(|(at, _)| !is_phase(**at)) {
-        stated.replaced[*at] |= stated.needs[*at].iter().any(|on| only.contains(on));
+        let is_stated = stated.needs[*at].iter().any(|on| only.contains(on));
+        stated.replaced[*at] |= is_stated;
+        // If T007 stands in another phase, nor does it leave room for what the phase of T012 waits for.
+        let is_outside = |on: &usize| family.parents[*at].is_some_and(|phase| !family.are_kin(phase, *on));
+        if is_stated && only.iter().all(is_outside) {
+            stated.any_time.insert(*at);
+        }
     }
     statements.as_stated.iter().filter(|at| !is_phase(**at)).for_each(|at| stated.replaced[*at] = true);
     replace_free(&statements.free, (roles, family), &mut stated);
