@@ -8,7 +8,7 @@ use arborist_core::{
         Sweep, Topic, UnsavedPolicy, refuse_unknown_names,
     },
     failure::{Exit, Failure},
-    git::{Network, Repository},
+    git::{Network, Repository, has_skipped_refs},
     name::RepoName,
     process::Cancel,
     settings::{AGES, Age, Settings},
@@ -181,7 +181,8 @@ pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
         show::show(ui, &outcomes);
         show::hint(ui, &outcomes, args.force, !args.names.is_empty());
     }
-    Ok(if outcomes.iter().any(has_failed) { Exit::No } else { exit })
+    let is_partial = has_skipped_refs() || outcomes.iter().any(has_failed);
+    Ok(if is_partial { Exit::No } else { exit })
 }
 
 /// The worktrees that a dry run assumes to be deleted.

@@ -81,6 +81,7 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     if let Some(attempt) = standing.attempt() {
         words.push_str(&format!(", attempt {}", attempt.ordinal()));
     }
+    words.extend(view.lost_words(standing).map(|lost| format!(", {lost}")));
     if standing.is_stray {
         words.push_str(", not in the plan");
     }

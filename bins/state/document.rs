@@ -126,6 +126,8 @@ struct TaskDocument {
     landed: bool,
     /// Whether its landing could not be verified: what it landed is not in this repository (a shallow clone).
     unverified: bool,
+    /// The last commit of its work, if that was complete on the run's branch and is no longer there; else null.
+    lost: Option<String>,
     /// Whether it is in the plan; true if there is no plan.
     planned: bool,
     /// Its dependencies in the plan.
@@ -225,6 +227,7 @@ impl TaskDocument {
             doing: view.work.doing(standing).map(DoingDocument::from),
             landed: standing.is_landed() && !view.is_parked(standing),
             unverified: standing.history.is_some_and(|history| history.is_unverified),
+            lost: view.find_lost(standing).map(|commit| commit.to_string()),
             planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
             waits_for: texts(&standing.waits_for),

@@ -8,7 +8,10 @@ mod source;
 mod tree;
 mod unpushed;
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -19,7 +22,7 @@ use arborist_core::{
     plan::Plan,
     progress::{NodeProgress, Progress, RunTotals},
     record::{StepLog, Unfinished},
-    session::forget_unrecorded,
+    session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
 };
 use clap::Parser;
@@ -58,7 +61,9 @@ const MANUAL: &str = "\
 STATES
    ready: everything that the task waits for is complete; a run can start it.
 
-   pending: it waits for another task or phase, which is named.
+   pending: it waits for another task or phase, which is named. If it was
+   complete and its commits are no longer on the branch, because that was reset
+   or rewritten without them, the last of them is named.
 
    implementing, testing, reviewing: the step that comes next or runs now.
 
@@ -161,6 +166,8 @@ pub(crate) struct StateView<'a> {
     parked: Option<Oid>,
     /// The commits that are not on the branch yet because of it.
     parked_commits: HashSet<Oid>,
+    /// The tasks whose commits are no longer on the branch, each with the last of them.
+    lost: HashMap<TaskId, Oid>,
     /// The log of the last implement step of the selected task.
     log: Option<String>,
     options: StateOptions,
@@ -214,9 +221,15 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         [task] if kind == Kind::Text => last_log(&repository, &settings, task),
         _ => None,
     };
+    let is_untouched =
+        |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
+    let lost = match progress.leaves().any(is_untouched) {
+        true => find_lost_tasks(&repository, run)?.into_iter().collect(),
+        false => HashMap::new(),
+    };
     let plan = found.shown;
     let view =
-        StateView { run, plan, progress, totals, work, unpushed, parked, parked_commits, log, options };
+        StateView { run, plan, progress, totals, work, unpushed, parked, parked_commits, lost, log, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -309,6 +322,16 @@ impl StateView<'_> {
     fn is_parked(&self, standing: &NodeProgress<'_>) -> bool {
         let last = standing.history.and_then(TaskHistory::last);
         last.is_some_and(|event| self.parked_commits.contains(&event.commit))
+    }
+
+    /// That the commits of a task are no longer on the branch.
+    fn lost_words(&self, standing: &NodeProgress<'_>) -> Option<String> {
+        let last = self.find_lost(standing)?;
+        Some(format!("its commits are no longer in {}, the last was {}", self.run.scope.branch, last.short()))
+    }
+
+    fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {
+        self.lost.get(standing.id).copied().filter(|_| standing.state == State::Pending)
     }
 
     fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {

@@ -23,6 +23,7 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     if view.work.has_cut_off(standing) {
         parts.push("interrupted".into());
     }
+    parts.extend(view.lost_words(standing));
     if standing.state == State::Reverted {
         parts.extend(standing.history.and_then(|history| history.reverted).map(|reverted| reverted.words()));
     }

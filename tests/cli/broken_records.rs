@@ -68,6 +68,53 @@ fn a_damaged_record_of_another_session_stops_no_run() {
     }
 }
 
+fn remove_object(repo: &TestRepo, name: &str) {
+    let id = repo.git(["rev-parse", name]).answer();
+    fs::remove_file(repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]))).unwrap();
+}
+
+/// A repository in which T002 has landed, and the branch of T001 has two commits of its own.
+fn with_two_branches() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T002 two\n", WORKER);
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    repo.git(["checkout", "-q", "-b", "arborist/task/main/T001"]).succeeds();
+    for text in ["one", "two"] {
+        repo.write("work.txt", text);
+        repo.commit("task(main@T001@implement-pass): implement one\n");
+    }
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    repo
+}
+
+#[test]
+fn cleanup_names_a_damaged_ref_and_cleans_up_the_rest() {
+    for damage in [corrupt_object, remove_object] {
+        // Records, the log of the queue, a branch, and objects that the branch needs.
+        for (name, object) in [
+            ("arborist/sessions", ""),
+            ("arborist/transcripts", ""),
+            ("arborist/queue", ""),
+            ("T001", ""),
+            ("T001", "^"),
+            ("T001", "^{tree}"),
+        ] {
+            let repo = with_two_branches();
+            let refs = repo.git(["for-each-ref", "--format=%(refname)"]).answer();
+            let name = refs.lines().find(|found| found.contains(name)).unwrap();
+            damage(&repo, &format!("{name}{object}"));
+            for args in
+                [&["cleanup", "--older-than", "0", "--dry-run"][..], &["cleanup", "--older-than", "0"]]
+            {
+                repo.arborist(args).exits(1).err(name).out("main/T002");
+            }
+            assert!(repo.path(&format!(".git/{name}")).exists(), "{name}{object} is gone");
+            let landed = repo.git(["rev-parse", "-q", "--verify", "arborist/task/main/T002"]);
+            assert_ne!(landed.code(), 0, "{name}{object}: the rest is cleaned up");
+            repo.arborist(["cleanup", "saved"]).succeeds();
+        }
+    }
+}
+
 #[test]
 fn a_damaged_ticket_stops_no_landing() {
     for damage in DAMAGES {

@@ -86,3 +86,45 @@ Review*) echo APPROVED ;;
     assert!(why.contains("CRLF would be replaced by LF in a.txt"), "{why}");
     assert_eq!(repo.git(["show", "HEAD:a.txt"]).answer(), "a\nb");
 }
+
+/// A git that fails once in each of these commands, as beside a `git pack-refs` of the user.
+const FAILING_ONCE: &str = "#!/bin/sh
+for name in add commit-tree rev-parse status write-tree; do
+  case \" $* \" in *\" $name \"*)
+    if mkdir \"ROOT/failed-$name\" 2>/dev/null; then
+      echo \"fatal: COMPLAINT\" >&2
+      exit 128
+    fi ;;
+  esac
+done
+exec REAL_GIT \"$@\"
+";
+
+#[test]
+fn a_git_that_finds_a_file_moved_away_is_run_again() {
+    for complaint in [
+        "unable to resolve reference 'refs/heads/main': No such file or directory",
+        "Unable to create '/r/.git/refs/heads/a/b.lock': No such file or directory",
+        "failed to read /r/.git/worktrees/lane-1/commondir: No such file or directory",
+    ] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+        let root = repo.root().display().to_string();
+        let script = FAILING_ONCE.replace("ROOT", &root).replace("COMPLAINT", complaint);
+        repo.plant("git", &script.replace("REAL_GIT", &real_git()));
+        Run::of(&mut repo.command("git-arborist-gardener", &repo.path("")), b"").succeeds();
+        for name in ["commit-tree", "rev-parse", "status"] {
+            assert!(repo.root().join(format!("failed-{name}")).exists(), "git {name} was not called");
+        }
+    }
+}
+
+#[test]
+fn a_git_that_fails_for_another_reason_is_not_run_again() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+    let root = repo.root().display().to_string();
+    let script = FAILING_ONCE.replace("ROOT", &root).replace("COMPLAINT", "the disk is full");
+    repo.plant("git", &script.replace("REAL_GIT", &real_git()));
+    Run::of(&mut repo.command("git-arborist-gardener", &repo.path("")), b"")
+        .exits(128)
+        .err("the disk is full");
+}

@@ -1,5 +1,5 @@
 //! A task branch that was deleted before its work landed: it is called lost, its commits are named, and no run does the
-//! task again without a word.
+//! task again without a word. And a branch that was reset below the work of its tasks: `state` says so.
 
 use arborist_testkit::TestRepo;
 
@@ -84,4 +84,62 @@ fn a_branch_that_was_merged_by_hand_and_deleted_is_not_lost() {
     repo.arborist(["merge", "status"]).succeeds();
     repo.arborist(["merge", "run"]).succeeds();
     repo.arborist(["gardener"]).succeeds();
+}
+
+fn reset(repo: &TestRepo, commit: &str) {
+    repo.git(["reset", "-q", "--hard", commit]).succeeds();
+}
+
+fn lost(repo: &TestRepo, task: &str) -> serde_json::Value {
+    let document: serde_json::Value =
+        serde_json::from_str(&repo.arborist(["state", "--json"]).answer()).unwrap();
+    let tasks = document["tasks"].as_array().unwrap();
+    tasks.iter().find(|found| found["id"] == task).unwrap()["lost"].clone()
+}
+
+#[test]
+fn state_names_tasks_whose_commits_are_no_longer_on_the_branch() {
+    let plan = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
+    let repo = TestRepo::planned("tasks.md", plan, WORKER);
+    let start = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.arborist(["gardener", "--only", "T001", "--only", "T002"]).succeeds();
+    let last = |task: &str| {
+        repo.git(["log", "-1", "--format=%H", &format!("--grep=^task(main@{task}@complete)"), "main@{0}"])
+            .answer()
+    };
+    let (one, two) = (last("T001"), last("T002"));
+    repo.arborist(["state"]).succeeds().never("no longer");
+    reset(&repo, &one);
+    let words = format!("its commits are no longer in main, the last was {}", &two[..10]);
+    repo.arborist(["state"]).succeeds().out("1 of 3 done").out(&words);
+    repo.arborist(["state", "T002"]).succeeds().out(&words);
+    repo.arborist(["state", "T003"]).succeeds().never("no longer");
+    assert_eq!((lost(&repo, "T001"), lost(&repo, "T002")), (serde_json::Value::Null, two.clone().into()));
+    // Before the run began.
+    reset(&repo, &start);
+    assert_eq!((lost(&repo, "T001"), lost(&repo, "T002")), (one.into(), two.clone().into()));
+    // Back again, or rewritten with all commits.
+    reset(&repo, &two);
+    repo.arborist(["state"]).succeeds().never("no longer");
+    repo.git(["commit", "-q", "--amend", "--no-edit", "--date=now", "--reset-author"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("2 of 3 done").never("no longer");
+    // Done again.
+    reset(&repo, &start);
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["state"]).succeeds().never("no longer");
+}
+
+#[test]
+fn a_landing_that_is_no_longer_on_the_target_does_not_count_and_is_made_again() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    let (calls, before) = (repo.calls(), repo.git(["rev-parse", "HEAD~1"]).answer());
+    reset(&repo, &before);
+    repo.arborist(["state", "--exit-code"]).exits(1).out("1 of them not landed");
+    repo.arborist(["worktree", "list", "--branches"]).succeeds().out("+4 -0");
+    repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out("4 commits are in no other ref");
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds().never("not landed");
+    assert_eq!(repo.calls(), calls, "it is landed again, and not done again");
+    assert_eq!(repo.git(["show", "main:T002.txt"]).answer(), "T002");
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, Repository, command::checked};
+use super::{GitCommand, GitError, Ref, Repository, command::checked, notes::skip_ref};
 use crate::{
     name::{Oid, digest},
     process::BackgroundProgram,
@@ -28,11 +28,16 @@ pub struct RefFacts {
     pub upstream: Option<String>,
     /// The subject of the commit.
     pub subject: String,
+    /// Whether its object is missing or cannot be read.
+    pub is_damaged: bool,
 }
 
 /// A running list of refs.
 #[derive(Debug)]
-pub struct RefFactsReader(BackgroundProgram);
+pub struct RefFactsReader {
+    running: BackgroundProgram,
+    repository: Repository,
+}
 
 /// A commit as in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,46 +59,92 @@ pub struct PathChange {
 
 const FIELDS: &str = "--format=%(objectname)%00%(objecttype)%00%(*objectname)%00%(*objecttype)%00%(committerdate:unix)%00%(*committerdate:unix)%00%(upstream)%00%(symref)%00%(refname)%00%(contents:subject)";
 
+/// How many names of refs one git command gets.
+const MAX_NAMES: usize = 1000;
+
 impl RefFactsReader {
     /// Waits for the list. Symbolic refs are left out.
     pub fn finish(self) -> Result<Vec<RefFacts>, GitError> {
-        let printed = checked("for-each-ref", self.0.finish()?)?;
-        let text = String::from_utf8_lossy(&printed);
-        let mut found = Vec::new();
-        for line in text.lines() {
-            let fields: Vec<&str> = line.splitn(10, '\0').collect();
-            let [target, kind, inner, inner_kind, time, inner_time, upstream, symref, name, subject] =
-                fields[..]
-            else {
-                return Err(unexpected("for-each-ref", line));
-            };
-            if !symref.is_empty() {
-                continue;
-            }
-            let target: Oid = target.parse().map_err(|_| unexpected("for-each-ref", line))?;
-            let commit = match (kind, inner_kind) {
-                ("commit", _) => Some(target),
-                ("tag", "commit") => inner.parse().ok(),
-                _ => None,
-            };
-            found.push(RefFacts {
-                name: name.to_owned(),
-                target,
-                commit,
-                time: time.parse().or_else(|_| inner_time.parse()).ok(),
-                upstream: (!upstream.is_empty()).then(|| upstream.to_owned()),
-                subject: subject.to_owned(),
-            });
+        match checked("for-each-ref", self.running.finish()?) {
+            Ok(printed) => parse_refs(&printed),
+            Err(GitError::Failed { .. }) => self.repository.survey_refs_in_parts(),
+            Err(error) => Err(error),
         }
-        Ok(found)
     }
+}
+
+/// The facts about a ref whose object cannot be read. The user is told about it.
+fn damaged(Ref { name, target }: Ref) -> RefFacts {
+    skip_ref(&name, &format!("the object {target} is missing or damaged"));
+    RefFacts {
+        name,
+        target,
+        commit: None,
+        time: None,
+        upstream: None,
+        subject: String::new(),
+        is_damaged: true,
+    }
+}
+
+fn parse_refs(printed: &[u8]) -> Result<Vec<RefFacts>, GitError> {
+    let text = String::from_utf8_lossy(printed);
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.splitn(10, '\0').collect();
+        let [target, kind, inner, inner_kind, time, inner_time, upstream, symref, name, subject] = fields[..]
+        else {
+            return Err(unexpected("for-each-ref", line));
+        };
+        if !symref.is_empty() {
+            continue;
+        }
+        let target: Oid = target.parse().map_err(|_| unexpected("for-each-ref", line))?;
+        let commit = match (kind, inner_kind) {
+            ("commit", _) => Some(target),
+            ("tag", "commit") => inner.parse().ok(),
+            _ => None,
+        };
+        found.push(RefFacts {
+            name: name.to_owned(),
+            target,
+            commit,
+            time: time.parse().or_else(|_| inner_time.parse()).ok(),
+            upstream: (!upstream.is_empty()).then(|| upstream.to_owned()),
+            subject: subject.to_owned(),
+            is_damaged: false,
+        });
+    }
+    Ok(found)
 }
 
 impl Repository {
     /// Starts to list all refs.
     #[must_use]
     pub fn start_surveying_refs(&self) -> RefFactsReader {
-        RefFactsReader(self.git("for-each-ref").arg(FIELDS).finish_in_background())
+        let running = self.git("for-each-ref").arg(FIELDS).finish_in_background();
+        RefFactsReader { running, repository: self.clone() }
+    }
+
+    /// The same list if the object of a ref cannot be read: git fails then for all refs that it is asked for. So they are
+    /// halved until each damaged ref is alone.
+    fn survey_refs_in_parts(&self) -> Result<Vec<RefFacts>, GitError> {
+        let mut open: Vec<Vec<Ref>> =
+            self.list_refs(&["refs/"])?.chunks(MAX_NAMES).map(<[Ref]>::to_vec).collect();
+        let mut found = Vec::new();
+        while let Some(mut refs) = open.pop() {
+            let names = refs.iter().map(|found| found.name.as_str());
+            match self.git("for-each-ref").arg(FIELDS).args(names).stdout() {
+                Ok(printed) => found.extend(parse_refs(&printed)?),
+                Err(GitError::Failed { .. }) if refs.len() > 1 => {
+                    let rest = refs.split_off(refs.len() / 2);
+                    open.extend([refs, rest]);
+                }
+                Err(GitError::Failed { .. }) => found.extend(refs.into_iter().map(damaged)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     /// The commits that are reachable from `tips` and not from `kept`, with their parents.
@@ -165,6 +216,12 @@ impl Repository {
     pub fn read_reflog(&self, name: &str) -> Result<Vec<String>, GitError> {
         let ended = self.git("reflog").args(["show", "--format=%gs", name, "--"]).finish()?;
         Ok(String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect())
+    }
+
+    /// Whether a ref had this value, according to its reflog.
+    pub fn is_in_reflog(&self, name: &str, value: Oid) -> Result<bool, GitError> {
+        let ended = self.git("reflog").args(["show", "--format=%H", name, "--"]).finish()?;
+        Ok(String::from_utf8_lossy(&ended.stdout).lines().any(|line| line == value.to_string()))
     }
 
     /// The newest commits of `tip` that are no merges, at most `most`.

@@ -24,6 +24,12 @@ pub fn skip_ref(name: &str, why: &str) {
     }
 }
 
+/// Whether a ref was left out.
+#[must_use]
+pub fn has_skipped_refs() -> bool {
+    !SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
 /// The refs that were left out, each with the reason.
 #[must_use]
 pub fn take_skipped_refs() -> Vec<(String, String)> {

@@ -117,7 +117,7 @@ impl Execution<'_> {
             repository.start_surveying_refs().finish()?,
             &self.sweep.sessions(&session_list),
             SessionBranchProof { repository },
-        )?;
+        );
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
             let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));

@@ -29,7 +29,7 @@ use super::{
     proof,
 };
 use crate::{
-    git::{OperationInProgress, Worktree},
+    git::{GitError, OperationInProgress, Worktree, skip_ref},
     history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId, TaskId},
     process::{FileLock, Occupants},
@@ -85,7 +85,8 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     found.sort_by_key(|candidate| candidate.what);
     found.retain(|candidate| sweep.wants(&candidate.owners));
     facts.stand(&mut found);
-    facts.tell_commits(&mut found)?;
+    facts.tell_damage(&mut found);
+    facts.tell_commits(&mut found);
     facts.tell_reverted(&mut found);
     facts.look_into(&mut found);
     Ok(found)
@@ -103,7 +104,7 @@ impl<'a> CleanupFacts<'a> {
             going_on: find_going_on(&worktrees),
             occupants: Occupants::find(),
             here: std::env::current_dir().ok(),
-            refs: Refs::new(refs.finish()?, &sessions, SessionBranchProof { repository })?,
+            refs: Refs::new(refs.finish()?, &sessions, SessionBranchProof { repository }),
             branched_elsewhere: sessions::find_branched(&sweep.others, &sessions)?,
             sessions,
             worktrees,
@@ -183,8 +184,18 @@ impl<'a> CleanupFacts<'a> {
         }
     }
 
+    /// Adds which refs cannot be read.
+    fn tell_damage(&self, found: &mut [Candidate]) {
+        for candidate in found {
+            let facts = candidate.as_ref().and_then(|(name, _)| self.refs.find(name));
+            if facts.is_some_and(|facts| facts.is_damaged) {
+                candidate.unknown.insert(0, "what it points at: its object is missing or damaged".into());
+            }
+        }
+    }
+
     /// Adds where else the commits of all candidates are: in this repository, and separately at each remote.
-    fn tell_commits(&self, found: &mut [Candidate]) -> Result<(), CleanupError> {
+    fn tell_commits(&self, found: &mut [Candidate]) {
         for what in [What::SessionBranch, What::Branch] {
             let kept = self.refs.kept_for(what);
             let is_session =
@@ -192,7 +203,7 @@ impl<'a> CleanupFacts<'a> {
             let suits = |candidate: &&mut Candidate| {
                 remote_of(candidate).is_none() && is_session(candidate) == (what == What::SessionBranch)
             };
-            self.tell_commits_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies())?;
+            self.tell_commits_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies());
         }
         let mut remotes: Vec<String> = found.iter().filter_map(remote_of).collect();
         remotes.sort();
@@ -200,9 +211,8 @@ impl<'a> CleanupFacts<'a> {
         for remote in remotes {
             let kept: Vec<Oid> = self.refs.kept_at(&remote).iter().filter_map(|found| found.commit).collect();
             let part = found.iter_mut().filter(|candidate| remote_of(candidate).as_ref() == Some(&remote));
-            self.tell_commits_of(part.collect(), &kept, &[])?;
+            self.tell_commits_of(part.collect(), &kept, &[]);
         }
-        Ok(())
     }
 
     /// Adds which branches were merged into the branch of their run and reverted there. History is read once for each
@@ -234,34 +244,48 @@ impl<'a> CleanupFacts<'a> {
         Run::scan(self.sweep.repository, scope, CommitSource::Fresh).ok()
     }
 
+    /// The same for these candidates. If it cannot be found out, because an object is missing or damaged, they are
+    /// halved until those that need it are alone.
+    fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid], copies: &[Oid]) {
+        found.retain(|candidate| tip_of(candidate).is_some());
+        let Err(error) = self.find_commits_of(&mut found, kept, copies) else { return };
+        match &mut found[..] {
+            [] => {}
+            [candidate] => {
+                let error = error.to_string();
+                let why = format!("where its commits are: {}", error.lines().next().unwrap_or_default());
+                if let Some((name, _)) = candidate.as_ref() {
+                    skip_ref(name, &why);
+                }
+                candidate.unknown.push(why);
+            }
+            _ => {
+                let rest = found.split_off(found.len() / 2);
+                self.tell_commits_of(found, kept, copies);
+                self.tell_commits_of(rest, kept, copies);
+            }
+        }
+    }
+
     /// One git command finds the commits that no kept ref leads to, another those that no remote-tracking ref leads to.
     /// Only for the rest, contents are compared.
-    fn tell_commits_of(
+    fn find_commits_of(
         &self,
-        mut found: Vec<&mut Candidate>,
+        found: &mut [&mut Candidate],
         kept: &[Oid],
         copies: &[Oid],
-    ) -> Result<(), CleanupError> {
+    ) -> Result<(), GitError> {
         let repository = self.sweep.repository;
         let tips: Vec<Oid> = found.iter().filter_map(|candidate| tip_of(candidate)).collect();
-        let asked = repository.loose_commits(&tips, kept).and_then(|loose| {
-            let open: Vec<Oid> = tips.iter().filter(|tip| loose.contains_key(tip)).copied().collect();
-            let copied = match copies {
-                [] => None,
-                _ => Some(repository.loose_commits(&open, &[kept, copies].concat())?),
-            };
-            Ok((open, copied.unwrap_or(loose)))
-        });
-        let (open, loose) = match asked {
-            Ok(found) => found,
-            Err(error) => {
-                let why = format!("where its commits are: {error}");
-                let with_tip = found.iter_mut().filter(|candidate| tip_of(candidate).is_some());
-                with_tip.for_each(|candidate| candidate.unknown.push(why.clone()));
-                return Ok(());
+        let loose = repository.loose_commits(&tips, kept)?;
+        let unheld: HashSet<Oid> = tips.into_iter().filter(|tip| loose.contains_key(tip)).collect();
+        let loose = match copies {
+            [] => loose,
+            _ => {
+                let unheld: Vec<Oid> = unheld.iter().copied().collect();
+                repository.loose_commits(&unheld, &[kept, copies].concat())?
             }
         };
-        let unheld: HashSet<Oid> = open.into_iter().collect();
         let mut open = Vec::new();
         for (at, candidate) in found.iter_mut().enumerate() {
             let Some(tip) = tip_of(candidate) else { continue };
@@ -274,7 +298,7 @@ impl<'a> CleanupFacts<'a> {
                 open.push(proof::Open { at, tip, targets: self.refs.targets(candidate) });
             }
         }
-        for (at, (into, how)) in proof::prove(self.sweep.repository, &loose, &open)? {
+        for (at, (into, how)) in proof::prove(repository, &loose, &open)? {
             found[at].commits = Commits::Landed { into, how };
         }
         Ok(())

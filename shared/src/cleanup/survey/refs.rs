@@ -8,7 +8,7 @@ use std::{
 
 use super::session_branch_proof::SessionBranchProof;
 use crate::{
-    cleanup::{Candidate, CandidatePlace, CleanupError, What, homes::KnownSession},
+    cleanup::{Candidate, CandidatePlace, What, homes::KnownSession},
     git::RefFacts,
     name::{Oid, SessionId},
 };
@@ -50,7 +50,7 @@ impl Refs {
         mut all: Vec<RefFacts>,
         known: &[KnownSession],
         session_branch_proof: SessionBranchProof<'_>,
-    ) -> Result<Self, CleanupError> {
+    ) -> Self {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let places: HashMap<String, usize> =
             all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
@@ -59,7 +59,8 @@ impl Refs {
             let Some(name) = session.own_branch() else { continue };
             recorded_names.insert(name.clone());
             if let Some(at) = places.get(&name)
-                && session_branch_proof.has_made(&all[*at], session.id())?
+                // A branch that cannot be read stays.
+                && session_branch_proof.has_made(&all[*at], session.id()).unwrap_or(false)
             {
                 sessions.insert(name, session.id().clone());
             }
@@ -77,7 +78,7 @@ impl Refs {
         };
         let (kept, copies) = (commits(kept), commits(copies));
         let branches = sessions.iter().map(|(name, session)| (session.to_string(), name.clone())).collect();
-        Ok(Self { all, places, kept, copies, sessions, branches, recorded_names })
+        Self { all, places, kept, copies, sessions, branches, recorded_names }
     }
 
     /// The commits of the refs that stay.

@@ -52,7 +52,12 @@ impl CleanupFacts<'_> {
         let mut ours: HashSet<String> = proved.iter().map(|named| named.found.name.clone()).collect();
         let tips: Vec<Oid> = open.iter().filter_map(|named| named.found.commit).collect();
         let kept = [self.refs.kept(), self.refs.copies()].concat();
-        let loose = repository.log_between(&tips, &kept)?;
+        // With a damaged commit, each branch is asked for by itself. Nothing proves that the damaged one is ours.
+        let one_by_one = |_| {
+            let of_tip = |tip: &Oid| repository.log_between(&[*tip], &kept).unwrap_or_default();
+            tips.iter().flat_map(of_tip).collect()
+        };
+        let loose = repository.log_between(&tips, &kept).unwrap_or_else(one_by_one);
         let landings = if open.is_empty() {
             HashMap::new()
         } else {
