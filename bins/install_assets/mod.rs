@@ -32,32 +32,6 @@ shell. If man or zsh does not look there, the command prints the line to add to 
 Run it again after an update. A file that this command did not write is not overwritten, and no \
 symbolic link is followed out of the folder that you named, unless --force is given.";
 
-const MANUAL: &str = "\
-EXAMPLES
-   Install everything for this user
-       git arborist install-assets
-
-   See first which files would be written
-       git arborist install-assets --dry-run
-
-   Only the pages and one shell
-       git arborist install-assets --only man --only zsh
-
-   In a package, below $DESTDIR/usr/share
-       git arborist install-assets --prefix \"$DESTDIR/usr\"
-
-   Remove the files again, if they are unchanged
-       git arborist install-assets --uninstall
-
-FILES
-   ~/.local/share/bash-completion/completions/git-arborist
-
-   ~/.local/share/zsh/site-functions/_git-arborist
-
-   ~/.config/fish/completions/git-arborist.fish and ~/.config/fish/conf.d/git-arborist.fish
-
-   share/man/man1/ and share/man/man5/ next to the program, or below ~/.local";
-
 const EXAMPLES: &str = "\
 EXAMPLES
    For this user
@@ -79,8 +53,7 @@ EXAMPLES
     bin_name = "git arborist install-assets",
     about = about("install-assets"),
     long_about = LONG_ABOUT,
-    after_help = EXAMPLES,
-    after_long_help = MANUAL
+    after_help = EXAMPLES
 )]
 pub struct InstallAssetsArgs {
     /// Install below DIR/share, with the layout of distributions

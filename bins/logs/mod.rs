@@ -26,6 +26,21 @@ use clap::{Parser, ValueEnum};
 use self::printer::LogPrinter;
 use crate::{catalog, entry::Outcome, ui::Ui};
 
+const LONG_ABOUT: &str = "\
+Read what agents said and what tests printed.
+
+Each step of a task writes a log: 'implement' and 'review' have the prompt, what
+the agent said, the tools that it called and their output; 'test' has what the
+test command printed. Logs are files, and agents write them in different
+formats. This command finds the right files and prints them as text.
+
+A task that failed or was rejected has another attempt, with its own logs. The
+newest attempt is shown, unless --attempt names another one. With --follow, new
+output is printed while the agent works.
+
+'git arborist state TASK' gives the short answer to why a task failed. Read the
+logs if you need to know what the agent did.";
+
 const EXAMPLES: &str = "\
 EXAMPLES
    The last attempt of a task: prompts, what the agent said and did, its tests
@@ -47,7 +62,7 @@ NOTES
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-logs", bin_name = "git arborist logs", about = catalog::about("logs"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-logs", bin_name = "git arborist logs", about = catalog::about("logs"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct LogsArgs {
     /// The task [default: the one with the newest log]
