@@ -78,7 +78,10 @@ WORKSPACES
 SAVED WORK
    Commits are saved as they are. Uncommitted files are saved as 'git add' would
    add them, with the configured filters and line endings, and restored the same
-   way. Ignored files are not saved.";
+   way. Ignored files are not saved.
+
+EXIT STATUS
+   1 if an item could not be removed.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

@@ -56,7 +56,10 @@ NOTES
    Logs are files in the log folder (log-dir) of the checkout in which the run was
    started. They are not part of the state, and 'git arborist cleanup' removes old
    ones. The turns of a session are recorded in git as well:
-       git arborist session show SESSION --turn 1 --transcript";
+       git arborist session show SESSION --turn 1 --transcript
+
+EXIT STATUS
+   1 if there is no such log.";
 
 /// How often a log is read again while a step is running.
 const PAUSE: Duration = Duration::from_millis(200);

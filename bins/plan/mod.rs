@@ -81,7 +81,11 @@ EXAMPLES
        git arborist plan --ai spec.md -o task-tree.json
 
    Tick the boxes of the tasks that are complete on this branch
-       git arborist plan --tick";
+       git arborist plan --tick
+
+EXIT STATUS
+   1 if there is no plan, or if --check finds errors (with --strict, also
+   warnings).";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -47,7 +47,10 @@ EXAMPLES
        git arborist sandbox check --runner claude
 
    For a script: exit code 0 if everything is enforced as configured
-       git arborist sandbox check --json";
+       git arborist sandbox check --json
+
+EXIT STATUS
+   1 if a rule is not enforced as configured.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-sandbox", bin_name = "git arborist sandbox", about = catalog::about("sandbox"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -101,7 +101,12 @@ EXAMPLES
    Record the session of your own program
        id=$(git arborist session start --pipeline mine)
        git arborist session turn --session \"$id\" --node T001 --model sonnet -m 'Add a schema'
-       git arborist session end --session \"$id\"";
+       git arborist session end --session \"$id\"
+
+EXIT STATUS
+   1 if there is no such session or nothing to continue, 2 if a person is needed
+   (the plan has changed, the worktree has uncommitted files), 3 if the session
+   is running. 'resume' and 'replay' then exit as git-arborist-gardener(1) does.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-session", bin_name = "git arborist session", about = catalog::about("session"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -55,7 +55,11 @@ EXAMPLES
        git arborist worktree restore T001
 
    Remove a worktree and keep its branch
-       git arborist worktree remove T001";
+       git arborist worktree remove T001
+
+EXIT STATUS
+   1 if there is no such task, 2 if a person is needed (a conflict in 'sync').
+   'run' exits with the code of its program.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-worktree", bin_name = "git arborist worktree", about = catalog::about("worktree"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -7,11 +7,12 @@ use regex::Regex;
 /// Begins every page.
 pub(crate) const MARKER: &str = ".\\\" git-arborist asset: made from the definitions of its commands; changes are lost when it is installed again\n";
 
-/// The line that titles a page. There is no date in it, so that it depends on nothing but the source.
+/// The line that titles a page, without a date, so that it depends on nothing but the source. Names of commands and
+/// files are not hyphenated, as in git's own pages.
 pub(crate) fn title(name: &str, section: u8) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let name = plain(&name.to_uppercase());
-    format!(".TH {name} {section} \"\" \"git\\-arborist {version}\" \"Git Arborist Manual\"\n")
+    format!(".TH {name} {section} \"\" \"git\\-arborist {version}\" \"Git Arborist Manual\"\n.nh\n.ad l\n")
 }
 
 /// `text` so that roff takes nothing in it for an instruction, in ASCII.
