@@ -34,16 +34,16 @@ symbolic link is followed out of the folder that you named, unless --force is gi
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   For this user
+   Install everything for this user
        git arborist install-assets
 
-   Pages and one shell only
+   Install only the pages and one shell
        git arborist install-assets --only man --only zsh
 
-   In a package
+   Install in a package
        git arborist install-assets --prefix \"$DESTDIR/usr\"
 
-   See what would be taken away again
+   See which files would be removed
        git arborist install-assets --uninstall --dry-run";
 
 /// What was typed.
