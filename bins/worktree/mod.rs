@@ -25,8 +25,8 @@ your checkout stays as it is. With this command you can work on a task yourself
 in the same way.
 
 A lane is a worktree that one task after another uses. Build caches stay in it,
-so that the next task starts faster. A lane is free when the task in it has
-landed or has failed.
+so that the next task starts faster. A lane is free when no task uses it any
+more.
 
 A new worktree has only tracked files. The settings worktree.setup and
 worktree.copy add what else it needs. Programs that run there get ten free ports

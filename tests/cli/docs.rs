@@ -190,8 +190,8 @@ fn comparable(text: &str) -> Vec<String> {
     // Of several logs in one second, the later ones have a number.
     let stamps = Regex::new("[0-9]{8}T[0-9]{6}(-[0-9]+)?").expect("a pattern");
     let text = stamps.replace_all(text.trim_end(), "[stamp]");
-    let runtimes = Regex::new("Arborist-Test-Runtime: [0-9.]+").expect("a pattern");
-    let text = runtimes.replace_all(&text, "Arborist-Test-Runtime: [time]");
+    let runtimes = Regex::new("Runtime: [0-9.]+").expect("a pattern");
+    let text = runtimes.replace_all(&text, "Runtime: [time]");
     steady(&text)
         .replace("[time] [time]", "[time]")
         .lines()
