@@ -59,11 +59,7 @@ pub const VERBS: &[Verb] = &[
     },
     Verb { name: "sandbox", topic: SET_UP, about: "Check what agents and tests can do on this machine" },
     Verb { name: "hooks", topic: SET_UP, about: "Install git hooks that check task commits and pushes" },
-    Verb {
-        name: "install-assets",
-        topic: SET_UP,
-        about: "Install manual pages and shell completions",
-    },
+    Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];
 
 /// The one-line description of the verb `name`, the same in the overview, the help and the manual.

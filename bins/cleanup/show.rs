@@ -153,7 +153,11 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 4] {
             tone: Tone::Strong,
             entries: gone,
         },
-        Section { heading: "Removed, and being deleted in the background:", tone: Tone::Strong, entries: trashed },
+        Section {
+            heading: "Removed, and being deleted in the background:",
+            tone: Tone::Strong,
+            entries: trashed,
+        },
         Section { heading: if is_dry { "Would keep:" } else { "Kept:" }, tone: Tone::Strong, entries: kept },
         Section { heading: "Failed:", tone: Tone::Bad, entries: failed },
     ]

@@ -114,7 +114,10 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            ui.line(&format!("{task} is reset, and the next run starts it again (commit {})", event.commit.short()));
+            ui.line(&format!(
+                "{task} is reset, and the next run starts it again (commit {})",
+                event.commit.short()
+            ));
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
             ui.note(&format!("removed {task} from the merge queue"));

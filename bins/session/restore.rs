@@ -69,7 +69,9 @@ pub(super) fn turn(
     bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
     ui.note(&match standing.as_slice() {
         [] => format!("turn {number} is the last one"),
-        some => format!("restored the files of turn {number} and the state of the tasks: {}", some.join(", ")),
+        some => {
+            format!("restored the files of turn {number} and the state of the tasks: {}", some.join(", "))
+        }
     });
     Ok(recorder.head())
 }

@@ -100,7 +100,7 @@ fn a_page_has_the_examples_of_its_text_and_not_those_of_the_help() {
     for part in [
         ".SH EXAMPLES\n.PP\nInstall \\fBall\\fR hooks:",
         "$ git arborist sample install\n\\[u2714] installed",
-        ".TP\n\\fBmax\\-retries\\fR\nHow often. Default: 5.\n",
+        ".TP\n\\fBmax\\-retries\\fR\nHow often. Default: 5.\n.PP\nOther settings.\n",
         "\\fBgit\\-arborist\\-plan\\fR(1),\n.BR git\\-arborist (1),",
     ] {
         assert!(page.contains(part), "no '{part}' in:\n{page}");
@@ -145,7 +145,10 @@ $ git arborist sample install
 
 ## CONFIGURATION
 
-- `max-retries`: How often.
+- `max-retries`: How
+  often.
+
+Other settings.
 
 ## FILES
 

@@ -109,7 +109,7 @@ impl Manual {
     }
 }
 
-/// A line outside of blocks continues the part before it, unless it is empty or begins an item.
+/// A line outside of blocks continues the part before it, unless an empty line comes between or it begins an item.
 fn read_line(line: &str, parts: &mut Vec<Part>) {
     if let Some(item) = line.strip_prefix("- ") {
         let (term, meaning) = item.split_once(": ").unwrap_or((item, ""));
@@ -117,6 +117,7 @@ fn read_line(line: &str, parts: &mut Vec<Part>) {
         return;
     }
     match (line.trim(), parts.last_mut()) {
+        ("", Some(Part::Item { .. })) => parts.push(Part::Paragraph(String::new())),
         ("", Some(Part::Paragraph(text))) if !text.is_empty() => parts.push(Part::Paragraph(String::new())),
         ("", _) => {}
         (words, Some(Part::Paragraph(text) | Part::Item { meaning: text, .. })) => {

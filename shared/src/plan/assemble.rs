@@ -196,7 +196,9 @@ pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize)
         index.keys().map(TaskId::as_str).take(if told < WORTH_IT { 5000 } else { 0 }).collect();
     known.sort_unstable();
     match nearest(id, known) {
-        Some(meant) => format!("did you mean '{meant}'? Otherwise add the task '{id}', or remove the dependency"),
+        Some(meant) => {
+            format!("did you mean '{meant}'? Otherwise add the task '{id}', or remove the dependency")
+        }
         None => format!("add the task '{id}', or remove the dependency"),
     }
 }
