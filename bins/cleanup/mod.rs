@@ -12,6 +12,22 @@ use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
 
+const LONG_ABOUT: &str = "\
+Remove finished worktrees, branches, sessions and logs.
+
+Runs leave worktrees, branches, records of sessions and logs. This command
+removes those that are no longer needed and older than a week, and it removes
+them only if nothing is lost. Everything that is in use stays. The output names
+each item with the reason why it was removed or kept; --dry-run prints it and
+does nothing.
+
+Work that exists nowhere else stays as well. With --force it is saved as commits
+below refs/arborist/saved/, and then removed. 'cleanup saved' lists saved work,
+and 'cleanup restore' brings it back.
+
+Name tasks or sessions to clean up only these, or kinds of items with --only.
+If the command is killed, run it again: it continues.";
+
 const EXAMPLES: &str = "\
 EXAMPLES
    See what would be removed, what would be kept, and why
@@ -62,10 +78,13 @@ WORKSPACES
 SAVED WORK
    Commits are saved as they are. Uncommitted files are saved as 'git add' would
    add them, with the configured filters and line endings, and restored the same
-   way. Ignored files are not saved.";
+   way. Ignored files are not saved.
+
+EXIT STATUS
+   1 if an item could not be removed.";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct CleanupArgs {
     #[command(subcommand)]

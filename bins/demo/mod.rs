@@ -43,26 +43,8 @@ The agent is also a runner called 'demo'. Use it to try a plan of your own
 before you pay for a model: it writes a small file for each task and approves
 every review.";
 
-const MANUAL: &str = "\
-EXAMPLES
-   See a whole run. The last lines say where the repository is
-       git arborist demo
-       ...
-       Look around: cd '/tmp/arborist-demo-2626' && git log -p
-       It stays until you remove it: rm -rf '/tmp/arborist-demo-2626'
-
-   Keep the repository in a folder of your choice
-       git arborist demo --into garden
-
-   Try your own plan with the built-in agent, on a separate branch
-       git arborist gardener --runner demo --session-branch
-
-FILES
-   The repository is a new folder 'arborist-demo-<number>' in $TMPDIR, or in /tmp. Nothing
-   else is written.";
-
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-demo", bin_name = "git arborist demo", about = catalog::about("demo"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
+#[command(name = "git-arborist-demo", bin_name = "git arborist demo", about = catalog::about("demo"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct DemoArgs {
     /// Where to create the repository [default: a new folder for temporary files]

@@ -35,10 +35,18 @@ first commit are used, even if an agent edits the files. If the files differ
 from the copies, the run prints the difference and stops; --accept-changes
 accepts the new files.
 
+A plan has phases, which run in order, and so do the tasks of a phase. Only
+neighbours that are all marked with [P] (parallel) do not wait for each other.
+A task is ready when everything that it waits for is complete and has landed;
+'git arborist plan --explain TASK' shows why it waits.
+
 With one job, the agent works in this checkout. With --jobs or --isolate, each
-task has its own worktree and branch, and lands through the merge queue. If a
+task has its own worktree and branch. A worktree that is reused for the next
+task is called a lane. A complete task lands through the merge queue: its branch
+is merged into the branch of the run and tested again, without a checkout. If a
 landing would overwrite files that you have changed in the checkout, it is
-parked, and the summary prints the command that updates the checkout.
+parked: later tasks build on it, but your branch does not move until you run the
+command that the summary prints.
 
 With --session-branch, with session.branch in the configuration, or in a
 workspace, the run works on its own branch, arborist/<plan>/<session>, in a

@@ -8,10 +8,12 @@ use crate::ui::{Tone, Ui};
 pub(super) const LONG_ABOUT: &str = "\
 Install git hooks that check task commits and pushes.
 
-commit-msg refuses a message that looks like that of a task but is not valid. It does not touch other
-messages. pre-push, and pre-receive on the server, refuse pushes that publish such commits, delete or rewind
-a branch of git arborist, or drop commits that record the state of a task. pre-receive sees all refs of a
-push together; installing it removes the update hook that earlier versions installed.
+The state of tasks is in commits, so a malformed commit or a lost one would change
+it. commit-msg refuses a message that looks like that of a task but is not valid. It
+does not touch other messages. pre-push, and pre-receive on the server, refuse pushes
+that publish such commits, delete or rewind a branch of git arborist, or drop commits
+that record the state of a task. pre-receive sees all refs of a push together;
+installing it removes the update hook that earlier versions installed.
 
 Existing hooks are kept. With git 2.54 or newer, ours are added to the repository's configuration
 (hook.arborist-<hook>.command). With older versions, an existing hook file is renamed to

@@ -30,7 +30,10 @@ EXAMPLES
        git arborist init --hooks
 
    See the file without writing it
-       git arborist init --dry-run";
+       git arborist init --dry-run
+
+EXIT STATUS
+   1 if there is a configuration already.";
 
 const LONG_ABOUT: &str = "\
 Write a configuration for this repository: .arborist/config.toml.
@@ -49,39 +52,8 @@ Commands in it do not run on a machine until its user has approved them with
 On a terminal, init asks whether to install the git hooks that refuse malformed
 task commits and pushes that lose records. An existing file is never changed.";
 
-const MANUAL: &str = "\
-EXAMPLES
-   In a project with a package.json and a lock file
-       git arborist init
-       wrote .arborist/config.toml
-       agents on PATH: claude, codex
-
-   See which settings were filled in
-       grep -v '^#' .arborist/config.toml
-       runner = \"claude\"
-       test-command = \"npm test\"
-       [worktree]
-       setup = [\"npm ci\"]
-
-   Also install the hooks, without a question
-       git arborist init --hooks
-
-   Look at the file first
-       git arborist init --dry-run
-
-CONFIGURATION
-   The settings that most projects need: runner, steps.review.runner,
-   test-command, worktree.setup, merge.gates, budget.cost. git-arborist(1)
-   describes all of them.
-
-EXIT STATUS
-   1 if there is a configuration already.
-
-FILES
-   .arborist/config.toml at the top of the repository.";
-
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-init", bin_name = "git arborist init", about = catalog::about("init"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
+#[command(name = "git-arborist-init", bin_name = "git arborist init", about = catalog::about("init"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct InitArgs {
     /// Print the file instead of writing it

@@ -32,44 +32,18 @@ shell. If man or zsh does not look there, the command prints the line to add to 
 Run it again after an update. A file that this command did not write is not overwritten, and no \
 symbolic link is followed out of the folder that you named, unless --force is given.";
 
-const MANUAL: &str = "\
+const EXAMPLES: &str = "\
 EXAMPLES
    Install everything for this user
        git arborist install-assets
 
-   See first which files would be written
-       git arborist install-assets --dry-run
-
-   Only the pages and one shell
+   Install only the pages and one shell
        git arborist install-assets --only man --only zsh
 
-   In a package, below $DESTDIR/usr/share
+   Install in a package
        git arborist install-assets --prefix \"$DESTDIR/usr\"
 
-   Remove the files again, if they are unchanged
-       git arborist install-assets --uninstall
-
-FILES
-   ~/.local/share/bash-completion/completions/git-arborist
-
-   ~/.local/share/zsh/site-functions/_git-arborist
-
-   ~/.config/fish/completions/git-arborist.fish and ~/.config/fish/conf.d/git-arborist.fish
-
-   share/man/man1/ and share/man/man5/ next to the program, or below ~/.local";
-
-const EXAMPLES: &str = "\
-EXAMPLES
-   For this user
-       git arborist install-assets
-
-   Pages and one shell only
-       git arborist install-assets --only man --only zsh
-
-   In a package
-       git arborist install-assets --prefix \"$DESTDIR/usr\"
-
-   See what would be taken away again
+   See which files would be removed
        git arborist install-assets --uninstall --dry-run";
 
 /// What was typed.
@@ -79,8 +53,7 @@ EXAMPLES
     bin_name = "git arborist install-assets",
     about = about("install-assets"),
     long_about = LONG_ABOUT,
-    after_help = EXAMPLES,
-    after_long_help = MANUAL
+    after_help = EXAMPLES
 )]
 pub struct InstallAssetsArgs {
     /// Install below DIR/share, with the layout of distributions

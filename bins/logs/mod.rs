@@ -26,6 +26,21 @@ use clap::{Parser, ValueEnum};
 use self::printer::LogPrinter;
 use crate::{catalog, entry::Outcome, ui::Ui};
 
+const LONG_ABOUT: &str = "\
+Read what agents said and what tests printed.
+
+Each step of a task writes a log: 'implement' and 'review' have the prompt, what
+the agent said, the tools that it called and their output; 'test' has what the
+test command printed. Logs are files, and agents write them in different
+formats. This command finds the right files and prints them as text.
+
+A task that failed or was rejected has another attempt, with its own logs. The
+newest attempt is shown, unless --attempt names another one. With --follow, new
+output is printed while the agent works.
+
+'git arborist state TASK' gives the short answer to why a task failed. Read the
+logs if you need to know what the agent did.";
+
 const EXAMPLES: &str = "\
 EXAMPLES
    The last attempt of a task: prompts, what the agent said and did, its tests
@@ -41,13 +56,16 @@ NOTES
    Logs are files in the log folder (log-dir) of the checkout in which the run was
    started. They are not part of the state, and 'git arborist cleanup' removes old
    ones. The turns of a session are recorded in git as well:
-       git arborist session show SESSION --turn 1 --transcript";
+       git arborist session show SESSION --turn 1 --transcript
+
+EXIT STATUS
+   1 if there is no such log.";
 
 /// How often a log is read again while a step is running.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-logs", bin_name = "git arborist logs", about = catalog::about("logs"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-logs", bin_name = "git arborist logs", about = catalog::about("logs"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct LogsArgs {
     /// The task [default: the one with the newest log]

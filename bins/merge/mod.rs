@@ -22,6 +22,11 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Land the branches of finished tasks, in order, without a forge or a daemon.
 
+A task that was worked on in its own worktree is complete on its own branch. To
+land it is to merge that branch into the target, which is the branch of the run.
+Gates are the commands that must pass before, such as your tests. Tasks that
+depend on a task wait until it has landed.
+
 The queue is stored in refs below refs/arborist/queue/. If the command is killed,
 run it again: each task has then landed once or is still queued. 'add' only
 queues tasks, 'run' lands all tasks that can land, and 'git arborist merge TASK'

@@ -24,6 +24,27 @@ use clap::{Parser, ValueEnum};
 use self::{ai::AiArgs, sources::PlanSources};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
+const LONG_ABOUT: &str = "\
+Show, check and convert a plan.
+
+A plan is a tree of tasks, written as a Markdown list or as JSON. A task has an
+id, a title and, indented below it, more words for the agent. A heading that has
+tasks below it is a phase.
+
+The order follows from the file. A phase starts when the phase before it is
+complete. Within a phase, a task waits for the tasks above it. The mark [P]
+(parallel) changes that: neighbours that all have it do not wait for each other.
+'(depends on T001)' names tasks that a task waits for in addition. Two tasks
+that name the same file do not run at once.
+
+Tasks that can run at once are a wave. --waves shows them, and --explain shows
+why a task waits, with the line of the plan that says so. --check looks for
+mistakes.
+
+A run uses the plan as it was when the run began. If you change the file later,
+'git arborist gardener' shows the difference and stops, until you accept it with
+--accept-changes.";
+
 const EXAMPLES: &str = "\
 WHAT IS READ
    Markdown: list items with a box and an id, as
@@ -60,10 +81,14 @@ EXAMPLES
        git arborist plan --ai spec.md -o task-tree.json
 
    Tick the boxes of the tasks that are complete on this branch
-       git arborist plan --tick";
+       git arborist plan --tick
+
+EXIT STATUS
+   1 if there is no plan, or if --check finds errors (with --strict, also
+   warnings).";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct PlanArgs {
     /// Files or folders with tasks [default: the plan of this branch]

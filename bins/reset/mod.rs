@@ -29,7 +29,10 @@ EXAMPLES
        git arborist reset --drop T003
 
    In the run of a session that has its own branch
-       git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
+       git arborist reset T003 --scope arborist/tasks/3f9a2c1b
+
+EXIT STATUS
+   1 if the run has no commit of the task, 3 if a run is at work on the branch.";
 
 const LONG_ABOUT: &str = "\
 Let a task start over, with the full number of attempts.
@@ -49,33 +52,8 @@ them. With --drop its changes are removed too, after they were saved below
 refs/arborist/saved/. 'git arborist cleanup restore' brings saved work
 back.";
 
-const MANUAL: &str = "\
-EXAMPLES
-   Let a task start over. Its files stay (the long line is wrapped here)
-       git arborist reset T001
-       T001 is reset, and the next run starts it again (commit d051c3678f)
-       note: files of T001 are still there:
-         spec/reports/T001_run_20261117T034738.json, src/T001.md
-       hint: to remove them, run: git arborist reset --drop T001
-
-   Also take out the files that it has added
-       git arborist reset --drop T001
-       e118c65be3 reset T001
-       note: removed from the tree:
-         spec/reports/T001_run_20261117T034738.json, src/T001.md; saved as
-         refs/arborist/saved/main/T001/dropped-d051c3678f
-
-   Reset all failed tasks and continue the run, in one command
-       git arborist gardener --retry-failed
-
-   In the run of a session that has its own branch
-       git arborist reset T003 --scope arborist/tasks/3f9a2c1b
-
-EXIT STATUS
-   1 if the run has no commit of the task, 3 if a run is at work on the branch.";
-
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
+#[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct ResetArgs {
     /// The tasks

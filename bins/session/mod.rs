@@ -36,6 +36,29 @@ use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
 
+const LONG_ABOUT: &str = "\
+See what agents did turn by turn, resume it or replay it.
+
+A session is the record of a run: every call of an agent with its prompt, what
+it said, which files it wrote, its tokens and its cost. A turn is one exchange
+with the agent's model. A turn that changed files is a commit, so you can see
+what each turn changed and go back to it. Records are commits below
+refs/arborist/sessions/, which can be pushed and fetched.
+
+A session branch is a branch for one session, arborist/<plan>/<session>. A run
+works on one with --session-branch, and always in a workspace. It is checked out
+in a worktree beside your checkout, which stays as it is. Use 'git merge' to
+take over the work.
+
+'resume' continues a session that was paused, has crashed or has failed. With
+--turn it first restores the files of that turn; later turns stay in the history.
+'replay' starts a new session from a turn of another one, which stays as it is,
+for example to compare two models. With --offline it calls no agent: answers and
+files come from the record, and the tests run again.
+
+'start', 'turn', 'checkpoint', 'end' and 'hook' let other programs record their
+own sessions.";
+
 const EXAMPLES: &str = "\
 EXAMPLES
    List all sessions, the newest first
@@ -78,10 +101,15 @@ EXAMPLES
    Record the session of your own program
        id=$(git arborist session start --pipeline mine)
        git arborist session turn --session \"$id\" --node T001 --model sonnet -m 'Add a schema'
-       git arborist session end --session \"$id\"";
+       git arborist session end --session \"$id\"
+
+EXIT STATUS
+   1 if there is no such session or nothing to continue, 2 if a person is needed
+   (the plan has changed, the worktree has uncommitted files), 3 if the session
+   is running. 'resume' and 'replay' then exit as git-arborist-gardener(1) does.";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-session", bin_name = "git arborist session", about = catalog::about("session"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-session", bin_name = "git arborist session", about = catalog::about("session"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct SessionArgs {
     #[command(subcommand)]

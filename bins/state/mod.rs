@@ -44,7 +44,11 @@ EXAMPLES
        git arborist state --exit-code >/dev/null && echo done
 
    The run of a branch that is not checked out, or was renamed
-       git arborist state --scope feature/login";
+       git arborist state --scope feature/login
+
+EXIT STATUS
+   With --exit-code, 1 unless every task that was asked for is complete and has
+   landed, or is skipped.";
 
 const LONG_ABOUT: &str = "\
 Show which tasks are done, running, ready or failed.
@@ -55,73 +59,29 @@ frozen when the run began; before the first run it is the file in the checkout.
 Reading changes nothing and can be done while a run is at work.
 
 With one task, its history is shown: every step and attempt, why a test or a
-review failed, and where the logs are.";
+review failed, and where the logs are.
 
-const MANUAL: &str = "\
-STATES
-   ready: everything that the task waits for is complete; a run can start it.
+A task that is 'ready' can start: everything that it waits for is complete and
+has landed. A 'pending' task waits for another task or phase, which is named. If
+it was complete and its commits are no longer on the branch, because that was
+reset or rewritten without them, the last of them is named.
+'git arborist plan --explain TASK' shows the line of the plan that says so.
+'implementing', 'testing' and 'reviewing' name the step that comes next or runs
+now.
 
-   pending: it waits for another task or phase, which is named. If it was
-   complete and its commits are no longer on the branch, because that was reset
-   or rewritten without them, the last of them is named.
+A task is 'complete' when all its steps have passed. 'not landed' means that its
+branch is not merged yet: tasks that depend on it wait until it is. A task has
+'failed' when all its attempts are used up; 'git arborist gardener
+--retry-failed' tries again. A 'skipped' task is marked so in the plan.
 
-   implementing, testing, reviewing: the step that comes next or runs now.
-
-   complete: all steps have passed. 'not landed' means that its branch is not
-   merged yet; tasks that depend on it wait until it is.
-
-   failed: all attempts are used up. 'git arborist gardener --retry-failed'
-   tries again.
-
-   skipped: it is marked so in the plan.
-
-   forked: two branches with different results were merged. Decide with
-   'git arborist reset TASK'.
-
-   reverted: you merged its branch, and its changes are not there: the merge
-   was reverted, or took nothing of it ('-s ours'). 'git arborist state TASK'
-   says what to do.
-
-EXAMPLES
-   The run of this branch
-       git arborist state
-       main: 1 of 3 done, 1 failed
-       [########----------------] 33%
-       session bb69900f, plan tasks.md as frozen
-
-       x T001 Create the schema  complete      1m ago
-       ! T002 Add migrations     failed        attempt 2, 1m ago
-       . T003 Write the manual   pending       waits for T002
-
-   Why one task failed
-       git arborist state T002
-
-   What could start now
-       git arborist state --ready
-
-   One line, for a prompt or a status bar
-       git arborist state --short
-       main: 1 of 3 done, 1 failed
-
-   In a script: is everything done?
-       git arborist state --exit-code >/dev/null && echo done
-
-   For programs; the format is in schemas/state.schema.json
-       git arborist state --json --history
-
-   The run of a branch that is not checked out, or was renamed
-       git arborist state --scope feature/login
-
-EXIT STATUS
-   With --exit-code, 1 unless every task that was asked for is complete and has
-   landed, or is skipped.
-
-FILES
-   $GIT_COMMON_DIR/arborist/ has a cache of commits. It is checked whenever it is
-   read, and can be deleted.";
+Two states need your decision. A task is 'forked' if two branches with different
+results for it were merged: decide with 'git arborist reset TASK'. It is
+'reverted' if you merged its branch but its changes are not there, because the
+merge was reverted or took nothing of it ('-s ours'): 'git arborist state TASK'
+says what to do.";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES, after_long_help = MANUAL)]
+#[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct StateArgs {
     /// Only these tasks; a single one is shown in detail

@@ -7,6 +7,23 @@ use clap::Parser;
 
 use crate::catalog;
 
+const LONG_ABOUT: &str = "\
+Offer files and commands of a task's worktree to agents, over MCP.
+
+MCP (Model Context Protocol) is the way in which agents use the tools of other
+programs. This command is an MCP server on standard input and output. Through it
+an agent reads, writes, edits and searches the files of its task, and runs the
+commands that you have named in the configuration.
+
+The tools carry the name of a repository, as backend__read_file, so an agent can
+work in several repositories at once. They reach only the worktrees that they are
+given.
+
+A run starts this command by itself for agents that speak MCP (claude, codex,
+opencode, gemini), if a task works in more than one repository or if --tools is
+given. You need it only to offer the same tools to an agent that you start
+yourself.";
+
 const EXAMPLES: &str = "\
 EXAMPLES
    Let agents of a run work through the tools
@@ -34,7 +51,7 @@ PLACES
    reach the files and hooks of git. Ignored files are not searched.";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct ToolsArgs {
     /// Offer the tools of the repository NAME in the folder DIR; can be given several times

@@ -12,15 +12,25 @@ use clap::{Parser, Subcommand};
 
 use crate::{catalog, entry::Outcome, ui::Ui};
 
-const EXAMPLES: &str = "\
-CONFIGURATION
-   A second repository, in .arborist/config.toml of the one that has the plan
-       [workspace.repos.backend]
-       path = \"../backend\"
-       remote = \"git@example.com:org/backend.git\"
-       push = \"on_checkpoint\"
-       tools = { run-tests = \"cargo test\" }
+const LONG_ABOUT: &str = "\
+Clone, fetch and push the repositories of a plan, or run a command in each.
 
+A workspace is the list of repositories that one plan works in. The repository
+that has the plan also has the list, in its configuration. A task says in which
+repository it works: '[repo:backend]' in Markdown, \"repo\" in JSON.
+
+In a workspace, each run has a session branch in every repository, in worktrees
+beside your checkouts. Your own branches and files are not touched. When you are
+satisfied, merge the session branch in each repository.
+
+Only session branches and records are pushed, never by force. They are enough to
+continue the session on another machine. A push that fails is a warning, and it
+is tried again.
+
+The list usually is a tracked file that others can change. Its remotes and paths
+are used only after you have approved them with --yes.";
+
+const EXAMPLES: &str = "\
 EXAMPLES
    The state of every repository
        git arborist workspace status
@@ -32,10 +42,14 @@ EXAMPLES
        git arborist workspace push
 
    Run a command in each repository
-       git arborist workspace foreach git log -1 --oneline";
+       git arborist workspace foreach git log -1 --oneline
+
+EXIT STATUS
+   2 if remotes and paths have not been approved. 'foreach' exits with the code
+   of the command that failed.";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-workspace", bin_name = "git arborist workspace", about = catalog::about("workspace"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-workspace", bin_name = "git arborist workspace", about = catalog::about("workspace"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct WorkspaceArgs {
     #[command(subcommand)]

@@ -1,10 +1,11 @@
-//! The README and the chapters in `docs/` are run: each with its own home folder and its own shell, block after block, as a reader would.
+//! The README, the chapters in `docs/` and the examples of manual pages in `docs/man/` are run: each with its own home folder and its own shell, block after block, as a reader would.
 //!
 //! - A block `sh` must succeed; its output is not compared.
 //! - A block `console` has commands behind `$ `, each followed by its output, which is compared.
 //! - `<!-- file: PATH -->` before a block writes the block to that file.
 //! - `<!-- exit N -->` before a block is the exit code of its last command.
 //! - `<!-- not run: reason -->` before a block leaves it out.
+//! - `<!-- hidden -->` before a block, or `hidden, ` before one of these comments, keeps it out of the manual page.
 //!
 //! Ids, times and paths differ from run to run. An id that a chapter shows stands for the one that the command printed, also
 //! in later commands. `BLESS=1 cargo test --test cli docs` writes the output that differs; read the difference.
@@ -43,7 +44,8 @@ fn blocks(lines: &[&str]) -> Vec<Block> {
             blocks.push(Block { directive, language: language.to_owned(), start: number, end });
             number = end + 1;
         } else if let Some(comment) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
-            comment.clone_into(&mut directive);
+            let comment = comment.strip_prefix("hidden").unwrap_or(comment);
+            comment.trim_start_matches(", ").clone_into(&mut directive);
         } else if !line.is_empty() {
             directive.clear();
         }
@@ -188,8 +190,8 @@ fn comparable(text: &str) -> Vec<String> {
     // Of several logs in one second, the later ones have a number.
     let stamps = Regex::new("[0-9]{8}T[0-9]{6}(-[0-9]+)?").expect("a pattern");
     let text = stamps.replace_all(text.trim_end(), "[stamp]");
-    let runtimes = Regex::new("Arborist-Test-Runtime: [0-9.]+").expect("a pattern");
-    let text = runtimes.replace_all(&text, "Arborist-Test-Runtime: [time]");
+    let runtimes = Regex::new("Runtime: [0-9.]+").expect("a pattern");
+    let text = runtimes.replace_all(&text, "Runtime: [time]");
     steady(&text)
         .replace("[time] [time]", "[time]")
         .lines()
@@ -249,10 +251,10 @@ fn check(path: &str, start: impl Fn() -> (TestRepo, Reader)) {
     );
 }
 
-/// One test for each chapter, so that they run at the same time.
-macro_rules! chapters {
-    ($($name:ident: $file:literal,)+) => {
-        const CHAPTERS: &[&str] = &[$($file),+];
+/// One test for each text below `docs/`, so that they run at the same time.
+macro_rules! texts {
+    ($list:ident, $($name:ident: $file:literal,)+) => {
+        const $list: &[&str] = &[$($file),+];
         $(
             #[test]
             fn $name() {
@@ -266,7 +268,8 @@ macro_rules! chapters {
     };
 }
 
-chapters! {
+texts! {
+    CHAPTERS,
     first_run: "first-run.md",
     writing_plans: "writing-plans.md",
     agents_and_models: "agents-and-models.md",
@@ -277,6 +280,28 @@ chapters! {
     cleaning_up: "cleaning-up.md",
     configuration: "configuration.md",
     how_it_works_in_git: "how-it-works-in-git.md",
+}
+
+texts! {
+    MANUALS,
+    man_cleanup: "man/cleanup.md",
+    man_demo: "man/demo.md",
+    man_garden: "man/garden.md",
+    man_gardener: "man/gardener.md",
+    man_hooks: "man/hooks.md",
+    man_init: "man/init.md",
+    man_install_assets: "man/install-assets.md",
+    man_logs: "man/logs.md",
+    man_merge: "man/merge.md",
+    man_plan: "man/plan.md",
+    man_reset: "man/reset.md",
+    man_sandbox: "man/sandbox.md",
+    man_session: "man/session.md",
+    man_state: "man/state.md",
+    man_tools: "man/tools.md",
+    man_trailers: "man/trailers.md",
+    man_workspace: "man/workspace.md",
+    man_worktree: "man/worktree.md",
 }
 
 /// With the demo agent in place of Claude Code, and tests that fail once the login form is there.
@@ -308,7 +333,8 @@ fn links_lead_to_files() {
 
 /// The README, and everything written in `docs/`.
 pub(crate) fn texts() -> Vec<PathBuf> {
-    let docs = fs::read_dir("docs").unwrap().flatten().map(|entry| entry.path());
+    let folders = ["docs", "docs/man"].map(|folder| fs::read_dir(folder).unwrap());
+    let docs = folders.into_iter().flatten().flatten().map(|entry| entry.path());
     let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
     std::iter::once("README.md".into()).chain(docs.filter(is_text)).collect()
 }
@@ -347,5 +373,9 @@ fn every_chapter_is_run_and_listed() {
         let name = entry.file_name().into_string().unwrap();
         let is_chapter = name.ends_with(".md") && !["README.md", "performance.md"].contains(&name.as_str());
         assert!(!is_chapter || CHAPTERS.contains(&name.as_str()), "docs/{name} is not run");
+    }
+    for entry in fs::read_dir("docs/man").unwrap().flatten() {
+        let name = format!("man/{}", entry.file_name().display());
+        assert!(MANUALS.contains(&name.as_str()), "docs/{name} is not run");
     }
 }

@@ -1,10 +1,13 @@
-//! The README and the chapters in `docs/` name commands that exist, with options that exist, also where they are not run.
+//! The README and the texts in `docs/` name commands that exist, with options that exist, also where they are not run.
 
 use std::fs;
 
 use git_arborist::catalog::{VERBS, definitions};
 
 use crate::docs::texts;
+
+/// A command ends before these.
+const REDIRECTIONS: [&str; 4] = [" || ", " | ", " > ", " < "];
 
 /// The commands `git arborist …` in the shell blocks of a text, as words.
 fn commands(text: &str) -> Vec<Vec<String>> {
@@ -21,6 +24,8 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         };
         let typed = typed.split(" #").next().unwrap_or_default();
         for part in typed.split("&&").map(str::trim) {
+            let part =
+                REDIRECTIONS.iter().fold(part, |part, sign| part.split(sign).next().unwrap_or_default());
             if let Some(rest) = part.strip_prefix("git arborist") {
                 found.push(words(rest));
             }

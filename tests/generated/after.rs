@@ -18,7 +18,7 @@ const MARGIN: usize = 7;
 
 /// The sections of a definition.
 pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
-    let text = command.get_after_long_help().or_else(|| command.get_after_help());
+    let text = command.get_after_help();
     let text = text.map(ToString::to_string).unwrap_or_default();
     let mut sections: Vec<Section> = Vec::new();
     let mut block: Vec<&str> = Vec::new();

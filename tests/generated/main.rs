@@ -7,6 +7,7 @@ mod after;
 mod bash;
 mod embedded;
 mod fish;
+mod manual;
 mod roff;
 mod shape;
 mod shells;
@@ -23,6 +24,7 @@ use std::{
 };
 
 use git_arborist::catalog::{VERBS, definitions};
+use manual::Manual;
 use shape::Shape;
 
 /// Verbs that are announced but not written yet. It must become empty.
@@ -62,7 +64,7 @@ fn generated_files_are_up_to_date() {
 #[test]
 fn manual_pages_make_no_reader_of_roff_complain() {
     let pages = generated().into_iter().filter(|(path, _)| path.starts_with(top().join("man")));
-    for (path, text) in pages.chain([(PathBuf::from("sample.1"), verb_page::page(&shells::sample()))]) {
+    for (path, text) in pages.chain([(PathBuf::from("sample.1"), sample_page())]) {
         let groff = Command::new("groff")
             .args(["-man", "-Tutf8", "-ww", "-P-c"])
             .stdin(Stdio::piped())
@@ -83,17 +85,85 @@ fn manual_pages_make_no_reader_of_roff_complain() {
 
 #[test]
 fn commands_of_a_command_stand_in_its_page() {
-    let page = verb_page::page(&shells::sample());
-    for part in [
-        ".SS sample install",
-        "\\fBgit arborist sample install\\fR",
-        "Which hook",
-        ".SH EXAMPLES",
-        "\\fBEXAMPLES\\fR",
-    ] {
+    let page = sample_page();
+    for part in
+        [".SS sample install", "\\fBgit arborist sample install\\fR", "Which hook", "\\fBEXIT STATUS\\fR"]
+    {
         assert!(page.contains(part), "no '{part}' in:\n{page}");
     }
     assert!(!page.contains("hidden"), "{page}");
+}
+
+#[test]
+fn a_page_has_the_examples_of_its_text_and_not_those_of_the_help() {
+    let page = sample_page();
+    for part in [
+        ".SH EXAMPLES\n.PP\nInstall \\fBall\\fR hooks:",
+        "$ git arborist sample install\n\\[u2714] installed",
+        ".TP\n\\fBmax\\-retries\\fR\nHow often. Default: 5.\n.PP\nOther settings.\n",
+        "\\fBgit\\-arborist\\-plan\\fR(1),\n.BR git\\-arborist (1),",
+    ] {
+        assert!(page.contains(part), "no '{part}' in:\n{page}");
+    }
+    for part in ["Install all", "Show one", "prepared"] {
+        assert!(!page.contains(part), "'{part}' in:\n{page}");
+    }
+}
+
+#[test]
+fn every_command_is_explained_and_has_examples_settings_and_files() {
+    for definition in definitions() {
+        let verb = verb(&definition);
+        let description = definition.get_long_about().map(ToString::to_string).unwrap_or_default();
+        assert!(description.matches("\n\n").count() >= 2, "the description of {verb} explains too little");
+        Manual::of(verb).check(verb);
+    }
+}
+
+/// The page of the sample, with every part that a text can have.
+fn sample_page() -> String {
+    const TEXT: &str = "\
+```sh
+echo prepared
+```
+
+## EXAMPLES
+
+Install `all`
+hooks:
+
+<!-- hidden, file: prepared -->
+```sh
+prepared
+```
+
+<!-- exit 1 -->
+```console
+$ git arborist sample install
+✔ installed
+```
+
+## CONFIGURATION
+
+- `max-retries`: How
+  often.
+
+Other settings.
+
+## FILES
+
+- `.git/hooks/`: the hooks
+
+## SEE ALSO
+
+- git-arborist-plan(1)
+";
+    verb_page::page(&shells::sample(), &Manual::read(TEXT))
+}
+
+/// The name of a command in `git arborist <name>`.
+fn verb(definition: &clap::Command) -> &str {
+    definition.get_name().trim_start_matches("git-arborist-")
 }
 
 /// Every generated file with its text.
@@ -109,7 +179,8 @@ fn generated() -> BTreeMap<PathBuf, String> {
         ("completions/conf.d/git-arborist.fish".to_owned(), fish::START.to_owned()),
     ]);
     for definition in &definitions {
-        files.insert(format!("man/{}.1", definition.get_name()), verb_page::page(definition));
+        let page = verb_page::page(definition, &Manual::of(verb(definition)));
+        files.insert(format!("man/{}.1", definition.get_name()), page);
     }
     let list = embedded::list(files.keys());
     files.insert("bins/install_assets/embedded.rs".into(), list);

@@ -5,6 +5,7 @@ use clap_mangen::Man;
 
 use crate::{
     after::{self, Section},
+    manual::{CONFIGURATION, EXAMPLES, FILES, Manual, SEE_ALSO},
     roff::{MARKER, plain, title},
     shape::{Choice, Operand, Shape},
 };
@@ -15,14 +16,15 @@ const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 const EXIT_STATUS: &str = "EXIT STATUS";
 const COMMON_EXITS: &str = "\
 .PP
-0 for yes or done, 1 for no, 128 if git or the machine failed, 129 if it was typed wrongly.
+As for every command: 0 if it was done or the answer is yes, 1 if the answer is no, 128 if git or the machine failed,
+129 if the command was typed wrongly.
 See
 .BR git\\-arborist (1)
 for the whole table.
 ";
 
-/// The page of a definition, its commands among it.
-pub(crate) fn page(definition: &Command) -> String {
+/// The page of a definition, its commands among it, with what is written by hand.
+pub(crate) fn page(definition: &Command, manual: &Manual) -> String {
     let mut command = without_help(definition.clone());
     command.build();
     let name = command.get_name().to_owned();
@@ -33,19 +35,31 @@ pub(crate) fn page(definition: &Command) -> String {
     page += &text(|out| man.render_description_section(out));
     page += &text(|out| man.render_options_section(out));
     page += &commands(&command);
-    page += &after::top(&with_exit_status(after::sections(&command)));
-    page + ".SH \"SEE ALSO\"\n.BR git\\-arborist (1),\n.BR git\\-arborist\\-trailers (5)\n"
+    let (exits, others): (Vec<Section>, Vec<Section>) =
+        without_examples(&command).into_iter().partition(|section| section.heading == EXIT_STATUS);
+    page += &after::top(&others);
+    for heading in [EXAMPLES, CONFIGURATION] {
+        page += &after::top(manual.section(heading).as_slice());
+    }
+    page += &exit_status(&exits);
+    page += &after::top(manual.section(FILES).as_slice());
+    page + &see_also(manual)
 }
 
-/// The exit codes that every command has, after those that have a meaning of their own here.
-fn with_exit_status(mut sections: Vec<Section>) -> Vec<Section> {
-    if !sections.iter().any(|section| section.heading == EXIT_STATUS) {
-        sections.push(Section { heading: EXIT_STATUS.into(), body: String::new() });
-    }
-    for section in sections.iter_mut().filter(|section| section.heading == EXIT_STATUS) {
-        section.body += COMMON_EXITS;
-    }
-    sections
+/// The exit codes of this command, then those that every command has.
+fn exit_status(own: &[Section]) -> String {
+    let own: String = own.iter().map(|section| section.body.as_str()).collect();
+    format!(".SH \"{EXIT_STATUS}\"\n{own}{COMMON_EXITS}")
+}
+
+fn see_also(manual: &Manual) -> String {
+    let pages = manual.section(SEE_ALSO).map(|section| section.body).unwrap_or_default();
+    format!(".SH \"{SEE_ALSO}\"\n{pages}.BR git\\-arborist (1),\n.BR git\\-arborist\\-trailers (5)\n")
+}
+
+/// The sections of a definition. Its short examples are for the help: the page has longer ones.
+fn without_examples(command: &Command) -> Vec<Section> {
+    after::sections(command).into_iter().filter(|section| section.heading != EXAMPLES).collect()
 }
 
 /// git's pages do not list `-h` and `--version` either; git-arborist(1) tells of them once.
@@ -138,7 +152,7 @@ fn commands(command: &Command) -> String {
         let man = Man::new(without_after(below));
         page += &without_heading(&text(|out| man.render_description_section(out)));
         page += &without_heading(&text(|out| man.render_options_section(out)));
-        page += &after::nested(&after::sections(below));
+        page += &after::nested(&without_examples(below));
         page += &commands(below).replace(".SH COMMANDS\n", "");
     }
     page

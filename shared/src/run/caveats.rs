@@ -28,7 +28,8 @@ impl OpenRun {
         if !words.is_empty() {
             listener.remark(&visible(&format!("continuing with the options of this session:{words}")));
         }
-        if self.is_untouched && self.pending_move.is_none() && !self.request.new_run {
+        let may_have_begun = self.is_untouched && !self.has_session_branch && !self.request.new_run;
+        if may_have_begun && self.repository.is_shallow {
             listener.warn(
                 "this is a shallow clone without a run of this branch, so the run starts from the beginning",
             );
