@@ -62,10 +62,10 @@ With one task, its history is shown: every step and attempt, why a test or a
 review failed, and where the logs are.
 
 A task that is 'ready' can start: everything that it waits for is complete and
-has landed. A 'pending' task waits for another task or phase, which is named. If
-it was complete and its commits are no longer on the branch, because that was
+has landed. A 'pending' task waits for another task or phase, which is named.
+'git arborist plan --explain TASK' shows the line of the plan that says so. If a
+task was complete and its commits are no longer on the branch, because that was
 reset or rewritten without them, the last of them is named.
-'git arborist plan --explain TASK' shows the line of the plan that says so.
 'implementing', 'testing' and 'reviewing' name the step that comes next or runs
 now.
 
