@@ -267,16 +267,16 @@ impl WatchedCopy {
         self.there
             .iter()
             .all(|(path, (watch_mode, before))| FileState::is_as_before(path, *watch_mode, before))
-            && folders.all(|folder| self.has_nothing_new(&folder.path))
+            && folders.all(|folder| self.has_nothing_new(&folder.path, folder.watch_mode.inside()))
             && self.items.iter().all(|item| self.there.contains_key(&item.path))
     }
 
     /// Whether all entries of a folder existed before. Links to folders are not followed.
-    fn has_nothing_new(&self, folder: &Path) -> bool {
+    fn has_nothing_new(&self, folder: &Path, watch_mode: WatchMode) -> bool {
         let Ok(entries) = safe_files::list_kinds(folder) else { return false };
-        entries.iter().filter(|entry| !is_unwatched(&entry.path)).all(|entry| {
+        entries.iter().filter(|entry| !is_unwatched(&entry.path, watch_mode)).all(|entry| {
             self.there.contains_key(&entry.path)
-                && (entry.kind != FileKind::Folder || self.has_nothing_new(&entry.path))
+                && (entry.kind != FileKind::Folder || self.has_nothing_new(&entry.path, watch_mode))
         })
     }
 
@@ -407,7 +407,7 @@ fn look_into(
         let mut entries = safe_files::list_kinds(&folder).unwrap_or_default();
         // The order decides which files are counted, so it must be the same each time.
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        entries.retain(|entry| !is_unwatched(&entry.path));
+        entries.retain(|entry| !is_unwatched(&entry.path, watch_mode));
         count += entries.len();
         if most.is_some_and(|most| count > most) {
             return false;
@@ -427,11 +427,11 @@ fn look_into(
     true
 }
 
-/// Whether this is a folder that codex fills again whenever it starts, or a sample that every new repository contains.
-fn is_unwatched(path: &Path) -> bool {
-    let is_in_hooks = || path.parent().is_some_and(|folder| folder.ends_with("hooks"));
-    path.ends_with("skills/.system")
-        || (path.extension().is_some_and(|extension| extension == "sample") && is_in_hooks())
+/// Whether this is a folder that codex fills again whenever it starts, or a sample of a hook in another repository, which
+/// may be made again with another git.
+fn is_unwatched(path: &Path, watch_mode: WatchMode) -> bool {
+    let is_sample = || path.extension().is_some_and(|extension| extension == "sample");
+    path.ends_with("skills/.system") || (watch_mode == WatchMode::InnerFile && is_sample())
 }
 
 fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
