@@ -29,8 +29,13 @@ fn implement(ui: &mut Ui, prompt: &str, id: &str, name: &str) -> Outcome {
     let has_feedback = prompt.contains("Previous feedback from failed attempts");
     let second = if has_feedback { "\nWith what the reviewer asked for.\n" } else { "" };
     let path = format!("src/{id}.md");
+    let text = format!("# {name}\n\nDone by the demo agent.\n{second}");
+    if fs::read_to_string(&path).is_ok_and(|now| now == text) {
+        ui.line(&format!("NOTHING TO DO: {path} is already written."));
+        return Ok(Exit::Done);
+    }
     fs::create_dir_all("src")
-        .and_then(|()| fs::write(&path, format!("# {name}\n\nDone by the demo agent.\n{second}")))
+        .and_then(|()| fs::write(&path, text))
         .with_context(|| format!("could not write '{path}'"))?;
     ui.line(&format!("Wrote {path}: {name}."));
     Ok(Exit::Done)

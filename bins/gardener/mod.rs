@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, KeepGoing, Selection, refuse_reverted, wanted},
+    gardener::{Failed, GardenerError, KeepGoing, Selection, refuse_reverted, refuse_waiting, wanted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -180,6 +180,12 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(args.request(), ui)?;
     let run = opened.scan_to_show()?;
     let planned = opened.plan(&run)?;
+    if let Some(answer) = planned.find_merged_answer() {
+        Reporter::new(&args.common, ui).answer(&answer);
+        ui.hint("to do all tasks again: git arborist gardener --new-run");
+        return Ok(Exit::Done);
+    }
+    planned.refuse_merged()?;
     let selection = opened.request.selection.clone();
     if let Some(unknown) = selection.unknown(&planned.plan) {
         return Err(GardenerError::NoTask(unknown.clone()).into());
@@ -188,6 +194,9 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     let due = args.due(&planned, &progress, &selection);
     refuse_reverted(&due, &progress)?;
+    if !selection.only.is_empty() {
+        refuse_waiting(&due, &progress)?;
+    }
     opened.is_idle = due.is_empty();
     if !opened.is_idle {
         opened.inherit_options(&planned, &run)?;

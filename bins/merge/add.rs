@@ -62,8 +62,11 @@ pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> O
 pub(super) fn sentence(added: &Added) -> String {
     match added {
         Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
+        Added::Known(ticket) if matches!(ticket.standing, TicketState::Conflict { .. }) => {
+            format!("{} is already queued, but has a conflict that you have to resolve", ticket.task)
+        }
         Added::Known(ticket) => {
-            format!("{} is already queued, and {}", ticket.task, ticket.standing.as_str())
+            format!("{} is already queued, and {}", ticket.task, ticket.standing.word())
         }
         Added::Landed(task) => format!("{task} has already landed"),
         Added::InPlace(task, branch) => {

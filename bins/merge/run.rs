@@ -15,6 +15,7 @@ use arborist_core::{
     progress::{Boxes, NodeProgress, Progress},
     queue::{
         FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, TicketOutcome as Became,
+        TicketState,
     },
     run::{require_given, test_approval},
     session::{
@@ -364,11 +365,15 @@ pub(super) fn conclude(
         ui.warn(&plain_text(&format!("a landing waits for a checkout: {}", parking.why)));
         ui.hint(&format!("to update the checkout, run: {}", parking.command));
     }
-    for (ticket, _) in &report.outcomes {
+    for (ticket, outcome) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {
             ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
+        if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, Became::Waiting { .. })) {
+            let retry = site.command(&format!("retry {}", ticket.task));
+            ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));
+        }
     }
     Ok(exit_after(report, cancel))
 }

@@ -15,7 +15,6 @@ use super::{
     document::{LogEntryDocument, MergeLogDocument, QueueDocument},
     open::OpenQueue,
     unqueued,
-    words::conflicts_in_short,
 };
 use crate::{
     clock,
@@ -100,29 +99,9 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
         listed.push(Listed { ticket: tickets[*at].clone(), reason });
     }
     for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {
-        listed.push(Listed { ticket: ticket.clone(), reason: reason(ticket) });
+        listed.push(Listed { ticket: ticket.clone(), reason: ticket.reason() });
     }
     listed
-}
-
-fn reason(ticket: &Ticket) -> Option<String> {
-    match &ticket.standing {
-        TicketState::Waiting => None,
-        TicketState::Parked { .. } => {
-            let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
-            Some(format!("a checkout of {}{resolved}", ticket.into))
-        }
-        TicketState::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
-        TicketState::Red { gate, log, with, .. } if with.is_empty() => {
-            Some(format!("the gate '{gate}' was red, see {log}"))
-        }
-        TicketState::Red { gate, with, .. } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
-        }
-        TicketState::Withheld { why } => Some(why.clone()),
-        TicketState::Lost | TicketState::Reverted(_) => ticket.trouble(),
-    }
 }
 
 /// `merge list`.
@@ -156,7 +135,7 @@ fn cells(listed: &Listed) -> [String; 6] {
     let Listed { ticket, reason } = listed;
     let cells = [
         ticket.task.to_string(),
-        ticket.standing.as_str().to_owned(),
+        ticket.standing.word().to_owned(),
         ticket.source.short(),
         ticket.into.to_string(),
         clock::ago(ticket.added),

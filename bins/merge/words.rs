@@ -4,7 +4,7 @@ use arborist_core::{
     git::MergeConflict,
     message::plain_text,
     name::{Oid, TaskId},
-    queue::{ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome},
+    queue::{ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, describe_conflicts},
 };
 
 use super::open::OpenQueue;
@@ -53,7 +53,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::NoChange => format!("{task} changes nothing: its target already has all its changes"),
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { "; a person is needed" } else { "" };
-            format!("{task} is in conflict: {}{asked}", conflicts_in_short(conflicts))
+            format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
             format!(
@@ -87,13 +87,6 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
     };
     plain_text(&text).replace('\n', " ")
-}
-
-/// Kinds and files.
-pub(super) fn conflicts_in_short(conflicts: &[MergeConflict]) -> String {
-    let one =
-        |conflict: &MergeConflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
-    conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Prints a line to standard error for each event.
@@ -165,6 +158,7 @@ pub(super) fn summary(report: &QueueReport) -> String {
             .map(|(ticket, _)| ticket.task.to_string())
             .collect();
         if !tasks.is_empty() {
+            let wanted = if wanted == "escalated" { "in conflict" } else { wanted };
             parts.push(format!("{} {} ({})", tasks.len(), wanted.replace('-', " "), tasks.join(", ")));
         }
     }

@@ -6,10 +6,10 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Remains, save_own_branch},
     git::{Config, Repository},
-    history::{CommitSource, Run, RunScope, TaskHistory},
+    history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, Wording, nearest},
     name::{Attempt, BranchName, TaskId},
-    plan::Plan,
+    plan::{Plan, Task},
     process::FileLock,
     queue::{LogEntry, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent},
@@ -108,6 +108,13 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             ui.line(&format!("{} reset {task}", commit.short()));
             ui.note(&format!("removed from the tree: {}; saved as {saved}", remains.shown()));
+            let builds_on = complete_dependents(&repository, &run, task)?;
+            if !builds_on.is_empty() {
+                ui.note(&format!(
+                    "complete tasks that depend on {task} stay complete: {}",
+                    builds_on.join(", ")
+                ));
+            }
         } else if is_reset {
             ui.line(&format!("{task} is already reset"));
         } else {
@@ -163,18 +170,32 @@ fn is_reset(history: &TaskHistory) -> bool {
     history.forks.is_empty() && history.last().is_some_and(|last| last.status() == Status::Reset)
 }
 
-/// The error for a task without history: it needs no reset, or the name is wrong.
-fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
+/// The complete tasks that depend on a task, directly or through others.
+fn complete_dependents(repository: &Repository, run: &Run, task: &TaskId) -> Result<Vec<String>, Failure> {
+    let Some(plan) = frozen_plan(repository, run)? else { return Ok(Vec::new()) };
+    let is_complete =
+        |leaf: &Task| run.find(&leaf.id).is_some_and(|history| history.state.state == State::Complete);
+    let readiness = plan.readiness(|other| other.id != *task);
+    let depends = |leaf: &Task| leaf.id != *task && readiness.leaves_waited_for(&leaf.id).contains(task);
+    let dependents = plan.leaves().filter(|leaf| is_complete(leaf) && depends(leaf));
+    Ok(dependents.map(|leaf| leaf.id.to_string()).collect())
+}
+
+fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failure> {
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
     let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();
-    let plan = frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok());
-    if plan.is_some_and(|plan| plan.find(task).is_some()) {
+    Ok(frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok()))
+}
+
+/// The error for a task without history: it needs no reset, or the name is wrong.
+fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
+    if frozen_plan(repository, run)?.is_some_and(|plan| plan.find(task).is_some()) {
         let words = format!("task '{task}' has not started: there is nothing to reset");
         return Ok(Failure::new(Exit::No, words).hint("see all tasks with: git arborist state"));
     }
-    let failure = Failure::new(Exit::No, format!("no commit of this run is about '{task}'"));
+    let failure = Failure::from(GardenerError::NoTask(task.clone()));
     Ok(match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint("a task that has not started needs no reset; see: git arborist state"),
+        None => failure,
     })
 }

@@ -1,10 +1,11 @@
 //! One task in detail: its state, its history, and its failures.
 
 use arborist_core::{
-    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, State, TaskHistory},
+    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED, State, TaskHistory},
     message::{Key, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
+    queue::Ticket,
 };
 
 use super::{StateView, remark, tree};
@@ -63,7 +64,7 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
         facts.push(("tasks", children.join(", ")));
     }
     if let Some(history) = standing.history {
-        facts.extend(history_facts(history));
+        facts.extend(history_facts(view, history));
     }
     facts.extend(view.log.clone().map(|log| ("agent log", plain_text(&log))));
     facts
@@ -74,39 +75,31 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
         let state = gerund(&doing.step).unwrap_or(standing.state.as_str());
         return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
     }
-    let mut words = standing.state.as_str().to_owned();
-    if tree::is_paused(view, standing) {
-        words.push_str(", paused");
+    if view.work.has(standing) {
+        return format!("{}, a run is working on it", standing.state.as_str());
     }
-    if let Some(attempt) = standing.attempt() {
-        words.push_str(&format!(", attempt {}", attempt.ordinal()));
+    let mut words = standing.words();
+    if view.work.has_cut_off(standing) && !words.contains("interrupted") {
+        words.push_str(", the last attempt was interrupted");
     }
     words.extend(view.lost_words(standing).map(|lost| format!(", {lost}")));
     if standing.is_stray {
         words.push_str(", not in the plan");
     }
-    if view.work.has(standing) {
-        words.push_str(", a run is working on it");
-    }
-    if view.work.has_cut_off(standing) {
-        words.push_str(", the last attempt was interrupted");
-    }
-    if standing.history.and_then(TaskHistory::last).is_some_and(Event::is_interruption) {
-        words.push_str(", interrupted");
-    }
-    if standing.is_ready {
-        words.push_str(", ready to start");
-    }
-    if standing.history.is_some_and(|history| !history.is_landed) {
-        words.push_str(", not landed");
+    let is_apart = standing.history.is_some_and(|history| !history.is_landed);
+    if is_apart && standing.state != State::Complete {
+        words.push_str(", on its own branch");
     } else if standing.is_landed() && view.is_parked(standing) {
         words.push_str(", not on the branch yet: the landing is waiting for your checkout");
     }
     words
 }
 
-/// Why the last attempt failed, and which tests did.
+/// Why it has not landed, or why the last attempt failed, and which tests did.
 fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
+    if let Some(why) = view.find_ticket(standing).and_then(Ticket::reason) {
+        return vec![("why", tree::one_line(&why))];
+    }
     let is_over = standing.state.is_settled() && standing.state != State::Failed;
     let Some(history) = standing.history.filter(|_| !is_over && !view.work.has(standing)) else {
         return Vec::new();
@@ -118,7 +111,8 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
         Some(tree::one_line(section.text.lines().next()?))
     };
     let mut facts = Vec::new();
-    facts.extend(first_line(last, FAILED).map(|why| ("why", why)));
+    let heading = if last.is_interruption() { INTERRUPTED } else { FAILED };
+    facts.extend(first_line(last, heading).map(|why| ("why", why)));
     let failed_tests = history.current().iter().rev().find_map(|event| first_line(event, FAILED_TESTS));
     facts.extend(failed_tests.map(|test| ("failed test", test)));
     facts
@@ -126,28 +120,22 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
 
 /// The command that continues with this task; `None` if nothing is left to do, or a run is working on it.
 fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<String> {
-    let task = standing.id;
-    match standing.state {
-        _ if view.work.has(standing) || standing.planned.is_some_and(|node| !node.children.is_empty()) => {
-            None
-        }
-        State::Failed => Some(format!("git arborist garden {task} --retry-failed")),
-        State::Forked | State::Reverted => Some(format!("git arborist reset {task}")),
-        State::Complete => standing.is_apart().then(|| format!("git arborist merge {task}")),
-        State::Implementing | State::Testing | State::Reviewing => {
-            Some(format!("git arborist garden {task}"))
-        }
-        State::Pending => standing.is_ready.then(|| format!("git arborist garden {task}")),
-        State::Skipped => None,
+    if view.work.has(standing) {
+        return None;
     }
+    let next = view.continuation.next(standing, view.find_ticket(standing));
+    if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
+        return Some(format!("git merge --ff-only --no-overwrite-ignore {}", view.run.scope.branch.landing_ref()));
+    }
+    next
 }
 
 fn need(view: &StateView<'_>, id: &TaskId) -> String {
-    let state = view.progress.find(id).map_or("unknown", |standing| standing.state.as_str());
+    let state = view.progress.find(id).map_or("unknown", NodeProgress::word);
     format!("{id} ({state})")
 }
 
-fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
+fn history_facts(view: &StateView<'_>, history: &TaskHistory) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if !history.forks.is_empty() {
         let forks: Vec<String> = history.forks.iter().map(Oid::short).collect();
@@ -168,8 +156,10 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
         history.current().iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned)
     };
     facts.extend(trailer(Key::Report).map(|path| ("report", path)));
-    facts.extend(trailer(Key::TestLog).map(|path| ("test log", path)));
-    facts.extend(trailer(Key::ReviewLog).map(|path| ("review log", path)));
+    // Logs stay on the machine where the task ran.
+    let is_here = |path: &String| view.home.as_ref().is_some_and(|home| home.join(path).is_file());
+    facts.extend(trailer(Key::TestLog).filter(is_here).map(|path| ("test log", path)));
+    facts.extend(trailer(Key::ReviewLog).filter(is_here).map(|path| ("review log", path)));
     let spent: RunTotals = history.events.iter().chain(&history.cancelled).collect();
     facts.extend(spent.cost.map(|cost| ("cost", format!("${cost:.2}"))));
     facts
@@ -197,7 +187,7 @@ fn show_tests(ui: &mut Ui, event: &Event) {
         count(Key::TestPassed, "passed"),
         count(Key::TestFailed, "failed"),
         count(Key::TestSkipped, "skipped"),
-        event.trailers.get(Key::TestRuntime).map(|seconds| format!("{seconds} s")),
+        event.trailers.get(Key::TestRuntime).map(|seconds| format!("took {seconds} s")),
     ];
     let told: Vec<String> = counts.into_iter().flatten().collect();
     if !told.is_empty() {

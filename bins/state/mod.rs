@@ -10,7 +10,7 @@ mod unpushed;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use arborist_core::{
@@ -21,7 +21,9 @@ use arborist_core::{
     name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
     progress::{NodeProgress, Progress, RunTotals},
+    queue::{Store, Ticket},
     record::{StepLog, Unfinished},
+    run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
 };
@@ -66,11 +68,14 @@ has landed. A 'pending' task waits for another task or phase, which is named.
 'git arborist plan --explain TASK' shows the line of the plan that says so. If a
 task was complete and its commits are no longer on the branch, because that was
 reset or rewritten without them, the last of them is named.
-'implementing', 'testing' and 'reviewing' name the step that comes next or runs
-now.
+'implementing', 'testing' and 'reviewing' name the step that runs now. A
+'paused' task was started, and no run is working on it: the next run continues
+it. 'interrupted' means that you, a crash or an outage stopped its last attempt,
+which does not count.
 
 A task is 'complete' when all its steps have passed. 'not landed' means that its
-branch is not merged yet: tasks that depend on it wait until it is. A task has
+branch is not merged yet: tasks that depend on it wait until it is. 'parked'
+means that it is merged, but changes in your checkout are in the way. A task has
 'failed' when all its attempts are used up; 'git arborist gardener
 --retry-failed' tries again. A 'skipped' task is marked so in the plan.
 
@@ -128,6 +133,13 @@ pub(crate) struct StateView<'a> {
     parked_commits: HashSet<Oid>,
     /// The tasks whose commits are no longer on the branch, each with the last of them.
     lost: HashMap<TaskId, Oid>,
+    /// The branch that was asked for, if the run is that of a session that was merged into it.
+    merged_into: Option<BranchName>,
+    /// The tickets of complete tasks that have not landed.
+    tickets: Vec<Ticket>,
+    continuation: Continuation<'a>,
+    /// The checkout that keeps the logs of runs, if one task is shown.
+    home: Option<PathBuf>,
     /// The log of the last implement step of the selected task.
     log: Option<String>,
     options: StateOptions,
@@ -155,7 +167,16 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     let tip = scope.tip;
-    let (work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
+    let (mut work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
+    let mut merged_into = None;
+    if run.start.is_none()
+        && args.scope.is_none()
+        && args.tree.is_none()
+        && let Some(merged) = scope::find_merged(&repository, &settings, &run)?
+    {
+        merged_into = Some(run.scope.branch.clone());
+        (work, run, _) = read(&repository, merged, &refs, None)?;
+    }
     let parked_commits = match (parked, tip) {
         (Some(parked), Some(tip)) => repository.list_between(&[parked], &[tip])?.into_iter().collect(),
         _ => HashSet::new(),
@@ -177,8 +198,8 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let is_asked = args.scope.is_some();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
-    let log = match options.tasks.as_slice() {
-        [task] if kind == Kind::Text => last_log(&repository, &settings, task),
+    let home = match (kind, options.tasks.as_slice()) {
+        (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
     let is_untouched =
@@ -187,9 +208,33 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         true => find_lost_tasks(&repository, run)?.into_iter().collect(),
         false => HashMap::new(),
     };
+    let log = match (&home, options.tasks.as_slice()) {
+        (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
+        _ => None,
+    };
+    let tickets = match progress.counted().any(NodeProgress::is_apart) {
+        true => Store::new(&repository).load(Some(&run.scope.branch))?,
+        false => Vec::new(),
+    };
+    let tickets = tickets.into_iter().map(|stored| stored.ticket).collect();
     let plan = found.shown;
-    let view =
-        StateView { run, plan, progress, totals, work, unpushed, parked, parked_commits, lost, log, options };
+    let view = StateView {
+        run,
+        plan,
+        progress,
+        totals,
+        work,
+        unpushed,
+        parked,
+        parked_commits,
+        lost,
+        merged_into,
+        tickets,
+        continuation: Continuation::of(&repository, run),
+        home,
+        log,
+        options,
+    };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -219,10 +264,9 @@ fn read(
 }
 
 /// The newest log of a task's implement step, which no trailer names.
-fn last_log(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<String> {
+fn last_log(home: &Path, settings: &Settings, task: &TaskId) -> Option<String> {
     let folder = settings.text("log-dir").unwrap_or("spec/logs");
-    let main = repository.list_worktrees().ok()?.into_iter().next()?.path;
-    let logs = StepLog::list(&main.join(folder).canonicalize().ok()?, Some(task)).ok()?;
+    let logs = StepLog::list(&home.join(folder).canonicalize().ok()?, Some(task)).ok()?;
     let newest = logs.into_iter().rfind(|log| log.step == Step::Implement)?;
     Some(format!("{folder}/{}", newest.path.file_name()?.to_string_lossy()))
 }
@@ -292,6 +336,11 @@ impl StateView<'_> {
 
     fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {
         self.lost.get(standing.id).copied().filter(|_| standing.state == State::Pending)
+    }
+
+    /// The ticket of a task that is complete and has not landed.
+    fn find_ticket(&self, standing: &NodeProgress<'_>) -> Option<&Ticket> {
+        self.tickets.iter().find(|ticket| standing.is_apart() && ticket.task == *standing.id)
     }
 
     fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {

@@ -2,9 +2,9 @@
 
 use arborist_core::{
     history::{Event, FAILED, State},
-    message::{Status, Step},
     name::Oid,
     progress::NodeProgress,
+    queue::TicketState,
     record::StepStatus,
 };
 
@@ -20,25 +20,28 @@ pub(super) fn busy_words(doing: &StepStatus) -> String {
 /// The remark: attempt, age, what it waits for.
 pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     let mut parts = Vec::new();
-    if view.work.has_cut_off(standing) {
+    let pause = standing.pause().filter(|_| !view.work.has(standing));
+    let is_told = pause.as_ref().is_some_and(|pause| pause.contains("interrupted"));
+    if view.work.has_cut_off(standing) && !is_told {
         parts.push("interrupted".into());
     }
     parts.extend(view.lost_words(standing));
+    if standing.is_undone() {
+        parts.push("reverted".into());
+    }
     if standing.state == State::Reverted {
         parts.extend(standing.history.and_then(|history| history.reverted).map(|reverted| reverted.words()));
     }
-    if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
-        parts.extend(failure_words(last));
-    }
     let last = standing.history.and_then(|history| history.last());
-    if standing.state == State::Testing && last.is_some_and(|last| last.status() == Status::TestPass) {
-        parts.push("passed, review is next".into());
+    match (pause, standing.attempt().filter(|attempt| attempt.0 > 0)) {
+        (Some(pause), _) => parts.push(pause),
+        (None, Some(attempt)) => parts.push(format!("attempt {}", attempt.ordinal())),
+        (None, None) => {}
     }
-    if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
-        parts.push(format!("attempt {}", attempt.ordinal()));
-    }
-    if standing.history.is_some_and(|history| !history.is_landed) {
-        parts.push("not landed".into());
+    if standing.is_apart() {
+        let ticket = view.find_ticket(standing).filter(|ticket| ticket.standing != TicketState::Waiting);
+        let why = ticket.map(|ticket| format!(" ({})", ticket.standing.word())).unwrap_or_default();
+        parts.push(format!("not landed{why}"));
     }
     if standing.history.is_some_and(|history| history.is_unverified) {
         parts.push("landing unverified".into());
@@ -61,17 +64,6 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     let remark = parts.join(", ");
     let reason = last.filter(|_| standing.state == State::Failed).and_then(reason);
     reason.map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"))
-}
-
-/// Why the last attempt failed, in a few words.
-fn failure_words(last: &Event) -> Option<String> {
-    match last.status().step() {
-        _ if last.is_interruption() => Some("interrupted".into()),
-        Step::Implement => Some("the agent failed".into()),
-        Step::Test => Some("tests failed".into()),
-        Step::Review => Some("rejected".into()),
-        _ => None,
-    }
 }
 
 /// Why a task failed, in one line.

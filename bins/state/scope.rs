@@ -31,8 +31,11 @@ pub(super) fn find(
         && workspace.main().find_session_of(repository, &here.branch)?.is_none();
     let last = if is_apart { last_in(&workspace, repository, settings)? } else { None };
     match last {
-        Some(last) if has_plan_of(repository, settings, &last)? => Ok(last),
-        _ => Ok(here),
+        Some(last) => {
+            let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
+            Ok(if has_plan_of(repository, settings, run)? { last } else { here })
+        }
+        None => Ok(here),
     }
 }
 
@@ -66,15 +69,36 @@ fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     settings.tree().map(str::to_owned).or_else(|| usual.find(|name| top.join(name).is_file()))
 }
 
-/// Whether the run of `scope` was frozen with the tasks of the plan in this checkout. True if there is none.
-fn has_plan_of(repository: &Repository, settings: &Settings, scope: &RunScope) -> Result<bool, Failure> {
+/// The run of the newest session that was merged into the branch of `here`, which has no run itself. Only sessions of the
+/// plan in this checkout count.
+pub(super) fn find_merged(
+    repository: &Repository,
+    settings: &Settings,
+    here: &Run,
+) -> Result<Option<RunScope>, Failure> {
+    for branch in &here.others {
+        let scope = RunScope { branch: branch.clone(), tip: here.scope.tip };
+        let run = match Run::scan(repository, scope.clone(), CommitSource::Fresh) {
+            Ok(run) => run,
+            Err(error @ HistoryError::Git(_)) => return Err(error.into()),
+            // A run that is not clear is not shown instead of this one.
+            Err(_) => continue,
+        };
+        if run.has_session_branch() && has_plan_of(repository, settings, run)? {
+            return Ok(Some(scope));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a run was frozen with the tasks of the plan in this checkout. True if there is none.
+fn has_plan_of(repository: &Repository, settings: &Settings, run: Run) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);
     let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
     let Some((bytes, path)) = now else {
         return Ok(true);
     };
-    let run = Run::scan(repository, scope.clone(), CommitSource::Cached)?;
     let Some(frozen) = run.start.and_then(|start| start.plan) else {
         return Ok(false);
     };

@@ -95,8 +95,10 @@ pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
     let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
         return;
     };
-    let (noun, verb) = if count == 1 { ("commit claims", "does") } else { ("commits claim", "do") };
-    ui.warn(&format!("{count} {noun} like task commits and {verb} not count"));
+    ui.warn(&match count {
+        1 => "1 commit looks like a task commit but is not a valid one, and is ignored".to_owned(),
+        count => format!("{count} commits look like task commits but are not valid, and are ignored"),
+    });
     let range =
         run.start.as_ref().map_or(tip.short(), |start| format!("{}..{}", start.commit.short(), tip.short()));
     ui.hint(&format!("to see the problems, run: git arborist trailers check {range}"));
@@ -119,7 +121,7 @@ fn summary(view: &StateView<'_>) -> String {
     let ready = view.progress.count_ready();
     let is_apart = |s: &&NodeProgress<'_>| s.is_apart();
     let counts = [
-        (view.progress.counted().filter(is_apart).count(), "of them not landed"),
+        (view.progress.counted().filter(is_apart).count(), "waiting to land"),
         (running, "running"),
         (paused, "paused"),
         (view.count(State::Failed), "failed"),
@@ -138,7 +140,7 @@ fn summary(view: &StateView<'_>) -> String {
 
 /// Whether a task was started, and no run is working on it now.
 pub(super) fn is_paused(view: &StateView<'_>, standing: &NodeProgress<'_>) -> bool {
-    standing.state.is_under_way() && !view.work.has(standing)
+    standing.is_paused() && !view.work.has(standing)
 }
 
 fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
@@ -191,7 +193,8 @@ fn origin(view: &StateView<'_>) -> Option<String> {
             Some(format!("plan {} as frozen (the file has changed since)", frozen.path))
         }
     };
-    let parts: Vec<String> = session.into_iter().chain(plan).collect();
+    let merged = view.merged_into.as_ref().map(|branch| format!("merged into {branch}"));
+    let parts: Vec<String> = session.into_iter().chain(merged).chain(plan).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -222,9 +225,8 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
     let word = match standing.state {
         _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
         State::Pending if view.work.has(standing) => "begun",
-        State::Pending if standing.is_ready => "ready",
-        _ if is_paused(view, standing) => "paused",
-        state => state.as_str(),
+        state if view.work.has(standing) => state.as_str(),
+        _ => standing.word(),
     };
     let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
     let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
@@ -255,7 +257,7 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -
         State::Reverted => ("↶", "<", Tone::Bad),
         State::Skipped => ("⊘", "-", Tone::Dim),
         State::Pending if view.work.has(standing) => ("▶", ">", Tone::Busy),
-        State::Pending if standing.is_ready => ("○", "o", Tone::Strong),
+        _ if standing.word() == "ready" => ("○", "o", Tone::Strong),
         State::Pending => ("·", ".", Tone::Dim),
         _ if standing.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {
             ("▶", ">", Tone::Bad)

@@ -94,7 +94,10 @@ impl<'a, const N: usize> Table<'a, N> {
         }
         let layout = self.layout(rows, ui.width().unwrap_or(usize::MAX));
         if let Some(headings) = self.headings {
-            layout.show(ui, &headings.map(str::to_owned), &|_| Some(Tone::Dim));
+            let mut headings = headings.map(str::to_owned);
+            // What is shown below each row needs no heading.
+            headings[layout.columns..].iter_mut().for_each(String::clear);
+            layout.show(ui, &headings, &|_| Some(Tone::Dim));
         }
         for (at, row) in rows.iter().enumerate() {
             layout.show(ui, row, &|column| tone(at, column));

@@ -72,6 +72,7 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
         waiting.send(signal);
         let (ended, said) = waiting.end();
         assert_eq!(ended, code, "{said}");
+        assert!(said.contains("T1 attempt 1 was interrupted and does not count: stopped by"), "{said}");
         assert!(
             said.contains("error: stopped") && said.contains("hint: run the same command again"),
             "{said}"
@@ -84,7 +85,11 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
         );
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
         repo.arborist(["state"]).succeeds().out("interrupted").never("the agent failed");
-        let told = repo.arborist(["state", "T1"]).succeeds().out("attempt 1, interrupted").stdout();
+        let told = repo
+            .arborist(["state", "T1"])
+            .succeeds()
+            .out("paused: attempt 1 was interrupted while implementing")
+            .stdout();
         let log = told.lines().find_map(|line| line.trim().strip_prefix("agent log")).unwrap();
         assert!(repo.path(log.trim()).is_file(), "{told}");
         repo.arborist(["garden"]).succeeds();

@@ -65,7 +65,7 @@ fn the_tests_of_a_plan_need_consent_as_gates_too() {
     let repo = repo(PHASE);
     let mut trusted = repo.command("git-arborist-gardener", &repo.path(""));
     let _ = trusted.args(["--jobs", "2", "--until", "T001"]).env("ARBORIST_TRUST", "1").output().unwrap();
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("not been approved");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("not approved");
 }
 
 #[test]

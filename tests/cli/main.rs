@@ -102,6 +102,7 @@ mod merge_unqueued;
 mod misplaced;
 mod names;
 mod nested_runs;
+mod next_command;
 mod one_answer;
 mod own_worktrees;
 mod owned_refs;

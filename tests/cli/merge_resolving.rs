@@ -78,7 +78,7 @@ fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
     repo.agent("echo more >> a.txt");
     repo.merge(&["T2"])
         .exits(2)
-        .out("1 escalated (T2)")
+        .out("1 in conflict (T2)")
         .err("try 2")
         .err("resolve it:    git arborist merge resolve T2");
     assert_eq!(repo.calls(), 2);
@@ -138,7 +138,7 @@ fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
         [("echo more >> a.txt; echo both > odd*", "a.txt"), ("echo both > a.txt; echo x >> odd*", "odd")]
     {
         repo.agent(script);
-        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
         repo.merge(&["status", "T2"]).exits(2).out(&format!("try 1: conflict markers are left in {left}"));
         repo.merge(&["drop", "T2"]).succeeds();
     }
@@ -199,7 +199,7 @@ fn an_agent_that_resolves_leaves_the_repository_alone() {
             (refs, repo.git(["config", "--local", "--list"]).answer())
         };
         let before = state();
-        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
         repo.merge(&["status", "T2"]).exits(2).out(said);
         assert_eq!(state(), before, "{trespass}");
         assert!(!repo.path(".git/hooks/post-merge").exists());
@@ -259,7 +259,7 @@ fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
     let repo = content();
     repo.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
     repo.agent("echo bad > a.txt");
-    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
     assert_eq!(repo.show("main", "a.txt"), "ours", "that the target fails it too is no excuse");
 }
 
@@ -307,7 +307,7 @@ esac",
 
     let repo = content();
     TestRepo::agent(&repo, "echo 'evil()' > a.txt; echo REJECTED: always");
-    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
     assert_eq!(repo.show("main", "a.txt"), "ours");
 }
 
@@ -322,7 +322,7 @@ fn a_resolution_changes_only_files_that_conflict() {
     ] {
         let repo = content();
         repo.agent(&format!("echo both > a.txt; {more}"));
-        repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
         repo.merge(&["status", "T2"]).exits(2).out("which does not conflict");
         assert_eq!(repo.show("main", "a.txt"), "ours", "{more}");
     }

@@ -25,7 +25,7 @@ fn an_agent_that_changes_nothing_fails_and_is_told_so() {
         repo.arborist(["gardener"].iter().chain(place)).succeeds();
         assert_eq!(repo.calls(), 3, "nothing was reviewed after the first attempt");
         let told = repo.prompt(1);
-        assert!(told.contains("has not changed any file") && told.contains("all done"), "{told}");
+        assert!(told.contains("no file was changed for this task") && told.contains("all done"), "{told}");
         assert!(repo.prompt(0).contains("NOTHING TO DO:"));
     }
 }
@@ -56,11 +56,15 @@ fn nothing_that_changed_since_a_rejection_is_no_new_attempt() {
             "complete"
         ]
     );
-    assert!(repo.prompt(3).contains("since the review rejected it"), "{}", repo.prompt(3));
+    assert!(
+        repo.prompt(3).contains("changed nothing after the review rejected it (REJECTED: more)"),
+        "{}",
+        repo.prompt(3)
+    );
 }
 
 #[test]
-fn what_was_rejected_in_an_earlier_run_must_change_too_whatever_others_commit() {
+fn after_a_reset_the_reviewer_decides_again_about_the_same_work() {
     let script =
         "case \"$prompt\" in Review*) echo 'REJECTED: no'; exit ;; esac\necho work > work.txt\necho done";
     let repo = repo(script);
@@ -68,8 +72,8 @@ fn what_was_rejected_in_an_earlier_run_must_change_too_whatever_others_commit() 
     repo.write("theirs.txt", "of the user\n");
     repo.commit("of the user\n");
     repo.agent(&format!("trap - EXIT\n{APPROVES}echo done"));
-    repo.arborist(["gardener", "--max-retries", "1", "--retry-failed"]).exits(1);
-    assert_eq!(statuses(&repo)[4..], ["reset", "implement-fail", "failed"]);
+    repo.arborist(["gardener", "--max-retries", "1", "--retry-failed"]).succeeds();
+    assert_eq!(statuses(&repo)[4..], ["reset", "implement-pass", "test-pass", "review-approved", "complete"]);
 }
 
 #[test]
@@ -83,7 +87,43 @@ fn a_failed_test_must_be_followed_by_a_change() {
             &["implement-pass", "test-fail", "implement-fail", "implement-pass"].map(String::from)
         )
     );
-    assert!(repo.prompt(2).contains("since the tests failed"), "{}", repo.prompt(2));
+    let why =
+        "changed nothing after the tests failed ('test -e b.txt -o ! -e a.txt' failed with exit code 1)";
+    assert!(repo.prompt(2).contains(why), "{}", repo.prompt(2));
+}
+
+/// A run whose test command is wrong, so that its only task has failed.
+fn failed_by_wrong_test() -> TestRepo {
+    let repo = repo(&format!("{APPROVES}echo work > work.txt\necho done"));
+    let wrong = ["gardener", "--max-retries", "2", "--test-command", "test ! -e work.txt"];
+    let said = repo.arborist(wrong).exits(1);
+    said.err("changed nothing after the tests failed ('test ! -e work.txt' failed with exit code 1)");
+    repo
+}
+
+#[test]
+fn a_wrong_test_command_can_be_corrected() {
+    for prepare in [[].as_slice(), &["reset", "T1"], &["reset", "--drop", "T1"]] {
+        let repo = failed_by_wrong_test();
+        let mut run = vec!["gardener", "--max-retries", "2", "--test-command", "test -e work.txt || true"];
+        if prepare.is_empty() {
+            run.push("--retry-failed");
+        } else {
+            repo.arborist(prepare).succeeds();
+        }
+        repo.arborist(run).succeeds();
+    }
+}
+
+#[test]
+fn a_corrected_test_command_runs_without_a_reset_as_well() {
+    let repo = failed_by_wrong_test();
+    repo.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "4", "--test-command", "true"]).succeeds();
+    assert_eq!(
+        statuses(&repo)[2..],
+        ["implement-fail", "implement-pass", "test-pass", "review-approved", "complete"]
+    );
 }
 
 #[test]

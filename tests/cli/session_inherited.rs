@@ -129,18 +129,53 @@ fn what_may_be_at_work_elsewhere_is_only_gone_on_with_by_name() {
     repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
 }
 
-#[test]
-fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
+/// A session that is complete, and merged into `main`.
+fn merged() -> (TestRepo, String) {
     let repo = repo();
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     let branch = sessions(&repo)[0]["branch"].as_str().unwrap().to_owned();
     repo.git(["merge", "-q", &branch]).succeeds();
+    (repo, branch)
+}
+
+#[test]
+fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
+    let (repo, branch) = merged();
     let (head, calls) = (repo.git(["rev-parse", "HEAD"]).answer(), repo.calls());
-    let said = repo.arborist(["gardener"]).exits(2);
-    said.err(&format!("by the run of '{branch}'")).err("plan --tick").err("--new-run");
+    let said = repo.arborist(["gardener"]).succeeds().out("nothing is left to do").err("--new-run");
+    said.out(&format!("the run of '{branch}' completed all tasks"));
     assert_eq!((repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()), (head, calls));
+    repo.arborist(["garden", "T001"]).exits(2);
     repo.arborist(["gardener", "--session-branch"]).succeeds().shows();
     repo.arborist(["gardener", "--new-run"]).succeeds().shows();
+}
+
+#[test]
+fn a_plan_that_grew_after_its_session_was_merged_stops_the_run() {
+    let (repo, branch) = merged();
+    repo.write("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n");
+    repo.commit("another task\n");
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.err(&branch).err("plan --tick").err("--new-run");
+    repo.arborist(["state"]).succeeds().out("main: 0 of 2 done");
+}
+
+#[test]
+fn a_merged_session_is_the_state_of_the_branch_until_that_has_its_own_run() {
+    let (repo, branch) = merged();
+    let said = repo.arborist(["state"]).succeeds().shows();
+    said.out("1 of 1 done").out("merged into main").never("hint");
+    repo.arborist(["state", "--exit-code"]).succeeds();
+    assert_eq!(
+        repo.arborist(["state", "--json"]).answer(),
+        repo.arborist(["state", "--json", "--scope", &branch]).answer()
+    );
+    repo.git(["branch", "-D", &branch]).succeeds();
+    repo.arborist(["state"]).succeeds().out("merged into main");
+    repo.arborist(["gardener", "--new-run", "--dry-run"]).succeeds();
+    repo.agent("exit 1\n");
+    repo.arborist(["gardener", "--new-run", "--max-retries", "1"]).exits(1);
+    repo.arborist(["state"]).succeeds().out("main: 0 of 1 done").never("merged into");
 }
 
 #[test]

@@ -58,7 +58,7 @@ session s1, plan task-tree.json
 
 > P1 Phase 1: Setup  implementing
   x T001 Create the schema   complete      2h ago
-  > T002 Add the login form  paused        tests failed, attempt 2, 2h ago
+  > T002 Add the login form  paused        the tests failed in attempt 2, 2h ago
 . T010 Write the manual      pending       waits for P1";
     assert_eq!(shown, expected);
     assert_eq!(repo.arborist(["state", "--short"]).answer(), "main: 1 of 3 done, 1 paused");

@@ -29,7 +29,13 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     }
     if !account.unchanged.is_empty() {
         let ids: Vec<&str> = account.unchanged.iter().map(String::as_str).collect();
-        lines.push(entry("empty", &format!("no file was changed for {}", list(&ids))));
+        let are = if ids.len() == 1 { "is" } else { "are" };
+        let words = format!(
+            "{} {are} complete, but no file was changed for {}",
+            list(&ids),
+            if ids.len() == 1 { "it" } else { "them" }
+        );
+        lines.push(entry("note", &words));
     }
     lines.extend(some("failed", &account.failed, failed_words));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
@@ -94,6 +100,11 @@ fn headline(account: &RunAccount) -> String {
     let parts: Vec<String> =
         told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
     match (parts.is_empty(), &account.stopped) {
+        (true, None) if account.not_selected > 0 => {
+            let others = counted(account.not_selected, "other task");
+            let are = if account.not_selected == 1 { "is" } else { "are" };
+            format!("nothing was left to do for the selected tasks; {others} {are} not done")
+        }
         (true, None) => "nothing was left to do".to_owned(),
         (true, Some(_)) => "stopped before a task was completed".to_owned(),
         (false, _) => parts.join(", "),
@@ -139,9 +150,9 @@ fn resolved_words(resolved: &ResolvedConflict) -> String {
 }
 
 fn left_words(left: &LeftTask) -> String {
-    let LeftTask { task, name, state, waits_for } = left;
+    let LeftTask { task, name, words, waits_for, .. } = left;
     let why = match waits_for.as_slice() {
-        [] => state.clone(),
+        [] => words.clone(),
         needs => format!("waits for {}", list(&needs.iter().map(String::as_str).collect::<Vec<_>>())),
     };
     format!("{task} \"{}\": {why}", short(name))

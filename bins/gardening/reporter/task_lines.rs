@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use arborist_core::{
-    event::{EventKind, RunEvent},
+    event::{EventKind, INTERRUPTED, RunEvent},
     message::{Status, one_line},
     name::TaskId,
     progress::RunTotals,
@@ -79,6 +79,16 @@ impl TaskLines {
 
     fn failed_attempt(&self, brush: Brush, task: &TaskId, status: Status, why: &str) -> String {
         let attempt = self.running.get(task).map_or(1, |running| running.attempt);
+        let shown = brush.paint(Tone::Strong, task.as_str());
+        if let Some(why) = why.strip_prefix(INTERRUPTED) {
+            return format!(
+                "{shown} attempt {attempt} was interrupted and does not count: {}",
+                one_line(why)
+            );
+        }
+        if status == Status::ImplementPass {
+            return format!("{shown}: {}", one_line(why));
+        }
         let what = match status {
             Status::ImplementFail => "implement failed",
             Status::TestFail => "tests failed",
@@ -88,6 +98,6 @@ impl TaskLines {
         let why = one_line(why);
         let why = words::without_status(status, &why);
         let what = brush.paint(Tone::Bad, what);
-        format!("{} attempt {attempt}: {what}: {why}", brush.paint(Tone::Strong, task.as_str()))
+        format!("{shown} attempt {attempt}: {what}: {why}")
     }
 }

@@ -47,11 +47,16 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         EventKind::Note { words, .. }
         | EventKind::ForeignCommits { words, .. }
         | EventKind::RefMoved { words } => Some(plain_text(words)),
-        EventKind::Conflict { paths, .. } | EventKind::Escalated { paths, .. } => {
+        EventKind::Conflict { paths, target, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
-            let is_escalated = matches!(event.kind, EventKind::Escalated { .. });
-            let person = if is_escalated { "; a person is needed" } else { "" };
-            Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
+            Some(format!(
+                "{task} did not land: it conflicts with {target} in {}",
+                one_line(&paths.join(", "))
+            ))
+        }
+        EventKind::Escalated { .. } => {
+            let task = event.task.as_ref().map_or("", TaskId::as_str);
+            Some(format!("{task} needs a person to resolve the conflict"))
         }
         EventKind::Merged { resolved_by: Some(_), resolution, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);

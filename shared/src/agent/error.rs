@@ -118,6 +118,14 @@ impl Explain for AgentError {
             ),
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
+                None if program.contains(' ') => {
+                    let words: Vec<String> =
+                        program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+                    format!(
+                        "each word of a command is a value of its own: command = [{}] in a config.toml, or one line for each word in git config",
+                        words.join(", ")
+                    )
+                }
                 None => format!("put '{program}' on PATH, or choose another runner"),
             }),
         }

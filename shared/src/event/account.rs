@@ -19,8 +19,10 @@ pub struct RunAccount {
     pub to: String,
     /// How many tasks there are in the plan.
     pub total: usize,
-    /// How many of them are done, now and before.
+    /// How many of them are done and have landed, now and before.
     pub done: usize,
+    /// How many tasks are not done and were not selected with `--only` or `--until`.
+    pub not_selected: usize,
     /// The tasks that were completed.
     pub completed: Vec<String>,
     /// Completed tasks whose agent changed no file.
@@ -120,6 +122,8 @@ pub struct LeftTask {
     pub name: String,
     /// Its state.
     pub state: String,
+    /// The state in words, as `git arborist state` shows it.
+    pub words: String,
     /// What it waits for: tasks and phases.
     pub waits_for: Vec<String>,
 }

@@ -275,6 +275,9 @@ pub enum EventKind {
     },
 }
 
+/// How the reason of an attempt that was interrupted begins in an event.
+pub const INTERRUPTED: &str = "interrupted: ";
+
 /// The state of a run when it starts or continues.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

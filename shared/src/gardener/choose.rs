@@ -108,6 +108,22 @@ pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) ->
     wanted.iter().filter(has_failed).copied().collect()
 }
 
+/// Refuses a selection of tasks that all wait for others that are not selected: a run could do nothing.
+pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
+    let Some(first) = due.first().and_then(|task| progress.find(&task.id)) else { return Ok(()) };
+    let can_start = |task: &&Task| {
+        let waits = progress.find(&task.id).is_some_and(|standing| !standing.waits_for.is_empty());
+        !waits || progress.waits_for_tests_only(&task.id)
+    };
+    // What is complete lands first, and may be what the selection waits for.
+    let has_unlanded = progress.leaves().any(NodeProgress::is_apart);
+    if has_unlanded || due.iter().any(can_start) {
+        return Ok(());
+    }
+    let needs: Vec<String> = first.waits_for.iter().map(ToString::to_string).collect();
+    Err(GardenerError::NotReady(first.id.clone(), needs.join(", ")))
+}
+
 /// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.
 pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
     let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;

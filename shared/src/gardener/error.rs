@@ -5,7 +5,7 @@ use crate::{
     agent::AgentError,
     failure::{Exit, Explain},
     git::GitError,
-    history::{HistoryError, RevertedMerge, Run, State},
+    history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
     name::{BranchName, Oid, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
@@ -101,7 +101,7 @@ pub enum GardenerError {
     #[error("task '{0}' is marked red, but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    BegunApart { task: TaskId, branch: BranchName },
+    BegunApart { task: TaskId, branch: BranchName, command: String },
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
     NotLanded { task: TaskId, branch: BranchName },
     #[error("a landing on '{0}' is parked, and its checkout does not have it")]
@@ -115,8 +115,13 @@ impl GardenerError {
     #[must_use]
     pub fn apart(run: &Run, scope: &BranchName, task: &TaskId) -> Self {
         let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
-        let (task, branch) = (task.clone(), scope.task_branch(task));
-        if is_complete { Self::NotLanded { task, branch } } else { Self::BegunApart { task, branch } }
+        let (command, branch) = (continue_apart(run, task), scope.task_branch(task));
+        let task = task.clone();
+        if is_complete {
+            Self::NotLanded { task, branch }
+        } else {
+            Self::BegunApart { task, branch, command }
+        }
     }
 
     /// The option whose limit is used up, and a value with which the run can continue.
@@ -242,9 +247,7 @@ impl Explain for GardenerError {
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()
             }
-            Self::BegunApart { task, .. } => {
-                format!("to continue it there, run: git arborist gardener --isolate --only {task}")
-            }
+            Self::BegunApart { command, .. } => format!("to continue it there, run: {command}"),
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
             Self::Merged { path, .. } => format!(
                 "to continue without them, tick their boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
@@ -257,6 +260,16 @@ impl Explain for GardenerError {
                 "fix it, then run the same command again: it starts with these tests".into()
             }
         })
+    }
+}
+
+/// The command that continues a task on its own branch: together with the others that have one, if there are any.
+#[must_use]
+pub fn continue_apart(run: &Run, task: &TaskId) -> String {
+    let is_begun = |history: &&TaskHistory| !history.is_landed && history.state.state != State::Complete;
+    match run.tasks.iter().filter(is_begun).count() {
+        0 | 1 => format!("git arborist gardener --isolate --only {task}"),
+        jobs => format!("git arborist gardener --jobs {jobs}"),
     }
 }
 

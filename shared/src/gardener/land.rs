@@ -20,8 +20,8 @@ use crate::{
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, OnConflict, Queue, Store, Target, Ticket, TicketOutcome,
-        list_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, Queue, Store, Target, Ticket,
+        TicketOutcome, list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -48,19 +48,10 @@ pub struct Unlanded {
     pub task: TaskId,
     /// Why, in a line.
     pub why: String,
-    /// What it needs to land.
-    pub needs: Needs,
-}
-
-/// What a task needs to land.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// The attention of a person.
-    Person,
-    /// A command of the user that lands it.
-    MergeRun,
-    /// Nothing: it will be tried again.
-    Nothing,
+    /// Whether a person is needed.
+    pub needs_person: bool,
+    /// The command that helps.
+    pub command: LandingCommand,
 }
 
 /// The report of one drain.
@@ -78,12 +69,14 @@ impl CompletedTask {
 
     /// Describes a task whose landing had no result.
     pub(super) fn left_queued(self, landing: Landing) -> Unlanded {
-        let (why, needs) = match (self.why, landing) {
-            (Some(why), _) => (why, Needs::Nothing),
-            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), Needs::Nothing),
-            (None, Landing::WhenAsked) => ("it is queued, and merge.auto is off".to_owned(), Needs::MergeRun),
+        let (why, command) = match (self.why, landing) {
+            (Some(why), _) => (why, LandingCommand::Status),
+            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), LandingCommand::Status),
+            (None, Landing::WhenAsked) => {
+                ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run)
+            }
         };
-        Unlanded { task: self.task, why, needs }
+        Unlanded { task: self.task, why, needs_person: false, command }
     }
 }
 
@@ -253,7 +246,7 @@ impl<'a> Gardener<'a> {
         let Some(at) = course.finished.iter().position(|finished| finished.task == ticket.task) else {
             return Ok(());
         };
-        let (why, needs) = match outcome {
+        let (why, needs_person, command) = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
                 let finished = course.finished.swap_remove(at);
                 course.summary.completed.push(finished.task);
@@ -277,11 +270,14 @@ impl<'a> Gardener<'a> {
                 self.run.forget(&finished.task);
                 return Ok(());
             }
-            other => explain(&other),
+            other => {
+                let (why, needs_person) = explain(&other);
+                (why, needs_person, other.command())
+            }
         };
         let finished = course.finished.swap_remove(at);
         course.ended.insert(finished.task.clone());
-        course.summary.unlanded.push(Unlanded { task: finished.task, why, needs });
+        course.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
         course.halt_unless_kept_going();
         Ok(())
     }

@@ -18,9 +18,9 @@ pub mod start;
 mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
-pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, wanted};
-pub use error::GardenerError;
-pub use land::{Needs, Unlanded};
+pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refuse_waiting, wanted};
+pub use error::{GardenerError, continue_apart};
+pub use land::Unlanded;
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;

@@ -3,43 +3,43 @@
 use crate::{
     event::{EventKind, ForeignCommit, RunEvent},
     failure::Exit,
-    gardener::{Needs, Unlanded},
+    gardener::Unlanded,
     message::{Status, one_line},
     name::{Oid, TaskId},
     queue::{self, ResolvedBy, Ticket, TicketOutcome},
 };
 
-/// Why a ticket did not land, and what it needs.
-pub(super) fn explain(outcome: &TicketOutcome) -> (String, Needs) {
+/// Why a ticket did not land, and whether a person is needed.
+pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
     match outcome {
         TicketOutcome::Conflict { conflicts, .. } => {
             let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
-            (format!("it conflicts in {}", paths.join(", ")), Needs::Person)
+            (format!("it conflicts in {}", paths.join(", ")), true)
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
-            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), Needs::Nothing)
+            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), false)
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nothing)
+            (format!("the gate '{gate}' is red together with {}", with.join(", ")), false)
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
-            (format!("the gate '{}' was red before{place}", failing.gate.name), Needs::Person)
+            (format!("the gate '{}' was red before{place}", failing.gate.name), true)
         }
         TicketOutcome::Broken { failing } => {
-            (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), Needs::Person)
+            (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), true)
         }
         TicketOutcome::Withdrawn => {
-            ("it conflicts with tasks that landed meanwhile, and is done again".into(), Needs::Nothing)
+            ("it conflicts with tasks that landed meanwhile, and is done again".into(), false)
         }
-        TicketOutcome::NotChosen => ("others were chosen".into(), Needs::Nothing),
-        TicketOutcome::NoChange => ("it changes nothing".into(), Needs::Nothing),
-        TicketOutcome::Lost => ("its branch is gone".into(), Needs::Person),
-        TicketOutcome::Reverted(reverted) => (reverted.words(), Needs::Person),
-        TicketOutcome::Waiting { reason } => (reason.clone(), Needs::Nothing),
-        TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), Needs::Nothing),
+        TicketOutcome::NotChosen => ("others were chosen".into(), false),
+        TicketOutcome::NoChange => ("it changes nothing".into(), false),
+        TicketOutcome::Lost => ("its branch is gone".into(), true),
+        TicketOutcome::Reverted(reverted) => (reverted.words(), true),
+        TicketOutcome::Waiting { reason } => (reason.clone(), false),
+        TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), false),
     }
 }
 
@@ -130,7 +130,7 @@ impl Summary {
     /// The exit code of the command.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        let needs_person = self.unlanded.iter().any(|unlanded| unlanded.needs == Needs::Person);
+        let needs_person = self.unlanded.iter().any(|unlanded| unlanded.needs_person);
         match (needs_person || self.parked.is_some(), self.is_well()) {
             (true, _) => Exit::Person,
             (false, true) => Exit::Done,

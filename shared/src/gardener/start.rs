@@ -5,9 +5,8 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     history::Run,
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers},
-    name::{BranchName, Oid, SessionId, TaskId, digest},
+    name::{Oid, SessionId, TaskId, digest},
     plan::Plan,
-    progress::tasks_done_by,
     record::{Announcement, RunRecorder},
     settings::{TRACKED_FILES, read_tracked},
 };
@@ -168,20 +167,6 @@ fn add_if_new(
         });
     }
     Ok(())
-}
-
-/// Refuses to start if tasks of the plan were completed in the history of `tip` by the runs of other branches: they would
-/// be done again.
-pub fn refuse_merged(
-    repository: &Repository,
-    (tip, others): (Oid, &[BranchName]),
-    (path, plan): (&str, &Plan),
-) -> Result<(), GardenerError> {
-    let done = tasks_done_by(repository, (tip, others), plan)?;
-    match done.into_iter().next() {
-        Some((branch, tasks)) => Err(GardenerError::Merged { branch, path: path.to_owned(), tasks }),
-        None => Ok(()),
-    }
 }
 
 /// Refuses to continue if the plan or the configuration has changed since the run started. Ticked boxes do not count.

@@ -54,6 +54,14 @@ impl Repository {
         self.write_authored(None, (tree, parents), message, signing)
     }
 
+    /// Fails unless git knows who makes commits here: a run would stop at its first one.
+    pub fn require_author(&self) -> Result<(), GitError> {
+        match self.git("var").arg("GIT_COMMITTER_IDENT").stdout() {
+            Err(GitError::Failed { .. }) => Err(GitError::NoAuthor),
+            known => known.map(|_| ()),
+        }
+    }
+
     /// Like [`Self::write_commit_with_parents`]; `agent` is the name of the author, if that is not the user.
     pub(super) fn write_authored(
         &self,

@@ -118,6 +118,9 @@ pub enum GitError {
     /// A name does not resolve to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
+    /// git knows no name or no address for commits.
+    #[error("git does not know who you are, and a run makes commits")]
+    NoAuthor,
     /// The content of an object does not match its id.
     #[error("the {1} '{0}' is corrupt: its content does not match its id")]
     Corrupt(String, &'static str),
@@ -175,6 +178,9 @@ impl Explain for GitError {
                 "if it belongs there, hide it from git: echo '/{}' >> .gitignore",
                 path.display()
             )),
+            Self::NoAuthor => Some(
+                "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com".into(),
+            ),
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),

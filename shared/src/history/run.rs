@@ -72,14 +72,14 @@ impl Explain for HistoryError {
         match self {
             Self::Git(error) => error.hint(),
             Self::Detached => Some("name the run's branch: --scope <branch>".into()),
-            Self::Renamed { old, .. } => Some(format!(
-                "see the old run with --scope {old}\nstart one under the new name with --new-run"
+            Self::Renamed { branch, old } => Some(format!(
+                "see the old run: git arborist state --scope {old}\nto continue it, give the branch its old name: git branch -m {branch} {old}\nor start a run under the new name: git arborist gardener --new-run"
             )),
             Self::Shallow { .. } => Some(
-                "fetch more history: git fetch --unshallow (or --deepen=<n>)\nor start a new run with --new-run"
+                "fetch more history: git fetch --unshallow (or --deepen=<n>)\nor start a new run: git arborist gardener --new-run"
                     .into(),
             ),
-            Self::ForkedRun { .. } => Some("start a new run after both with --new-run".into()),
+            Self::ForkedRun { .. } => Some("start a new run after both: git arborist gardener --new-run".into()),
             Self::ForkedPlan { .. } => Some("revert one of them".into()),
         }
     }
@@ -228,6 +228,13 @@ impl Run {
         // In a replay, all commits of a task may belong to the other session.
         let may_have_begun = self.find(task).is_some() || start.replays.is_some();
         may_have_begun.then(|| (start.commit, start.session.clone()))
+    }
+
+    /// Whether its branch was created for its session, and has the name of it.
+    #[must_use]
+    pub fn has_session_branch(&self) -> bool {
+        let is_of = |start: &RunStart| self.scope.branch.as_str().ends_with(&format!("/{}", start.session));
+        self.start.as_ref().is_some_and(is_of)
     }
 
     /// The history of a task.

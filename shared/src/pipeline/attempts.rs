@@ -4,6 +4,7 @@
 //! of attempts, and the interrupted step is repeated with the same attempt number.
 
 use crate::{
+    event::INTERRUPTED as INTERRUPTED_PREFIX,
     history::{Event, INTERRUPTED, Interruptions},
     message::{Body, Key, Status, plain_text},
     name::{Attempt, TaskId},
@@ -129,7 +130,7 @@ impl PipelineError {
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
-            Self::Stopped { signal: Some(2) } => "stopped by SIGINT".into(),
+            Self::Stopped { signal: Some(2) } => "stopped by Ctrl-C".into(),
             Self::Stopped { signal: Some(15) } => "stopped by SIGTERM".into(),
             Self::Stopped { signal: Some(signal) } => format!("stopped by signal {signal}"),
             Self::Stopped { signal: None } => "stopped by the user".into(),
@@ -188,7 +189,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = expense.trailers();
         mark_interrupted(&mut entry, why);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, Some(&format!("interrupted: {why}")), expense);
+        self.recorded(event, Some(&format!("{INTERRUPTED_PREFIX}{why}")), expense);
         Ok(())
     }
 

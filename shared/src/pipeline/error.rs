@@ -79,8 +79,12 @@ pub enum PipelineError {
     #[error("could not prepare the worktree for the reviewer: {0}")]
     ReviewPlace(String),
     /// No reviewer has reached a verdict.
-    #[error("the reviewer failed {tries} times: {said}")]
+    #[error("the reviewer of '{task}' failed {tries} times: {said}, see {log}")]
     NoReview {
+        /// The task.
+        task: TaskId,
+        /// The path of the log.
+        log: String,
         /// How many calls were made.
         tries: u32,
         /// The message of the last call.
@@ -179,13 +183,13 @@ impl Explain for PipelineError {
                 "run the same command again later: no attempt is used up; or name another runner with --fallback".into(),
             ),
             Self::NoReview { .. } => Some(
-                "see its log, or name another reviewer with --review-runner; then run the same command again: it continues with the review, and no attempt is used up".into(),
+                "fix it, or name another reviewer with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up".into(),
             ),
             Self::Budget(overrun) => {
                 Some(format!("continue with a higher limit: {}; no attempt is used up", overrun.option()))
             }
-            Self::Interrupted { task, .. } => {
-                Some(format!("remove the cause, then continue with: git arborist garden {task} --retry-failed"))
+            Self::Interrupted { .. } => {
+                Some("to continue anyway, run the same command again with --retry-failed".into())
             }
             Self::Survivors(_) => Some("stop them, then run the same command again".into()),
             Self::NoCommand { .. } => {

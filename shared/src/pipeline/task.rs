@@ -167,9 +167,10 @@ impl TaskRun<'_, '_, '_> {
     /// The reason of the last failed attempt, in one line.
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
-        let said = last.body().sections.into_iter().find(|section| !section.text.is_empty());
-        let said = said.map_or_else(|| "it gave no reason".to_owned(), |section| last_line(&section.text));
+        let said = explain_failure(last);
+        let is_explained = last.body().sections.first().is_some_and(|section| section.heading == FAILED);
         Some(match last.status().step() {
+            StepKind::Review if is_explained => said,
             StepKind::Review => format!("the review rejected it: {said}"),
             StepKind::Test => format!("the tests failed: {said}"),
             _ => said,
@@ -285,6 +286,12 @@ fn after(stage: Stage) -> Stage {
         Stage::Test => Stage::Review,
         Stage::Review | Stage::Complete => Stage::Complete,
     }
+}
+
+/// Why a step failed according to its commit, in one line.
+pub(super) fn explain_failure(event: &Event) -> String {
+    let said = event.body().sections.into_iter().find(|section| !section.text.is_empty());
+    last_line(&said.map(|section| section.text).unwrap_or_default())
 }
 
 pub(super) fn last_line(text: &str) -> String {

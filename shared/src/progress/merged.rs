@@ -8,13 +8,24 @@ use crate::{
     plan::Plan,
 };
 
+/// Tasks that the run of another branch completed.
+#[derive(Debug, Clone)]
+pub struct MergedRun {
+    /// The branch.
+    pub branch: BranchName,
+    /// Whether it was created for a session, so that it can only be here because it was merged.
+    pub has_session_branch: bool,
+    /// The tasks.
+    pub tasks: Vec<TaskId>,
+}
+
 /// For each of the runs of `others` in the history of `tip`, the unfinished leaves of `plan` that it completed. A task is
 /// the same if its id and its name are, because another plan may use the same ids.
 pub fn tasks_done_by(
     repository: &Repository,
     (tip, others): (Oid, &[BranchName]),
     plan: &Plan,
-) -> Result<Vec<(BranchName, Vec<TaskId>)>, HistoryError> {
+) -> Result<Vec<MergedRun>, HistoryError> {
     let mut found = Vec::new();
     for branch in others {
         let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
@@ -26,7 +37,8 @@ pub fn tasks_done_by(
         };
         let tasks = done_in(repository, &run, plan)?;
         if !tasks.is_empty() {
-            found.push((branch.clone(), tasks));
+            let has_session_branch = run.has_session_branch();
+            found.push(MergedRun { branch: branch.clone(), has_session_branch, tasks });
         }
     }
     Ok(found)

@@ -3,8 +3,9 @@
 mod merged;
 mod phase;
 mod totals;
+mod words;
 
-pub use merged::tasks_done_by;
+pub use merged::{MergedRun, tasks_done_by};
 pub use totals::RunTotals;
 
 use std::collections::HashMap;
@@ -77,17 +78,18 @@ impl NodeProgress<'_> {
 /// How much of the work is done. Skipped tasks count in neither number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Complete tasks, landed or not.
+    /// Complete tasks that have landed.
     pub done: usize,
     /// All tasks.
     pub total: usize,
 }
 
 impl Share {
-    /// In percent, rounded down: 100 only if everything is done.
+    /// In percent, rounded, but 100 only if everything is done.
     #[must_use]
     pub fn percent(self) -> usize {
-        (self.done * 100).checked_div(self.total).unwrap_or(100)
+        let rounded = (self.done * 100 + self.total / 2).checked_div(self.total).unwrap_or(100);
+        if self.done < self.total { rounded.min(99) } else { rounded }
     }
 }
 
@@ -153,13 +155,13 @@ impl<'a> Progress<'a> {
     #[must_use]
     pub fn share(&self) -> Share {
         let total = self.counted().filter(|standing| standing.state != State::Skipped).count();
-        Share { done: self.count(State::Complete), total }
+        Share { done: self.counted().filter(|standing| standing.is_landed()).count(), total }
     }
 
     /// How many tasks are ready.
     #[must_use]
     pub fn count_ready(&self) -> usize {
-        self.counted().filter(|standing| standing.is_ready && standing.state == State::Pending).count()
+        self.counted().filter(|standing| standing.is_ready && !standing.is_paused()).count()
     }
 
     /// Whether a task waits only for failed tests of phases: a run that includes it begins with these.

@@ -3,6 +3,7 @@
 //! Each [`Ticket`] is a ref, and the log of outcomes is another. Every drain rebuilds the queue from them, so a crash
 //! loses nothing. [`arrange`] and [`Drain`] decide; [`GitQueue`] acts.
 
+mod advice;
 mod backend;
 mod batch;
 mod claim;
@@ -22,6 +23,7 @@ mod store;
 mod target;
 mod ticket;
 
+pub use advice::{LandingCommand, describe_conflicts};
 pub use backend::{
     Asking, Closing, EarlierLanding, LandingStep, Merged, Parking, Published, QueueBackend, QueueView,
     Resolution,

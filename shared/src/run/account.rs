@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use super::run_log::RunLog;
 use crate::{
     event::{FailedTask, LeftTask, RepoBranch, RunAccount, RunOpening, UnlandedTask},
-    gardener::{Needs, Summary, Unlanded},
+    gardener::{Selection, Summary, Unlanded, wanted},
     history::{Run, State},
     message::one_line,
     name::{Attempt, BranchName, Oid, TaskId},
@@ -18,6 +18,9 @@ pub(super) struct AccountFacts<'a> {
     pub(super) opening: &'a RunOpening,
     pub(super) log: &'a RunLog,
     pub(super) plan: &'a Plan,
+    pub(super) selection: &'a Selection,
+    /// The options that select tasks, as they are typed.
+    pub(super) typed_selection: String,
     pub(super) tip: Oid,
     pub(super) run: &'a Run,
     pub(super) summary: &'a Summary,
@@ -55,6 +58,7 @@ impl AccountFacts<'_> {
             to: self.tip.to_string(),
             total: share.total,
             done: share.done,
+            not_selected: self.count_not_selected(&progress),
             completed: completed.iter().map(ToString::to_string).collect(),
             unchanged: completed
                 .iter()
@@ -79,6 +83,14 @@ impl AccountFacts<'_> {
             foreign_commits: log.foreign.clone(),
             moved_refs: log.moved_refs.clone(),
         }
+    }
+
+    fn count_not_selected(&self, progress: &Progress<'_>) -> usize {
+        let wanted = wanted(self.plan, self.selection);
+        let is_left = |node: &&NodeProgress<'_>| {
+            progress.is_left(node.id) && wanted.iter().all(|task| task.id != *node.id)
+        };
+        progress.counted().filter(is_left).count()
     }
 
     fn failure(&self, node: &NodeProgress<'_>) -> FailedTask {
@@ -109,17 +121,24 @@ impl AccountFacts<'_> {
             return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
-            let scope = self.scope();
-            if unlanded.needs == Needs::MergeRun {
-                return Some(format!("git arborist merge run{scope}"));
-            }
-            return Some(format!("git arborist merge status {}{scope}", unlanded.task));
+            return Some(unlanded.command.text(&unlanded.task, &self.scope()));
         }
         if self.opening.offline {
             return None;
         }
-        let has_failed = progress.count(State::Failed) > 0;
-        let (options, again) = (self.raised(&self.opening.options), self.raised(&self.opening.again));
+        let needs_retry = |node: &NodeProgress<'_>| node.state == State::Failed || node.needs_retry();
+        let has_failed = progress.counted().any(needs_retry);
+        let selects_too_little = self.selects_too_little(progress);
+        let (mut options, mut again) = (self.opening.options.clone(), self.opening.again.clone());
+        if selects_too_little {
+            options = options.replace(&self.typed_selection, "");
+            again = again.replace(&self.typed_selection, "");
+        }
+        let (options, again) = (self.raised(&options), self.raised(&again));
+        let again = match progress.counted().any(NodeProgress::needs_retry) {
+            true => format!(" --retry-failed{again}"),
+            false => again,
+        };
         Some(match (self.session_worktree, has_failed) {
             (Some(_), _) if again.is_empty() => {
                 format!("git arborist session resume {}", self.opening.session)
@@ -128,6 +147,18 @@ impl AccountFacts<'_> {
             (None, false) => format!("git arborist gardener{options}"),
             (None, true) => format!("git arborist gardener --retry-failed{options}"),
         })
+    }
+
+    /// Whether a selected task waits for one that is not selected, so that the same selection can never complete it.
+    fn selects_too_little(&self, progress: &Progress<'_>) -> bool {
+        let wanted = wanted(self.plan, self.selection);
+        let is_outside = |need: &TaskId| {
+            self.plan
+                .leaves_of(need)
+                .any(|leaf| progress.is_left(&leaf.id) && wanted.iter().all(|task| task.id != leaf.id))
+        };
+        let left = self.summary.left.iter().filter_map(|id| progress.find(id));
+        !self.typed_selection.is_empty() && left.flat_map(|node| &node.waits_for).any(is_outside)
     }
 
     /// Raises a limit that stopped the run in the proposed command: the same limit would stop it again at once.
@@ -150,6 +181,7 @@ fn left_task(node: &NodeProgress<'_>) -> LeftTask {
         task: node.id.to_string(),
         name: one_line(node.name),
         state: node.state.as_str().to_owned(),
+        words: node.words(),
         waits_for: node.waits_for.iter().map(ToString::to_string).collect(),
     }
 }

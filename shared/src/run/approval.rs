@@ -109,6 +109,9 @@ impl OpenRun {
         lanes: Option<usize>,
     ) -> Result<BTreeSet<String>, Failure> {
         self.require_repositories(planned)?;
+        if !self.is_idle {
+            self.repository.require_author()?;
+        }
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {
                 Failure::new(Exit::No, format!("the plan {error}"))

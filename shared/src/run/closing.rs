@@ -133,6 +133,8 @@ impl OpenRun {
             opening: log.opening().ok_or(GardenerError::NoPlace)?,
             log,
             plan: &planned.plan,
+            selection,
+            typed_selection: self.request.typed_selection(),
             tip,
             run: &run,
             summary,
@@ -168,6 +170,8 @@ impl OpenRun {
         };
         for hint in &mut failure.hints {
             let command = format!("run 'git arborist session {verb} {session}{option}'");
+            let retry = format!("run 'git arborist session {verb} {session}{option} -- --retry-failed'");
+            *hint = hint.replace("run the same command again with --retry-failed", &retry);
             *hint = hint.replace("run the same command again", &command);
             *hint = hint.replace("<session>", session.as_str()).replace("<last>", &last.to_string());
         }

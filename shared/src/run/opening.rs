@@ -310,13 +310,13 @@ impl OpenRun {
     /// The state of the run at its start, for the first event.
     fn opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
-        let (asked, share) = (self.request.recorded()?, progress.share());
+        let asked = self.request.recorded()?;
         Ok(RunOpening {
             branch: self.branch.clone(),
             session: session.clone(),
             head: self.head,
-            total: share.total,
-            done: share.done,
+            total: progress.share().total,
+            done: progress.count(State::Complete),
             failed: progress.count(State::Failed),
             max_attempts: self.options.max_retries,
             spent: RunTotals::of_run(run),

@@ -10,7 +10,8 @@ use crate::{
     history::{Run, RunScope},
     message::PlanRef,
     name::{PipelineName, digest},
-    plan::{Plan, find_plans},
+    plan::{Plan, Task, find_plans},
+    progress::{MergedRun, tasks_done_by},
     safe_files,
     settings::Settings,
 };
@@ -26,6 +27,8 @@ pub struct Planned {
     pub(super) is_first_use: bool,
     /// The path of the plan when the run started.
     path: Option<String>,
+    /// Tasks that the runs of other branches have completed in the history from which a first run starts.
+    merged: Vec<MergedRun>,
 }
 
 impl Planned {
@@ -52,7 +55,36 @@ impl Planned {
             "root_ids": [id],
         });
         let plan = Plan::read("the text of -m", tree.to_string().as_bytes())?;
-        Ok(Self { plan, file: None, frozen: None, is_first_use: false, path: None })
+        Ok(Self { plan, file: None, frozen: None, is_first_use: false, path: None, merged: Vec::new() })
+    }
+
+    /// The answer to a run of all tasks if sessions that were merged have completed them all.
+    #[must_use]
+    pub fn find_merged_answer(&self) -> Option<String> {
+        let sessions: Vec<&MergedRun> = self.merged.iter().filter(|run| run.has_session_branch).collect();
+        let is_done = |task: &Task| {
+            task.mark.is_settled() || sessions.iter().any(|session| session.tasks.contains(&task.id))
+        };
+        if sessions.is_empty() || !self.plan.leaves().all(is_done) {
+            return None;
+        }
+        let branches: Vec<String> = sessions.iter().map(|session| format!("'{}'", session.branch)).collect();
+        let (runs, are) = if branches.len() == 1 { ("run", "is") } else { ("runs", "are") };
+        Some(format!(
+            "nothing is left to do: the {runs} of {} completed all tasks, and {are} merged here",
+            branches.join(" and ")
+        ))
+    }
+
+    /// Refuses a run if tasks of the plan were completed by the runs of other branches: they would be done again.
+    pub fn refuse_merged(&self) -> Result<(), GardenerError> {
+        match (self.merged.first(), &self.path) {
+            (Some(MergedRun { branch, tasks, .. }), Some(path)) => {
+                let (branch, path, tasks) = (branch.clone(), path.clone(), tasks.clone());
+                Err(GardenerError::Merged { branch, path, tasks })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a `plan` commit freezes. A task given as text has no plan file, but its run may have frozen a plan before.
@@ -106,11 +138,9 @@ impl OpenRun {
         let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
         if self.request.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
-            if let Some(file) = file.as_ref().filter(|_| !self.request.new_run) {
-                self.refuse_merged(run, (&file.path, &plan))?;
-            }
+            let merged = if self.request.new_run { Vec::new() } else { self.find_merged(run, &plan)? };
             let path = file.as_ref().map(|file| file.path.clone());
-            return Ok(Planned { plan, file, frozen: None, is_first_use: false, path });
+            return Ok(Planned { plan, file, frozen: None, is_first_use: false, path, merged });
         }
         let frozen = kept.as_ref().map(|kept| self.frozen(kept)).transpose()?;
         if !self.request.accept_changes {
@@ -119,18 +149,19 @@ impl OpenRun {
         }
         let plan = if self.request.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
-        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
+        let plan = plan.ok_or(GardenerError::NoPlan)?;
+        Ok(Planned { plan, file, frozen: kept, is_first_use, path, merged: Vec::new() })
     }
 
-    /// Refuses a first run of tasks that are done in this history already. The branch of a new session does not exist
-    /// yet, so its run was not read: history is read from where the branch will start.
-    fn refuse_merged(&self, run: &Run, plan: (&str, &Plan)) -> Result<(), Failure> {
+    /// The tasks of a first run that are done in this history already, by the runs of other branches. The branch of a new
+    /// session does not exist yet, so its run was not read: history is read from where the branch will start.
+    fn find_merged(&self, run: &Run, plan: &Plan) -> Result<Vec<MergedRun>, Failure> {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(self.head) };
         let others = match run.scope.tip {
             Some(_) => run.others.clone(),
             None => Run::scan_others(&self.repository, &scope)?,
         };
-        Ok(start::refuse_merged(&self.repository, (self.head, &others), plan)?)
+        Ok(tasks_done_by(&self.repository, (self.head, &others), plan)?)
     }
 
     /// A task given as text has no plan to compare, but the configuration of its run is frozen as well.

@@ -260,8 +260,8 @@ fn fill<T>(limit: &mut Option<T>, value: Option<T>) -> bool {
 
 /// Parses a sum of US dollars.
 pub fn dollars(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "not a sum of US dollars, such as 2.50".to_owned())
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "not a sum of US dollars above 0, such as 2.50".to_owned())
 }
 
 /// Secrets of the environment, which must not be recorded.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    event::{EventKind, ForeignCommit, ResolvedConflict, RunEvent, RunOpening},
+    event::{EventKind, ForeignCommit, INTERRUPTED, ResolvedConflict, RunEvent, RunOpening},
     gardener::Summary,
     message::{Status, one_line},
     name::TaskId,
@@ -20,6 +20,8 @@ pub(super) struct RunLog {
     pub(super) attempts: usize,
     pub(super) spent: RunTotals,
     attempts_of: HashMap<TaskId, u32>,
+    /// The tasks whose implement step is running.
+    implementing: HashSet<TaskId>,
     reasons: HashMap<TaskId, String>,
     /// The tasks whose last attempt changed no file.
     unchanged: HashSet<TaskId>,
@@ -83,8 +85,11 @@ impl RunLog {
     pub(super) fn hear(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::StepBegins { step, attempt, .. } => {
-                self.attempts += usize::from(*step == "implement");
                 let task = event.task.iter().cloned();
+                if *step == "implement" {
+                    self.attempts += 1;
+                    self.implementing.extend(task.clone());
+                }
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
             EventKind::TurnCommitted { .. } => self.commits += 1,
@@ -94,6 +99,11 @@ impl RunLog {
                 self.commits += 1;
                 self.spent = self.spent.plus(spent.totals);
                 let Some(task) = &event.task else { return };
+                let was_implementing = self.implementing.remove(task);
+                // An interrupted attempt does not count. It begins again with the same number.
+                if was_implementing && why.as_ref().is_some_and(|why| why.starts_with(INTERRUPTED)) {
+                    self.attempts -= 1;
+                }
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), one_line(why));
                 }

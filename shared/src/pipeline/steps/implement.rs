@@ -4,8 +4,8 @@
 //! explicitly says that there is nothing to do; then the reviewer decides.
 
 use crate::{
-    agent::CallOutcome,
-    event::EventKind,
+    agent::{CallOutcome, redact::Redactor},
+    event::{EventKind, INTERRUPTED},
     git::TreeChange,
     history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
@@ -21,7 +21,7 @@ use crate::{
             place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
         },
         steps::{background::PromptFiles, prompt::PromptParts, test::last},
-        task::{StepOutcome, last_line},
+        task::{StepOutcome, explain_failure, last_line},
         turns::{
             keeper::{CommittedTurns, TurnKeeper},
             messenger::Messenger,
@@ -29,6 +29,7 @@ use crate::{
             whole_call::{CallChanges, WholeCallTurn},
         },
     },
+    plan::TestCommand,
     record::{IndexUpdate, StagedCommit, Tip},
     session::OtherCommit,
 };
@@ -289,17 +290,19 @@ impl Judgement {
         if self.status != Status::ImplementPass {
             return self;
         }
-        match (why.filter(|_| !is_conclusive), said) {
-            (Some(_), Some(said)) => {
-                let why = Some(format!("no file was changed: {said}"));
+        let why = why.filter(|_| !is_conclusive);
+        let said = said.filter(|_| why.is_some() || is_untouched);
+        match (why, said) {
+            (_, Some(said)) => {
+                let why = Some(format!("the agent changed no file: {said}"));
                 Self { body: Body::new(NOTHING_TO_DO, &said).followed_by(self.body), why, ..self }
             }
             (Some(why), None) => {
                 let body = Body::new(FAILED, &why).followed_by(self.body.clone());
                 Self { status: Status::ImplementFail, body, why: Some(why), ..self }
             }
-            (None, _) if is_untouched => Self { why: Some("no file was changed".into()), ..self },
-            (None, _) => self,
+            (None, None) if is_untouched => Self { why: Some("the agent changed no file".into()), ..self },
+            (None, None) => self,
         }
     }
 }
@@ -343,7 +346,7 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
 fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
     let reason = error.reason();
     let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
-    let why = Some(format!("interrupted: {reason}"));
+    let why = Some(format!("{INTERRUPTED}{reason}"));
     Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }
 
@@ -380,28 +383,45 @@ impl TaskRun<'_, '_, '_> {
         if work.tree == self.base.tree
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
         {
-            return Ok(Some("the task has not changed any file".into()));
+            return Ok(Some(format!(
+                "no file was changed for this task, and the agent did not explain it ({NOTHING_TO_DO_PREFIX} reason)"
+            )));
         }
         if beside.iter().any(|(repo_attempt, work)| !repo_attempt.is_untouched(work)) {
             return Ok(None);
         }
-        let events: Vec<&Event> = self.earlier.iter().chain(&self.events).collect();
-        let Some(at) = events.iter().rposition(|event| is_rejection(event)) else { return Ok(None) };
+        // After a reset, the tests and the reviewer decide again, so that a wrong test command can be corrected.
+        let events = &self.events;
+        let Some(at) = events.iter().rposition(is_rejection) else { return Ok(None) };
+        if self.is_of_other_tests(&events[at]) {
+            return Ok(None);
+        }
         let is_changed = work.tree != self.recorder.repository().tree_of(events[at].commit)?
             && (work.tree != begun.tree || self.has_changes(&events[at + 1..])?);
-        Ok((!is_changed).then(|| {
-            let what = if events[at].status() == Status::TestFail {
-                "the tests failed"
-            } else {
-                "the review rejected it"
-            };
-            format!("no file has changed since {what}")
+        let why = explain_failure(&events[at]);
+        Ok((!is_changed).then(|| match events[at].status() {
+            Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
+            _ => format!("the agent changed nothing after the review rejected it ({why})"),
         }))
+    }
+
+    /// Whether it records that test commands failed which are no longer the commands of the task.
+    fn is_of_other_tests(&self, event: &Event) -> bool {
+        let failed = event.body().sections.into_iter().filter(|section| section.heading == FAILED);
+        let failed: Vec<String> = failed.map(|section| section.text).collect();
+        let names_command = failed.iter().any(|text| text.starts_with('\''));
+        let run = &self.context.run;
+        let is_current = |command: &TestCommand| {
+            let quoted = plain_text(&format!("'{}'", Redactor::redact(&run.secrets, &command.command)));
+            failed.iter().any(|text| text.contains(&quoted))
+        };
+        let (commands, _) = run.options.tests_of(self.task);
+        event.status() == Status::TestFail && names_command && !commands.iter().any(is_current)
     }
 
     /// Whether one of these commits changed a file. Commits of others may lie between the attempts of a task, so trees
     /// of different times cannot be compared.
-    fn has_changes(&self, events: &[&Event]) -> Result<bool, PipelineError> {
+    fn has_changes(&self, events: &[Event]) -> Result<bool, PipelineError> {
         let repository = self.recorder.repository();
         for event in events {
             let commit = repository.load_commits(&[event.commit])?;

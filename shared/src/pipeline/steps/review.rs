@@ -6,6 +6,7 @@ use crate::{
     agent::{CallOutcome, FailureKind, RunnerKind, limits::Chain},
     event::EventKind,
     git::{OtherWriters, Repository, Touched, TrackedFiles},
+    history::FAILED,
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
@@ -53,7 +54,13 @@ impl TaskRun<'_, '_, '_> {
             Ok(reply) => {
                 let (verdict, words) = verdict_of(reply);
                 let why = (verdict == Verdict::Rejected).then(|| reason(&words));
-                (verdict, Body::new("Review:", &words), why)
+                let body = Body::new("Review:", &words);
+                let missing = why.as_ref().filter(|_| !is_rejection(&words));
+                let body = match missing {
+                    Some(why) => Body::new(FAILED, why).followed_by(body),
+                    None => body,
+                };
+                (verdict, body, why)
             }
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
@@ -107,12 +114,17 @@ impl TaskRun<'_, '_, '_> {
             let called = self.cut_short(FinishedCall { expense, ..reject_doubtful_answer(called, trespass) });
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
-                    let words = format!("  the reviewer failed and is called again: {message}");
+                    let words = format!(
+                        "  {}: the reviewer failed, and is called again ({} of {MAX_TRIES}): {message}",
+                        self.task.id,
+                        tries + 1
+                    );
                     self.context.emit(&self.task.id, EventKind::note(words));
                 }
                 // A failing reviewer says nothing about the work, and calling it once more would not help.
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) => {
-                    let error = PipelineError::NoReview { tries, said: message.clone() };
+                    let (task, log) = (self.task.id.clone(), log.to_owned());
+                    let error = PipelineError::NoReview { task, log, tries, said: message.clone() };
                     return Ok(FinishedCall { result: Err(error), ..called });
                 }
                 _ => return Ok(called),
@@ -289,10 +301,15 @@ pub fn altered(touched: &Touched) -> Option<String> {
 /// The reason of a rejection in one line.
 fn reason(words: &str) -> String {
     let last = last_line(words);
-    if last.trim_start_matches(['*', '_', '`', ' ']).starts_with("REJECTED") {
+    if is_rejection(words) {
         return last;
     }
-    format!("the reviewer's last line is neither 'APPROVED' nor 'REJECTED: ...': {last}")
+    format!("the reviewer gave no verdict (its last line must be APPROVED or REJECTED: reasons): {last}")
+}
+
+/// Whether the last line rejects the work. A review without a verdict counts as a rejection, but says nothing about it.
+fn is_rejection(words: &str) -> bool {
+    last_line(words).trim_start_matches(['*', '_', '`', ' ']).starts_with("REJECTED")
 }
 
 /// Turns the answer of a reviewer into a failure if it wrote files, or if the answer may not be its own.

@@ -1,0 +1,98 @@
+//! What a person reads about a ticket: why it has not landed, and the command that helps.
+
+use super::{Ticket, TicketOutcome, TicketState};
+use crate::{git::MergeConflict, name::TaskId};
+
+/// The command that helps a task to land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LandingCommand {
+    /// Queues it and lands it.
+    Land,
+    /// Lands everything that is queued.
+    Run,
+    /// Lets a person resolve its conflict.
+    Resolve,
+    /// Shows what happened, and all commands that can help.
+    Status,
+}
+
+impl LandingCommand {
+    /// The command for a task. `scope` is the option that selects its run, with a space before it, or empty.
+    #[must_use]
+    pub fn text(self, task: &TaskId, scope: &str) -> String {
+        match self {
+            Self::Land => format!("git arborist merge {task}{scope}"),
+            Self::Run => format!("git arborist merge run{scope}"),
+            Self::Resolve => format!("git arborist merge resolve {task}{scope}"),
+            Self::Status => format!("git arborist merge status {task}{scope}"),
+        }
+    }
+}
+
+impl TicketState {
+    /// Its name for people.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } => "conflict",
+            state => state.as_str(),
+        }
+    }
+
+    /// The command that helps a ticket in this state to land.
+    #[must_use]
+    pub fn command(&self) -> LandingCommand {
+        match self {
+            Self::Waiting => LandingCommand::Run,
+            Self::Conflict { .. } => LandingCommand::Resolve,
+            Self::Parked { .. }
+            | Self::Red { .. }
+            | Self::Withheld { .. }
+            | Self::Lost
+            | Self::Reverted(_) => LandingCommand::Status,
+        }
+    }
+}
+
+impl TicketOutcome {
+    /// The command that helps after this outcome.
+    #[must_use]
+    pub fn command(&self) -> LandingCommand {
+        match self {
+            Self::Conflict { .. } => LandingCommand::Resolve,
+            _ => LandingCommand::Status,
+        }
+    }
+}
+
+impl Ticket {
+    /// Why it has not landed, if it does not only wait for its turn.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match &self.standing {
+            TicketState::Waiting => self.held.clone(),
+            TicketState::Parked { .. } => {
+                let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
+                Some(format!("changes in your checkout of {} are in the way{resolved}", self.into))
+            }
+            TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
+            TicketState::Red { gate, log, with, .. } if with.is_empty() => {
+                Some(format!("the gate '{gate}' was red, see {log}"))
+            }
+            TicketState::Red { gate, with, .. } => {
+                let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+                Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
+            }
+            TicketState::Withheld { why } => Some(why.clone()),
+            TicketState::Lost | TicketState::Reverted(_) => self.trouble(),
+        }
+    }
+}
+
+/// Kinds and files of conflicts.
+#[must_use]
+pub fn describe_conflicts(conflicts: &[MergeConflict]) -> String {
+    let one =
+        |conflict: &MergeConflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
+    conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,161 @@
+//! The state of a task says in one sentence where it stands, and which command continues it. That command works as printed.
+
+use arborist_testkit::{Run, TestRepo, WORKER};
+
+const THREE: &str = "- [ ] T001 do a\n- [ ] T002 do b (depends on T001)\n- [ ] T003 do c (depends on T002)\n";
+const TWO: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+
+fn fact(repo: &TestRepo, task: &str, label: &str) -> Option<String> {
+    let shown = repo.arborist(["state", task]).succeeds().stdout();
+    let value = |line: &str| line.strip_prefix(&format!("  {label} ")).map(|value| value.trim().to_owned());
+    shown.lines().find_map(value)
+}
+
+/// Types what `state` says is next for a task.
+fn type_next(repo: &TestRepo, task: &str) -> Run {
+    let next = fact(repo, task, "next").unwrap();
+    repo.git(next.strip_prefix("git ").unwrap().split_whitespace())
+}
+
+#[test]
+fn a_task_is_ready_or_says_what_it_waits_for() {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    assert_eq!(fact(&repo, "T001", "state").unwrap(), "ready");
+    assert_eq!(fact(&repo, "T002", "state").unwrap(), "pending: waits for T001");
+    assert_eq!(fact(&repo, "T002", "next"), None);
+    type_next(&repo, "T001").succeeds();
+    assert_eq!(fact(&repo, "T001", "state").unwrap(), "complete, attempt 1");
+    assert_eq!(fact(&repo, "T001", "next"), None);
+}
+
+#[test]
+fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
+    let stop = "case \"$prompt\" in *T001:*) sleep 1; kill -INT $PPID; sleep 60 ;; *) sleep 60 ;; esac";
+    let repo = TestRepo::planned("tasks.md", TWO, stop);
+    let said =
+        repo.arborist(["gardener", "--jobs", "2"]).exits(130).out("next   git arborist gardener --jobs 2");
+    said.err("T001 attempt 1 was interrupted and does not count: stopped by Ctrl-C").never("failed");
+    let told = "paused: attempt 1 was interrupted while implementing, on its own branch";
+    assert_eq!(fact(&repo, "T001", "state").unwrap(), told);
+    assert_eq!(fact(&repo, "T001", "why").unwrap(), "stopped by Ctrl-C");
+    repo.agent(WORKER);
+    repo.arborist(["gardener"]).exits(2).err("to continue it there, run: git arborist gardener --jobs 2");
+    type_next(&repo, "T001").succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn a_conflict_is_resolved_with_what_is_printed() {
+    let clash = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo \"$ARBORIST_TASK\" > same.txt ;; esac";
+    let repo = TestRepo::planned("tasks.md", TWO, clash);
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    let said = repo.arborist(["gardener", "--jobs", "2"]).exits(2);
+    let said = said.out("next   git arborist merge resolve T00").out("1 of 2 done");
+    let said = said.err("it conflicts with main in same.txt");
+    let task = if said.stdout().contains("merge resolve T001") { "T001" } else { "T002" };
+    assert_eq!(fact(&repo, task, "state").unwrap(), "complete, but not landed");
+    assert_eq!(fact(&repo, task, "why").unwrap(), "add/add in same.txt");
+    repo.arborist(["state"]).succeeds().out("not landed (conflict)").out("1 of 2 done, 1 waiting to land");
+    let said = repo.arborist(["merge", task]).exits(2);
+    said.err("has a conflict that you have to resolve").out("1 in conflict");
+    let resolving = type_next(&repo, task);
+    assert!(resolving.stderr().contains("conflict markers"), "{}", resolving.report());
+}
+
+#[test]
+fn a_failed_gate_and_its_commands_are_named() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.git(["config", "arborist.merge.gates.lint.command", "! test -e T002.txt"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1);
+    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' was red, see "));
+    type_next(&repo, "T002").exits(1).err("git arborist worktree add T002");
+    repo.arborist(["merge", "run"]).exits(1).err("after a fix, run: git arborist merge retry T002");
+}
+
+#[test]
+fn a_task_whose_commits_were_reverted_starts_over() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.git(["revert", "--no-edit", "HEAD"]).succeeds();
+    assert_eq!(fact(&repo, "T001", "state").unwrap(), "ready: its commits were reverted, so it starts over");
+    repo.arborist(["state"]).succeeds().out("ready         reverted").out("1 ready to start").never("paused");
+    type_next(&repo, "T001").succeeds();
+}
+
+#[test]
+fn a_selection_that_only_waits_is_refused() {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    repo.arborist(["gardener", "--only", "T003"]).exits(1).err("task 'T003' is not ready: waiting for T002");
+    repo.arborist(["gardener", "--only", "T001", "--only", "T003"])
+        .exits(1)
+        .out("next   git arborist gardener\n");
+    repo.arborist(["gardener", "--only", "T002", "--only", "T003"]).succeeds();
+}
+
+#[test]
+fn a_finished_selection_names_the_tasks_that_are_left() {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    repo.arborist(["gardener", "--until", "T002"]).succeeds();
+    repo.arborist(["gardener", "--until", "T002"])
+        .succeeds()
+        .out("nothing was left to do for the selected tasks; 1 other task is not done");
+    repo.arborist(["state"]).succeeds().out("67%");
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["gardener"]).succeeds().out("nothing was left to do\n");
+    let said = repo.arborist(["reset", "--drop", "T001"]).succeeds();
+    said.err("complete tasks that depend on T001 stay complete: T002, T003");
+}
+
+#[test]
+fn logs_that_are_not_here_are_not_named() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    assert!(fact(&repo, "T001", "review log").is_some());
+    let clone = repo.root().join("clone");
+    repo.git_in(repo.root(), ["clone", "-q", repo.path("").to_str().unwrap(), clone.to_str().unwrap()])
+        .succeeds();
+    repo.arborist_in(&clone, ["state", "T001"]).succeeds().never("log ");
+    repo.agent("exit 1\n");
+    repo.write("tasks.md", "- [ ] T002 do b\n- [ ] T001 do a (depends on T002)\n");
+    repo.commit("another task\n");
+    repo.arborist(["gardener", "--new-run", "--max-retries", "1"]).exits(1);
+    assert_eq!(fact(&repo, "T001", "agent log"), None, "it has not started in this run");
+}
+
+#[test]
+fn a_review_without_a_verdict_is_named_as_such() {
+    let mute = "case \"$prompt\" in Review*) echo 'Looks good to me' ;; *) echo work > work.txt ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", mute);
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let why = fact(&repo, "T001", "why").unwrap();
+    assert!(why.starts_with("the reviewer gave no verdict") && why.ends_with("Looks good to me"), "{why}");
+}
+
+#[test]
+fn who_commits_is_known_before_an_agent_is_called() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.git(["config", "user.useConfigOnly", "true"]).succeeds();
+    let mut command = repo.command("git", &repo.path(""));
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env_remove(format!("GIT_{who}_NAME")).env_remove(format!("GIT_{who}_EMAIL"));
+    }
+    let said = Run::of(command.args(["arborist", "gardener"]), b"").exits(128);
+    said.err("git does not know who you are").err("git config --global user.name").err("user.email");
+    assert_eq!((repo.calls(), repo.git(["rev-list", "--count", "HEAD"]).answer()), (0, "2".into()));
+}
+
+#[test]
+fn a_command_in_one_line_is_split_in_the_hint() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.git(["config", "arborist.runners.other.command", "sh agent.sh"]).succeeds();
+    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1);
+    said.err("'sh agent.sh' is not installed").err(r#"command = ["sh", "agent.sh"]"#);
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    for option in ["--max-cost", "--max-tokens", "--max-time", "--max-task-cost"] {
+        repo.arborist(["gardener", option, "0"]).exits(129).err("above 0");
+    }
+}
