@@ -6,7 +6,6 @@
 mod backend;
 mod batch;
 mod claim;
-mod counting;
 mod drain;
 mod error;
 mod foreign;
@@ -28,7 +27,6 @@ pub use backend::{
 };
 pub use batch::Batch;
 pub use claim::{CLAIMS, Claimant, QueueClaim};
-pub(crate) use counting::ran_no_tests;
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
 pub use foreign::{ForeignCommits, list_foreign};
