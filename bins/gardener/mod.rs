@@ -79,6 +79,13 @@ WHAT AGENTS ARE TOLD
    review. For how your own runner reports a limit, see runners.*.events in
    git-arborist(1).
 
+PROTECTED TESTS
+   A task that changes or deletes a file of the setting 'protect' fails, and so
+   does one after which a test command runs fewer tests or skips more. In the
+   plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' permits both
+   to one task; --allow permits it to all tasks that this command runs. See
+   'protect' and 'test.allow-fewer' in git-arborist(1).
+
 EXIT STATUS
    1 if a task failed or was not run, 2 if a person is needed (a conflict, a
    parked landing, a forked task, a failing reviewer), 3 if another run is using

@@ -52,6 +52,9 @@ pub(crate) struct GardeningArgs {
     /// Start even if the tests fail before the first task; only newly red tests count
     #[arg(long)]
     allow_red: bool,
+    /// Allow tasks to change this protected path; fewer-tests allows them to run fewer tests
+    #[arg(long, value_name = "PATH")]
+    allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows
     #[arg(long, value_name = "NUMBER")]
     diff_limit: Option<usize>,
@@ -104,6 +107,7 @@ impl GardeningArgs {
                 max_retries: self.max_retries,
                 test_command: self.test_command.clone(),
                 allow_red: self.allow_red,
+                allow: self.allow.clone(),
                 report_dir: self.report_dir.clone(),
                 log_dir: self.log_dir.clone(),
                 budgets: self.budget.budgets(),

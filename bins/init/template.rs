@@ -112,6 +112,7 @@ fn sample(setting: &Setting) -> String {
         ValueKind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         ValueKind::Words => "[\"…\"]".to_owned(),
         ValueKind::Folders => "[\"~/…\"]".to_owned(),
+        ValueKind::Pathspecs => "\"tests\"".to_owned(),
         ValueKind::Text if !is_value(default) => "\"…\"".to_owned(),
         ValueKind::Text | ValueKind::Age => format!("\"{default}\""),
     }

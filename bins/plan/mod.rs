@@ -49,6 +49,8 @@ const EXAMPLES: &str = "\
 WHAT IS READ
    Markdown: list items with a box and an id, as
    '- [ ] T001 [P] [US1] text (depends on T000)'.
+   [red] marks a task that writes tests which must fail; [allow:PATH] and
+   [allow:fewer-tests] let a task change protected tests.
    A box without an id gets one from its number or its text. Also headings or
    table rows that are tasks. Phases are headings that own tasks.
 

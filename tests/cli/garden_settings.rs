@@ -191,6 +191,9 @@ fn no_key_is_forgotten() {
         "worktree.keep",
         "worktree.lfs",
         "worktree.save-every",
+        // tests/cli/protect.rs and tests/cli/test_counts.rs
+        "protect",
+        "test.allow-fewer",
         // tests/cli/prompts.rs
         "context",
         "prompts.implement",

@@ -73,6 +73,16 @@ fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
 }
 
 #[test]
+fn an_agent_cannot_resolve_a_conflict_in_a_protected_file() {
+    let repo = content();
+    repo.git(["config", "arborist.protect", "a.txt"]).succeeds();
+    repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    repo.merge(&["status", "T2"]).exits(2).out("protected files were changed: a.txt");
+    assert_eq!(repo.show("main", "a.txt"), "ours");
+}
+
+#[test]
 fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
     let repo = content();
     repo.agent("echo more >> a.txt");

@@ -96,6 +96,7 @@ fn sample(setting: &Setting, round: usize) -> String {
         (_, ValueKind::Age) => "\"7d\"".to_owned(),
         (_, ValueKind::Words) => "[\"x\", \"y \\\"z\\\"\"]".to_owned(),
         (_, ValueKind::Folders) => "[\"~/x\"]".to_owned(),
+        (_, ValueKind::Pathspecs) => "\"tests\"".to_owned(),
     }
 }
 

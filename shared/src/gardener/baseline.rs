@@ -11,10 +11,10 @@ use crate::{
     name::Oid,
     pipeline::{
         ConcurrentChildren, ConfigGuard, KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED,
-        put_back_checkout,
+        put_back_checkout, ran_no_tests,
     },
     process::{Cancel, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
-    queue::{queue_refs, ran_no_tests},
+    queue::queue_refs,
     record::{RunRecorder, Unfinished},
     safe_files,
     sandbox::{Sandbox, SandboxedChild, describe_denials},
@@ -24,7 +24,7 @@ use crate::{
 /// How many commits are searched for a passed test. A review, the end of a task and starts of runs may come after it.
 const MAX_COMMITS: usize = 16;
 /// How much of the output is read for counts and names.
-const TAIL: usize = 64 * 1024;
+const TAIL: usize = 512 * 1024;
 
 /// A test command, and where it is run.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use crate::{
     git::Repository,
     name::{BranchName, Oid},
     pipeline::{
-        CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace, ReviewPlaces,
+        BaseCounter, CleanCheckout, CleanCheckouts, Counts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
+        ReviewPlaces,
     },
     process::Cancel,
     settings::Settings,
@@ -157,6 +158,24 @@ impl Tools<'_> {
         })
     }
 
+    /// Counts the tests of a command without the work of a task.
+    pub(super) fn base_counter(&self) -> Option<BaseCounter<'_>> {
+        let lanes = self.lanes?;
+        Some(Box::new(move |base, command| {
+            let log = self.baseline_log(base);
+            Ok(match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
+                Baseline::NoTests(_) => Some(Counts::default()),
+                Baseline::Green(observed) | Baseline::Red { observed, .. } => observed.whole_counts(""),
+                Baseline::Trespass(_) => None,
+            })
+        }))
+    }
+
+    fn baseline_log(&self, base: Oid) -> String {
+        let folder = self.context.options.log_dir.trim_matches('/');
+        format!("{folder}/baseline_test_{}.log", base.short())
+    }
+
     fn test_base(
         &self,
         lanes: &Lanes<'_>,
@@ -167,8 +186,7 @@ impl Tools<'_> {
         if lanes.proofs.has(tree, command) {
             return Ok(());
         }
-        let log =
-            format!("{}/baseline_test_{}.log", self.context.options.log_dir.trim_matches('/'), base.short());
+        let log = self.baseline_log(base);
         match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
             Baseline::Red { observed, .. } if known.excuses(&observed) => {}
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {

@@ -231,7 +231,8 @@ fn facts(task: &crate::plan::Task) -> String {
             &task.model,
             &task.command,
             &task.repos,
-            task.red
+            task.red,
+            &task.allow
         )
     )
 }

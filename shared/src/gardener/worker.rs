@@ -22,8 +22,8 @@ use crate::{
     history::{self, Event, WorkBase},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, IgnoredFiles, KnownRed, NamedCommand, OtherRepo, OtherSpending,
-        RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
+        CallMemory, CheckpointWriter, CommandCounts, IgnoredFiles, KnownRed, NamedCommand, OtherRepo,
+        OtherSpending, RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
     },
     plan::Task,
     process::OrphanLock,
@@ -108,6 +108,7 @@ impl<'a> Tools<'a> {
             commands: Vec::new(),
             ignored: None,
             lane_check: None,
+            base_counter: None,
             clean_checkouts: None,
         }
     }
@@ -206,6 +207,8 @@ pub(super) struct TaskStart {
     pub(super) background: TaskBackground,
     /// Tests that are known to fail.
     pub(super) known_red: KnownRed,
+    /// How many tests ran before it.
+    pub(super) tests_before: CommandCounts,
     /// An unfinished task whose changes are in the checkout and have yet to be tested.
     pub(super) leftovers: Option<TaskId>,
     /// The work of failed tasks in the checkout.
@@ -304,6 +307,7 @@ fn work_at(
         if let Some(lease) = &lease {
             context.environment.extend(lease.environment.clone());
             context.lane_check = tools.lane_check(lease.path.clone());
+            context.base_counter = tools.base_counter();
         } else {
             context.clean_checkouts = tools.clean_checkouts();
             context.ignored = Some(tools.ignored.clone());
@@ -364,6 +368,7 @@ fn run_task(
         begun,
         background,
         known_red,
+        tests_before,
         leftovers,
         rejected,
         others,
@@ -397,6 +402,7 @@ fn run_task(
         background,
         rejected,
         known_red,
+        tests_before,
         others,
         is_retried,
     };

@@ -2,12 +2,12 @@
 //! git does not hash what it reads. No program of the repository's configuration is run for them, and no attribute can
 //! hide a part of them.
 
-use std::fmt::Write;
+use std::{collections::HashSet, fmt::Write};
 
 use git2::{DiffLineType, DiffOptions, Patch};
 
 use super::{
-    GitCommand, GitError, Repository,
+    GitCommand, GitError, Repository, TreeChange,
     renames::{ChangedFile, FileSide},
 };
 use crate::{
@@ -59,6 +59,27 @@ impl Repository {
     pub fn touches(&self, from: Oid, to: Oid, paths: &[&str]) -> Result<bool, GitError> {
         let command = self.pin(GitCommand::reading("diff-tree", self.top())).args(["-r", "--quiet"]);
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
+    }
+
+    /// The changes from one tree to another of files that exist in the first and match these pathspecs, from the top. A
+    /// file that was moved away counts as deleted.
+    pub fn changes_of_existing(
+        &self,
+        (from, to): (Oid, Oid),
+        pathspecs: &[String],
+    ) -> Result<Vec<TreeChange>, GitError> {
+        let mut changes = self.changes(from, to)?;
+        changes.retain(|change| change.before.is_some());
+        if changes.is_empty() {
+            return Ok(changes);
+        }
+        // Only git knows what a pathspec matches. A task could hide a submodule by an entry in .gitmodules.
+        let options = ["-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
+        let command = self.pin(GitCommand::reading("diff-tree", self.top())).args(options);
+        let printed = command.args([from.to_string(), to.to_string()]).arg("--").args(pathspecs).stdout()?;
+        let names: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
+        changes.retain(|change| names.contains(change.path.as_slice()));
+        Ok(changes)
     }
 
     /// The patch of one file, and how many lines it adds and removes.

@@ -76,6 +76,12 @@ impl Event {
         Body::parse(&self.body)
     }
 
+    /// Whether its body contains these words. It is cheaper than parsing the body.
+    #[must_use]
+    pub fn mentions(&self, words: &str) -> bool {
+        self.body.contains(words)
+    }
+
     /// Why the attempt was interrupted, if it was. Such an attempt does not count: it begins again with the same
     /// number.
     #[must_use]

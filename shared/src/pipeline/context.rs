@@ -13,7 +13,7 @@ use crate::{
     message::Step,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
+        CallMemory, CheckpointWriter, ConfigGuard, Counts, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
         Playback, ReviewPlaces, ReviewsIn, RunOptions, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
@@ -87,6 +87,8 @@ pub struct TaskContext<'a> {
     pub ignored: Option<IgnoredFiles>,
     /// Finds out whether the task's lane has everything that its tests need.
     pub lane_check: Option<LaneCheck<'a>>,
+    /// Counts the tests of a command without the work of the task.
+    pub base_counter: Option<BaseCounter<'a>>,
     /// Creates the checkouts that tests run in, if they do not run in the task's own.
     pub clean_checkouts: Option<CleanCheckouts<'a>>,
 }
@@ -94,6 +96,9 @@ pub struct TaskContext<'a> {
 /// Checks a lane. `None` reports that tests passed in it. `Some` asks whether tests also fail at the commit that the
 /// task began at, apart from the tests that are known to fail.
 pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
+
+/// Runs a test command at a commit, and returns how many tests ran there, if its output says so.
+pub type BaseCounter<'a> = Box<dyn FnMut(Oid, &str) -> Result<Option<Counts>, PipelineError> + Send + 'a>;
 
 /// Creates a clean checkout of a commit.
 pub type CleanCheckouts<'a> = Box<dyn FnMut(Oid) -> Result<CleanCheckout, PipelineError> + Send + 'a>;

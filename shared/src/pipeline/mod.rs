@@ -37,7 +37,7 @@ pub use checkout::{
     place,
 };
 pub use context::{
-    CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,
+    BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
@@ -50,12 +50,15 @@ pub use steps::{
     failing::Observed,
     feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
+    no_tests::ran_no_tests,
     prompt::{
         PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
+    protect::{FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
+    test_counts::CommandCounts,
     verdict::Verdict,
 };
 pub use task::{RejectedWork, TaskEnd, TaskRun};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MessageOrigin, PromptTemplate, SecretFiles};
+use super::{MessageOrigin, PromptTemplate, Protection, SecretFiles};
 use crate::{
     agent::{
         AgentError,
@@ -28,6 +28,10 @@ pub struct RunOptions {
     pub test_command_origin: Origin,
     /// Whether the run may begin although tests already fail.
     pub allow_red: bool,
+    /// Whether fewer tests may run after a task than before it.
+    pub allow_fewer: bool,
+    /// Files that tasks must not change.
+    pub protection: Protection,
     /// Whether tests run in a clean checkout even if the work is done in the user's checkout.
     pub tests_clean: bool,
     /// The directory for committed reports.
@@ -124,6 +128,8 @@ pub struct Flags {
     pub test_command: Option<String>,
     /// `--allow-red`.
     pub allow_red: bool,
+    /// `--allow`.
+    pub allow: Vec<String>,
     /// `--report-dir`.
     pub report_dir: Option<String>,
     /// `--log-dir`.
@@ -163,6 +169,8 @@ impl RunOptions {
             },
             test_command: named.or_else(|| settings.text("test-command").map(str::to_owned)),
             allow_red: flags.allow_red || settings.switch("test.allow-red") == Some(true),
+            allow_fewer: settings.switch("test.allow-fewer") == Some(true),
+            protection: Protection::new(settings, &flags.allow),
             tests_clean: settings.switch("test.clean") == Some(true),
             report_dir: text(&flags.report_dir, "report-dir", "spec/reports"),
             log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume,
-    Stage, TaskBackground, TaskContext, TestResult, feedback,
+    CommandCounts, ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending,
+    PipelineError, Resume, Stage, TaskBackground, TaskContext, TestResult, feedback,
 };
 use crate::{
     agent::{
@@ -53,6 +53,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub rejected: Vec<RejectedWork>,
     /// Tests that are allowed to fail.
     pub known_red: KnownRed,
+    /// How many tests ran before the task.
+    pub tests_before: CommandCounts,
     /// What the rest of the run has spent.
     pub others: OtherSpending,
     /// Whether the user asked to retry the task although it was interrupted too often.
@@ -160,6 +162,7 @@ impl TaskRun<'_, '_, '_> {
         if trespass.is_none() && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
+        let result = self.require_tests(result, commands, log)?;
         // A known failure excuses a failing test, but not a violation.
         Ok(result.with_violation(trespass))
     }

@@ -160,6 +160,8 @@ pub struct Task {
     pub parallel: bool,
     /// Whether it writes tests that must fail until a later task makes them pass.
     pub red: bool,
+    /// What it may do that tasks may not: pathspecs of protected files that it may change, and `fewer-tests`.
+    pub allow: Vec<String>,
     /// Labels that the plan gave it, such as `US1`.
     pub tags: Vec<String>,
     /// Who is to work on it, if not the default.
@@ -193,6 +195,7 @@ impl Task {
             mark: Mark::Todo,
             parallel: false,
             red: false,
+            allow: Vec::new(),
             tags: Vec::new(),
             runner: None,
             model: None,

@@ -7,7 +7,6 @@ mod advice;
 mod backend;
 mod batch;
 mod claim;
-mod counting;
 mod drain;
 mod error;
 mod foreign;
@@ -30,7 +29,6 @@ pub use backend::{
 };
 pub use batch::Batch;
 pub use claim::{CLAIMS, Claimant, QueueClaim};
-pub(crate) use counting::ran_no_tests;
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
 pub use foreign::{ForeignCommits, list_foreign};

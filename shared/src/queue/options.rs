@@ -12,7 +12,9 @@ use crate::{
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{ConfigGuard, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits, log_size},
+    pipeline::{
+        ConfigGuard, Protection, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits, log_size,
+    },
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -136,6 +138,10 @@ pub struct QueueOptions {
     pub files_settled: OnceLock<()>,
     /// Names and descriptions of tasks, for the resolver.
     pub briefs: Briefs,
+    /// Files that a resolution must not change.
+    pub protection: Protection,
+    /// The protected files that tasks may change nevertheless, as pathspecs.
+    pub allowed: HashMap<TaskId, Vec<String>>,
     /// The tasks that write failing tests, and those that have to make them pass.
     pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
     /// The test commands of tasks that have their own.
@@ -208,6 +214,8 @@ impl QueueOptions {
             signing: OnceLock::new(),
             files_settled: OnceLock::new(),
             briefs: Briefs::new(),
+            protection: Protection::new(settings, &[]),
+            allowed: HashMap::new(),
             tests_first: Vec::new(),
             tests: HashMap::new(),
             phases: HashMap::new(),
@@ -257,6 +265,7 @@ impl QueueOptions {
             tests: tested.map(tests).collect(),
             leaves: phases.keys().map(leaves).collect(),
             phases,
+            allowed: plan.leaves().map(|task| (task.id.clone(), task.allow.clone())).collect(),
             tests_first: plan.tests_first(),
             ..self
         }

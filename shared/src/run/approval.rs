@@ -112,6 +112,9 @@ impl OpenRun {
         if !self.is_idle {
             self.repository.require_author()?;
         }
+        if let Some(mistake) = self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
+            return Err(Failure::new(Exit::No, mistake).hint("see 'git help glossary' about pathspecs"));
+        }
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {
                 Failure::new(Exit::No, format!("the plan {error}"))

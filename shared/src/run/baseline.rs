@@ -7,13 +7,13 @@ use super::{
     request::{TEST, secrets},
 };
 use crate::{
-    agent::redact::Secrets,
+    agent::redact::{Redactor, Secrets},
     failure::Failure,
     gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
-    pipeline::{BEFORE_THE_RUN, KnownRed},
+    pipeline::{BEFORE_THE_RUN, CommandCounts, KnownRed},
     plan::Task,
     process::OrphanLock,
     progress::{Boxes, Progress},
@@ -47,12 +47,20 @@ impl OpenRun {
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
+        let counted = match &baseline {
+            Baseline::Green(observed) | Baseline::Red { observed, .. } => {
+                let words = Redactor::redact(&secrets, command);
+                CommandCounts::of(&words, observed.whole_counts(""))
+            }
+            Baseline::NoTests(_) | Baseline::Trespass(_) => CommandCounts::default(),
+        };
+        let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
-                return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN));
+                return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN).followed_by(counted));
             }
-            Baseline::Green(_) => return Ok(Body::default()),
+            Baseline::Green(_) => return Ok(counted),
             Baseline::NoTests(why) => {
                 listener.remark(&plain_text(&format!("there are no tests yet: {why}")));
                 return Ok(Body::default());
@@ -73,7 +81,15 @@ impl OpenRun {
         };
         listener
             .warn(&plain_text(&format!("the tests are red before the first task: {why}; {rule}, see {log}")));
-        Ok(if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) })
+        let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
+        Ok(red.followed_by(counted))
+    }
+
+    /// The counts of a baseline as a section of a commit, unless the run has recorded the same.
+    fn unless_known(&self, counted: CommandCounts, run: &Run) -> Result<Body, Failure> {
+        let is_known =
+            !self.is_start(run) && counted.is_part_of(&CommandCounts::before(&self.repository, run, None)?);
+        Ok(if is_known { Body::default() } else { counted.quoted() })
     }
 
     /// The test command, if it has to run before the first task.

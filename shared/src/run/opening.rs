@@ -26,8 +26,8 @@ use crate::{
     message::Body,
     name::{BranchName, Oid, SessionId},
     pipeline::{
-        CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit, RunContext, RunOptions,
-        TranscriptMode,
+        BEFORE_THE_RUN, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit,
+        RunContext, RunOptions, TranscriptMode,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -248,8 +248,12 @@ impl OpenRun {
                 listener.remark(&format!("committed with the plan: {path}"));
             }
         } else if tests != Body::default() {
-            let words = ("started again with red tests", tests);
-            start::write_change(recorder, planned.freeze(false), words)?;
+            let known = KnownRed::read(&tests, BEFORE_THE_RUN);
+            let words = match known.is_some_and(|known| !known.is_empty()) {
+                true => "started again with red tests",
+                false => "tests were counted again",
+            };
+            start::write_change(recorder, planned.freeze(false), (words, tests))?;
         }
         Ok(())
     }

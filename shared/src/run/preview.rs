@@ -31,6 +31,7 @@ impl OpenRun {
             log.is_file().then(|| log.display().to_string())
         });
         let review = parts.review("[the changes of the task]", None, options.prompts.review.as_ref());
+        parts.protection = options.protection.rule(task);
         parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir);
         let implement = parts.implement(&feedback, options.prompts.implement.as_ref());
         PromptPreview { implement, review }

@@ -46,7 +46,12 @@ impl OpenRun {
             queue.with_test_command(self.options.test_command.as_deref(), self.options.test_command_origin);
         // In a replay, no agent resolves conflicts.
         let resolver = queue.resolver.clone().filter(|_| self.request.source == CallSource::Agents);
-        Ok(QueueOptions { report_dir: self.options.report_dir.clone(), resolver, ..queue })
+        Ok(QueueOptions {
+            report_dir: self.options.report_dir.clone(),
+            protection: self.options.protection.clone(),
+            resolver,
+            ..queue
+        })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {

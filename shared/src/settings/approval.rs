@@ -33,6 +33,9 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("allow-dirty", Only(&["false"])),
     ("test.allow-red", Only(&["false"])),
     ("test.clean", Only(&["true"])),
+    ("test.allow-fewer", Only(&["false"])),
+    // It only adds to what the user protects.
+    ("protect", Any),
     ("steps.review.place", Only(&["scratch"])),
     ("timeouts.runner", Any),
     ("timeouts.silence", Any),

@@ -8,6 +8,7 @@ mod budget;
 mod cleanup;
 mod file;
 mod landing;
+mod protect;
 mod sandbox;
 mod session;
 mod setting;
@@ -17,6 +18,7 @@ mod value;
 mod workspace;
 
 pub use age::{AGES, Age, AgeError};
+pub use protect::TEST_FILES;
 pub use setting::{Setting, ValueKind};
 pub use table::SETTINGS;
 pub use tracked::{TRACKED_FILES, read_tracked, tracked_file};

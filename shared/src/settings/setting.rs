@@ -23,6 +23,8 @@ pub enum ValueKind {
     Age,
     /// A list of folders, absolute or in the home directory (`~/`).
     Folders,
+    /// One pathspec or a list of them. Not all of them may be exclusions, which would mean everything else.
+    Pathspecs,
 }
 
 /// A configuration key.

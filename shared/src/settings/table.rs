@@ -1,8 +1,8 @@
 //! All keys. The manual is generated from this table.
 
 use super::{
-    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, sandbox::SANDBOX,
-    session::SESSION, tracked::PROMPTS, workspace::WORKSPACE,
+    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, protect::PROTECT,
+    sandbox::SANDBOX, session::SESSION, tracked::PROMPTS, workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -11,9 +11,10 @@ const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MOD
 
 /// All keys.
 pub const SETTINGS: &[Setting] =
-    &join([GENERAL, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
+    &join([GENERAL, PROTECT, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
 
 const COUNT: usize = GENERAL.len()
+    + PROTECT.len()
     + PROMPTS.len()
     + SANDBOX.len()
     + BUDGET.len()
@@ -22,7 +23,7 @@ const COUNT: usize = GENERAL.len()
     + WORKSPACE.len()
     + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 8]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 9]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {

@@ -1,6 +1,6 @@
 //! Values of settings, and the kinds that they fit.
 
-use super::{Age, ValueKind};
+use super::{Age, ValueKind, protect::is_exclusion};
 
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,9 @@ impl Value {
     /// The value as one of this kind, if it fits. A number for a key that also accepts a word may be in quotes.
     pub(super) fn fit(self, kind: ValueKind) -> Option<Self> {
         match self {
-            Self::Text(text) if kind == ValueKind::Size => Self::parse(&text, kind),
+            Self::Text(text) if matches!(kind, ValueKind::Size | ValueKind::Pathspecs) => {
+                Self::parse(&text, kind)
+            }
             value => Some(value).filter(|value| value.is_of(kind)),
         }
     }
@@ -39,6 +41,10 @@ impl Value {
         }
         if let (Self::Words(words), ValueKind::Folders) = (self, kind) {
             return words.iter().all(|word| word.starts_with('/') || word.starts_with("~/"));
+        }
+        if let (Self::Words(words), ValueKind::Pathspecs) = (self, kind) {
+            let is_something = words.is_empty() || words.iter().any(|word| !is_exclusion(word));
+            return is_something && words.iter().all(|word| !word.trim().is_empty());
         }
         matches!(
             (self, kind),
@@ -67,7 +73,9 @@ impl Value {
             ValueKind::Size => text.trim().parse().ok().map(Self::Count),
             ValueKind::Age => text.parse::<Age>().ok().map(|_| Self::Text(text.to_owned())),
             ValueKind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
-            ValueKind::Folders => Self::parse(text, ValueKind::Words).filter(|value| value.is_of(kind)),
+            ValueKind::Folders | ValueKind::Pathspecs => {
+                Self::parse(text, ValueKind::Words).filter(|value| value.is_of(kind))
+            }
             ValueKind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
         }
     }

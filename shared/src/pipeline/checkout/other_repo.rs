@@ -218,6 +218,11 @@ impl<'a> RepoAttempt<'a> {
         work.tree == self.base.tree
     }
 
+    /// Its name and repository, and the tree that the task's work is compared with.
+    pub(in crate::pipeline) fn compared(&self) -> (&str, &Repository, Oid) {
+        (self.name.as_str(), self.recorder.repository(), self.base.tree)
+    }
+
     /// A message about commits that were folded in here.
     pub(in crate::pipeline) fn folded_message(&self, work: &AttemptWork) -> Option<String> {
         leftovers::folded_message(&work.folded).map(|words| format!("in {}: {words}", self.name))

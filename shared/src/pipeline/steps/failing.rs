@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     counts::{Counts, read_counts},
     failed_tests::{FailedTest, READERS},
+    no_tests::ran_no_tests,
 };
 use crate::process::{Ending, SupervisedEnd};
 
@@ -17,6 +18,8 @@ pub struct Observed {
     pub counts: Option<Counts>,
     /// The failed tests, if the output names all of them.
     pub failing: Option<BTreeSet<String>>,
+    /// Whether the beginning of the output is missing, so that the counts may be too low.
+    pub is_cut: bool,
 }
 
 impl Observed {
@@ -26,7 +29,15 @@ impl Observed {
         let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let code = if let Ending::Exited(code) = ended.ending { Some(code) } else { None };
         let counts = read_counts(&said);
-        Self { code, counts, failing: counts.and_then(|counts| read_failing(&said, counts)) }
+        let failing = counts.and_then(|counts| read_failing(&said, counts));
+        Self { code, counts, failing, is_cut: ended.stdout.cut || ended.stderr.cut }
+    }
+
+    /// The counts, if they are those of all tests. `output` may say that no test ran without giving a number.
+    #[must_use]
+    pub fn whole_counts(&self, output: &str) -> Option<Counts> {
+        let counts = self.counts.or_else(|| ran_no_tests(output).then(Counts::default));
+        counts.filter(|_| !self.is_cut)
     }
 
     /// Joins two commands. A fact that is known about only one of them is not known about both.
@@ -48,7 +59,7 @@ impl Observed {
             (Some(a), Some(b)) => Some(a.union(&b).cloned().collect()),
             _ => None,
         };
-        Self { code, counts, failing }
+        Self { code, counts, failing, is_cut: self.is_cut || other.is_cut }
     }
 
     /// Whether the command ran to its end and failed.

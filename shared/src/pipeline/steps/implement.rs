@@ -12,7 +12,7 @@ use crate::{
     name::Attempt,
     pipeline::{
         AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
-        TaskContext, TaskRun,
+        ProtectedChanges, TaskContext, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -154,7 +154,9 @@ impl TaskRun<'_, '_, '_> {
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                Some(refused(judge(reply, work), refusal).fail_if_unchanged(idle))
+                let protected = self.find_protected(work, &beside)?;
+                let judged = refused(judge(reply, work), refusal).fail_if_unchanged(idle);
+                Some(self.fail_if_protected(judged, &protected))
             }
             Err(error)
                 if is_untouched
@@ -240,6 +242,18 @@ impl TaskRun<'_, '_, '_> {
         }
         work.trespass = joined(&work.trespass.take().into_iter().chain(noticed).collect::<Vec<String>>());
         Ok(refusal)
+    }
+
+    /// Turns a success into a failure if a protected file was changed without permission.
+    fn fail_if_protected(&self, judgement: Judgement, protected: &ProtectedChanges) -> Judgement {
+        let Some(refusal) = protected.refusal() else {
+            let allowed = protected.describe_allowed().unwrap_or_default();
+            return Judgement { body: judgement.body.followed_by(allowed), ..judgement };
+        };
+        let body = self.describe_refusal(&refusal).followed_by(judgement.body);
+        let before = judgement.why.filter(|_| judgement.status == Status::ImplementFail);
+        let why = before.map_or_else(|| refusal.clone(), |before| format!("{before}; {refusal}"));
+        Judgement { status: Status::ImplementFail, body, why: Some(why), ..judgement }
     }
 
     /// Commits the changes of an attempt, with its cost.
@@ -442,6 +456,7 @@ impl TaskRun<'_, '_, '_> {
         let files =
             PromptFiles { exists: &|path| dir.join(path).exists(), top: is_elsewhere.then_some(*dir) };
         let mut parts = PromptParts::new(self.task.into(), &self.background, &files, &options.context);
+        parts.protection = options.protection.rule(self.task);
         parts.dependencies =
             self.background.describe_dependencies(self.recorder.repository(), &options.report_dir);
         parts.implement(&self.feedback(), options.prompts.implement.as_ref())

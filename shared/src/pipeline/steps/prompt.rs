@@ -47,6 +47,8 @@ pub struct PromptParts<'a> {
     pub documents: String,
     /// The files of the setting `context`.
     pub context: String,
+    /// The rule about protected files.
+    pub protection: String,
 }
 
 impl<'a> PromptParts<'a> {
@@ -67,6 +69,7 @@ impl<'a> PromptParts<'a> {
             dependencies: String::new(),
             documents: background.list_documents(files),
             context,
+            protection: String::new(),
         }
     }
 
@@ -81,6 +84,7 @@ impl<'a> PromptParts<'a> {
         if self.subject.is_red {
             rules.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
         }
+        rules.push_str(&self.protection);
         rules.push_str(
             "If nothing has to be changed, end your reply with a line NOTHING TO DO: and the reason.",
         );

@@ -237,7 +237,9 @@ impl TaskRun<'_, '_, '_> {
         }
         let diff = prompt::render(&sections, longest)
             + &self.describe_uncommitted()?
-            + &list_rejected(&self.rejected);
+            + &list_rejected(&self.rejected)
+            + &self.find_protected_in_review()?.review_words()
+            + &self.describe_tests();
         let idle = implement::recorded_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;
         let is_elsewhere = self.context.place_of(self.task) != *dir;

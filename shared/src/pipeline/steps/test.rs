@@ -10,7 +10,8 @@ use crate::{
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     pipeline::{
-        ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED, TaskContext, TaskRun,
+        CommandCounts, ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED,
+        TaskContext, TaskRun,
         calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{guard::joined, guarded, other_repo::TestedFiles},
         context::with_environment,
@@ -32,6 +33,8 @@ pub struct TestResult {
     pub why: Option<String>,
     /// The counts and names of tests in the output.
     pub observed: Observed,
+    /// How many tests each command ran, where that is known.
+    pub counted: CommandCounts,
     /// The output that the commit quotes.
     pub body: Body,
     /// Kinds, counts, time and log.
@@ -98,7 +101,8 @@ impl TaskContext<'_> {
         let file = self.run.home.join(log);
         for command in commands {
             let ended = self.run_test(task, command, (&file, place))?;
-            sum.add(command, &ended, &self.run.secrets);
+            let key = self.count_key(task, &command.command);
+            sum.add((command, key.as_deref()), &ended, &self.run.secrets);
             open_log(
                 &file,
                 &format!("=== it {}, after {:.1} s ===\n", ended.ending, ended.took.as_secs_f64()),
@@ -161,6 +165,7 @@ impl TaskContext<'_> {
 
 #[derive(Default)]
 struct TestTotals {
+    counted: CommandCounts,
     observed: Option<Observed>,
     why: Option<String>,
     /// One line for each command that failed.
@@ -173,14 +178,23 @@ struct TestTotals {
 }
 
 impl TestTotals {
-    fn add(&mut self, command: &TestCommand, ended: &SupervisedEnd, secrets: &Secrets) {
+    /// Adds a command. `key` is the name under which its counts are recorded.
+    fn add(
+        &mut self,
+        (command, key): (&TestCommand, Option<&str>),
+        ended: &SupervisedEnd,
+        secrets: &Secrets,
+    ) {
         self.seconds += ended.took.as_secs_f64();
         let observed = Observed::of(ended);
+        let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        if let (Some(key), Some(counts)) = (key, observed.whole_counts(&output)) {
+            self.counted.add(key, counts);
+        }
         self.observed = Some(match self.observed.take() {
             Some(earlier) => earlier.join(observed),
             None => observed,
         });
-        let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         if let Some(counts) = read_counts(&output) {
             *self.counts.get_or_insert(Counts::default()) += counts;
         }
@@ -227,7 +241,14 @@ impl TestTotals {
             None => self.body,
         };
         let observed = self.observed.unwrap_or_default();
-        TestResult { is_passed: self.why.is_none(), why: self.why, observed, body, trailers }
+        TestResult {
+            is_passed: self.why.is_none(),
+            why: self.why,
+            observed,
+            counted: self.counted,
+            body,
+            trailers,
+        }
     }
 }
 

@@ -56,6 +56,9 @@ struct NodeDocument {
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
     red: bool,
+    /// Protected paths that it may change, as pathspecs; `fewer-tests` if fewer tests may run after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow: Option<OneOrMore>,
     /// Whether it is skipped.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
@@ -163,6 +166,7 @@ impl From<&Task> for NodeDocument {
             source_line: task.source.as_ref().map(|source| source.line),
             parallel: task.parallel,
             red: task.red,
+            allow: OneOrMore::of(&task.allow),
             skipped: task.mark == Mark::Skipped,
             mark,
             tags: task.tags.clone(),

@@ -23,6 +23,7 @@ const KEYS: Keys = Keys {
         "mark",
         "parallel",
         "red",
+        "allow",
         "tags",
         "files",
         "runner",
@@ -97,6 +98,7 @@ impl Node {
             }
             "parallel" => task.parallel = fields.flag(key, value),
             "red" => task.red = fields.flag(key, value),
+            "allow" => task.allow = fields.text_or_texts(key, value),
             "tags" => task.tags = fields.texts(key, value),
             "files" => task.files = fields.texts(key, value),
             "runner" => task.runner = fields.text(key, value),

@@ -80,7 +80,7 @@ impl<'a> TaskLine<'a> {
         let mut open = Vec::new();
         let rest = head.find_id(text, id_at, &mut open)?;
         let rest = head.take_tags(rest, &mut open);
-        let rest = head.take_last_mark(rest);
+        let rest = head.take_last_marks(rest);
         head.title = undressed(rest, &open);
         Some(head)
     }
@@ -89,7 +89,7 @@ impl<'a> TaskLine<'a> {
     pub(super) fn plain(text: &'a str) -> Self {
         let mut head = Self::default();
         let rest = head.take_tags(text, &mut Vec::new());
-        let rest = head.take_last_mark(rest);
+        let rest = head.take_last_marks(rest);
         head.is_struck = rest.starts_with("~~");
         head.title = rest.trim().to_owned();
         head
@@ -153,13 +153,14 @@ impl<'a> TaskLine<'a> {
         }
     }
 
-    /// Takes the mark `[P]` or `(P)` at the end of a line.
-    fn take_last_mark(&mut self, text: &'a str) -> &'a str {
-        let line = text.trim_end();
-        let marked = line.strip_suffix("[P]").or_else(|| line.strip_suffix("(P)"));
-        let Some(rest) = marked.filter(|rest| rest.ends_with(char::is_whitespace)) else { return text };
-        self.is_parallel = true;
-        rest.trim_end()
+    /// Takes the marks `[P]`, `(P)` and `[allow:x]` at the end of a line.
+    fn take_last_marks(&mut self, text: &'a str) -> &'a str {
+        let mut rest = text;
+        while let Some((before, mark)) = last_mark(rest) {
+            self.add_tag(mark);
+            rest = before;
+        }
+        rest
     }
 
     fn add_tag(&mut self, tag: &str) {
@@ -203,21 +204,26 @@ fn goes_on_as_range(behind: &str) -> bool {
     next.is_some_and(|last| ids::lettered(last.trim_start_matches([' ', '*', '`'])).is_some())
 }
 
+/// How the mark begins that allows a task to change a protected path.
+pub(super) const ALLOW: &str = "allow:";
+
 /// `[inside]` at the start of `text`, and what is behind it. Links and links of links are none.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     const LONGEST: usize = 60;
     let (inside, behind) = text.strip_prefix('[')?.split_once(']')?;
-    let is_tag = !inside.is_empty() && inside.len() <= LONGEST && !inside.contains('[');
+    // A path may be long. A longer text is no tag, but a remark.
+    let is_short = inside.len() <= LONGEST || inside.starts_with(ALLOW);
+    let is_tag = !inside.is_empty() && is_short && !inside.contains('[');
     let is_link = behind.starts_with(['(', ':'])
         || behind.starts_with('[') && !is_usual(inside) && !is_usual(inside_next(behind));
     (is_tag && !is_link).then_some((inside, behind))
 }
 
-/// `P`, `US1` and `red` are tags also where the next tag follows without a space, as in `[US1][P]`.
+/// `P`, `US1`, `red` and `allow:x` are tags also where the next tag follows without a space, as in `[US1][P]`.
 fn is_usual(tag: &str) -> bool {
     let is_story =
         tag.strip_prefix("US").is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
-    is_story || matches!(tag, "P" | "red")
+    is_story || matches!(tag, "P" | "red") || tag.starts_with(ALLOW)
 }
 
 fn inside_next(behind: &str) -> &str {
@@ -227,6 +233,17 @@ fn inside_next(behind: &str) -> &str {
 /// A tag at the start of `text`; `(P)` is one too.
 fn tag(text: &str) -> Option<(&str, &str)> {
     bracketed(text).or_else(|| text.strip_prefix("(P)").map(|behind| ("P", behind)))
+}
+
+/// A mark at the end of a line, and what is before it.
+fn last_mark(text: &str) -> Option<(&str, &str)> {
+    let line = text.trim_end();
+    let (before, mark) = match line.strip_suffix("(P)") {
+        Some(before) => (before, "P"),
+        None => line.strip_suffix(']')?.rsplit_once('[')?,
+    };
+    let is_mark = mark == "P" || mark.starts_with(ALLOW);
+    (is_mark && before.ends_with(char::is_whitespace)).then(|| (before.trim_end(), mark))
 }
 
 /// What may stand between id and title: `:`, `.`, `)` at once, a dash before white space.
@@ -282,6 +299,8 @@ mod tests {
             (" **T-NEW-A** x", "T-NEW-A", &[], "x"),
             (" T001 [US1][P] x", "T001", &["P", "US1"], "x"),
             (" T001 [P][US1] x", "T001", &["P", "US1"], "x"),
+            (" T001 do it [allow:a b] [P]", "T001", &["P", "allow:a b"], "do it"),
+            (" T001 [allow:a/b.rs][allow:c] x", "T001", &["allow:a/b.rs", "allow:c"], "x"),
         ] {
             let head = TaskLine::parse(text).unwrap_or_else(|| panic!("{text}"));
             let parallel = head.is_parallel.then(|| "P".to_owned());

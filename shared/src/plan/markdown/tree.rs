@@ -6,6 +6,7 @@ use super::{
     PlanLine,
     asides::has_word,
     entry::{Form, TaskEntry},
+    head::ALLOW,
     lines::LineKind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
@@ -419,10 +420,14 @@ impl TreeBuilder<'_, '_> {
         task.mark = entry.mark;
         task.parallel = entry.is_parallel;
         for tag in &entry.tags {
-            match tag.strip_prefix("repo:") {
-                None if tag.eq_ignore_ascii_case("red") => task.red = true,
-                Some(names) => task.repos.extend(names.split(',').map(|name| name.trim().to_owned())),
-                None => task.tags.push(tag.clone()),
+            if let Some(names) = tag.strip_prefix("repo:") {
+                task.repos.extend(names.split(',').map(|name| name.trim().to_owned()));
+            } else if let Some(allowed) = tag.strip_prefix(ALLOW) {
+                task.allow.extend(Some(allowed.trim().to_owned()).filter(|allowed| !allowed.is_empty()));
+            } else if tag.eq_ignore_ascii_case("red") {
+                task.red = true;
+            } else {
+                task.tags.push(tag.clone());
             }
         }
         task.files = paths(&entry.text);

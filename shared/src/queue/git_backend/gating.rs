@@ -14,9 +14,9 @@ use super::{GitQueue, other_repos::absent};
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction},
+    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Asking, Failing, Gate, GateVerdict, QueueError, counting::ran_no_tests},
+    queue::{Asking, Failing, Gate, GateVerdict, QueueError},
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
     worktree::{Pool, Scratch, take_left_out},

@@ -140,7 +140,7 @@ impl GitQueue<'_> {
         Ok(result)
     }
 
-    /// Accepts a resolution only if it changes just conflicting files and a reviewer approves it.
+    /// Accepts a resolution only if it changes just conflicting files, no protected ones, and a reviewer approves it.
     fn check_and_review(
         &mut self,
         by: (&Resolver, &mut ResolverCalls),
@@ -156,6 +156,11 @@ impl GitQueue<'_> {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
+        let allowed = self.options.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
+        let protected = self.options.protection.find_changes(self.repository, (base, tree), allowed)?;
+        if let Some(refusal) = protected.refusal() {
+            return Ok(Err(refusal));
+        }
         let resolved = Resolved { ticket, commit, merged };
         Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
             self.options.resolutions.add(commit);

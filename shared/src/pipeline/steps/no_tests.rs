@@ -12,7 +12,8 @@ const SENTENCES: [&str; 5] = [
 ];
 
 /// Whether the output says that no test ran. False if it says nothing about tests.
-pub(crate) fn ran_no_tests(output: &str) -> bool {
+#[must_use]
+pub fn ran_no_tests(output: &str) -> bool {
     match read_counts(output) {
         Some(counts) => counts.passed + counts.failed == 0,
         None => SENTENCES.iter().any(|words| output.contains(words)) || has_only_empty_packages(output),

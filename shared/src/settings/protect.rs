@@ -1,0 +1,89 @@
+//! The keys that keep tasks from weakening their tests: protected paths, and the number of tests that run.
+
+use super::{Setting, Settings, Value, ValueKind};
+
+/// The pathspecs that `protect = "tests"` stands for: files that only tests use. Files of a CI service are not among
+/// them.
+pub const TEST_FILES: [&str; 25] = [
+    ":(glob)**/test/**",
+    ":(glob)**/tests/**",
+    ":(glob)**/__tests__/**",
+    ":(glob)**/testdata/**",
+    ":(glob)**/test_*.py",
+    ":(glob)**/*_test.*",
+    ":(glob)**/*_spec.*",
+    ":(glob)**/*.test.*",
+    ":(glob)**/*.spec.*",
+    ":(glob)**/*Test.java",
+    ":(glob)**/*Tests.java",
+    ":(glob)**/*IT.java",
+    ":(glob)**/*Test.kt",
+    ":(glob)**/*Test.php",
+    ":(glob)**/*Test.cs",
+    ":(glob)**/*Tests.cs",
+    ":(glob)**/*Tests.swift",
+    ":(glob)**/conftest.py",
+    ":(glob)**/pytest.ini",
+    ":(glob)**/phpunit.xml*",
+    ":(glob)**/jest.config.*",
+    ":(glob)**/vitest.config.*",
+    ":(glob)**/playwright.config.*",
+    ":(glob)**/.mocharc.*",
+    ":(glob)**/.config/nextest.toml",
+];
+
+pub(super) const PROTECT: &[Setting] = &[
+    Setting {
+        key: "protect",
+        variable: Some("ARBORIST_PROTECT"),
+        kind: ValueKind::Pathspecs,
+        expected: "a list of pathspecs in quotes, or \"tests\"",
+        default: "nothing",
+        about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. What every source lists is protected: a file of the repository adds to your own list and takes nothing from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
+    },
+    Setting {
+        key: "test.allow-fewer",
+        variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
+        kind: ValueKind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Whether a task passes its test step although a test command ran fewer tests, or skipped more, than before the task. It is compared only if the output of the command says how many tests ran. '[allow:fewer-tests]' in a task's line of the plan, or --allow fewer-tests, allows it once.",
+    },
+];
+
+/// Whether a pathspec excludes paths: `:!x`, `:^x` or `:(exclude)x`.
+pub(super) fn is_exclusion(pathspec: &str) -> bool {
+    let Some(magic) = pathspec.strip_prefix(':') else { return false };
+    match magic.strip_prefix('(') {
+        Some(long) => long.split(')').next().unwrap_or_default().split(',').any(|word| word == "exclude"),
+        None => magic.starts_with(['!', '^']),
+    }
+}
+
+impl Settings {
+    /// The values of `protect`, one list for each source: none of them overrides another.
+    #[must_use]
+    pub fn protected_lists(&self) -> Vec<Vec<String>> {
+        let all = self.found.iter().filter(|found| found.key == "protect");
+        let lists = all.filter_map(|found| match &found.value {
+            Value::Words(words) if !words.is_empty() => Some(words.clone()),
+            _ => None,
+        });
+        lists.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_exclusion;
+
+    #[test]
+    fn exclusions_are_recognised_in_every_spelling() {
+        for pathspec in [":!x", ":^x", ":(exclude)x", ":(glob,exclude)**/x"] {
+            assert!(is_exclusion(pathspec), "{pathspec}");
+        }
+        for pathspec in ["x", "!x", ":(glob)x", ":/x", ":(literal)exclude"] {
+            assert!(!is_exclusion(pathspec), "{pathspec}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Protected files: a task changes them only with permission.
+
+use arborist_testkit::TestRepo;
+
+use crate::test_workspace::TestWorkspace;
+
+const PLAN: &str = "- [ ] T001 do it\n";
+
+/// A repository whose agent writes `work.txt` and runs `script`. Nothing is protected yet.
+fn repo(plan: &str, script: &str) -> TestRepo {
+    let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
+    let worker = format!(
+        "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x >> work.txt\n{script}\n;;\nesac"
+    );
+    let repo = TestRepo::planned(file, plan, &worker);
+    repo.write("tests/old.sh", "true\n");
+    repo.write("tests/other.sh", "true\n");
+    repo.write("ci/run", "true\n");
+    repo.commit("tests\n");
+    repo
+}
+
+/// The same with a protected folder.
+fn protected(plan: &str, script: &str) -> TestRepo {
+    let repo = repo(plan, script);
+    repo.git(["config", "arborist.protect", "tests/"]).succeeds();
+    repo
+}
+
+const REFUSED: &str = "protected files were changed: tests/old.sh";
+
+#[test]
+fn an_attempt_that_changes_a_protected_file_fails_and_the_next_restores_it() {
+    for args in [&["--jobs", "1"][..], &["--jobs", "2"]] {
+        let script = "if test -e \"$ROOT/again\"; then echo true > tests/old.sh; else\n\
+            touch \"$ROOT/again\"; echo false > tests/old.sh; fi";
+        let repo = protected(PLAN, script);
+        repo.arborist([&["gardener"], args].concat()).succeeds();
+        assert_eq!(repo.calls(), 3, "two attempts and a review");
+        assert!(repo.prompt(0).contains("must not change, move or delete"), "{}", repo.prompt(0));
+        let feedback = repo.prompt(1);
+        for part in [REFUSED, "[allow:tests/old.sh]", "--allow tests/old.sh", "Restore them: 'git show "] {
+            assert!(feedback.contains(part), "{part} in {feedback}");
+        }
+        assert_eq!(repo.git(["show", "main:tests/old.sh"]).answer(), "true");
+    }
+}
+
+#[test]
+fn a_protected_file_cannot_be_deleted_moved_or_replaced() {
+    for script in [
+        "rm tests/old.sh",
+        "mv tests/old.sh moved.sh",
+        "mv tests checks",
+        "chmod +x tests/old.sh",
+        "ln -sf other.sh tests/old.sh",
+        "echo more >> tests/old.sh; git add tests; git commit -qm mine",
+    ] {
+        let repo = protected(PLAN, script);
+        let ended = repo.arborist(["garden", "--max-retries", "1"]).exits(1);
+        assert!(ended.stderr().contains(REFUSED), "{script}: {}", ended.stderr());
+    }
+}
+
+#[test]
+fn a_protected_change_of_an_earlier_attempt_still_counts() {
+    let script = "if test -e \"$ROOT/again\"; then echo 'NOTHING TO DO: all is done'; else\n\
+        touch \"$ROOT/again\"; echo false > tests/old.sh; fi";
+    let repo = protected(PLAN, script);
+    repo.arborist(["garden", "--max-retries", "2"]).exits(1).shows();
+}
+
+#[test]
+fn new_files_are_allowed_in_a_protected_folder() {
+    let repo = protected(PLAN, "echo true > tests/new.sh; mkdir tests/more; echo true > tests/more/a.sh");
+    repo.arborist(["garden"]).succeeds();
+    assert_eq!(repo.git(["show", "HEAD:tests/new.sh"]).answer(), "true");
+}
+
+#[test]
+fn the_plan_can_allow_a_task_to_change_protected_files() {
+    let json = r#"{"nodes": {"T001": {"name": "do it", "allow": "tests/o*.sh"}}}"#;
+    for plan in
+        ["- [ ] T001 [allow:tests/old.sh] do it\n", "- [ ] T001 do it [allow:ci] [allow:tests/o*.sh]\n", json]
+    {
+        let repo = protected(plan, "echo more >> tests/old.sh");
+        repo.arborist(["garden"]).succeeds();
+        assert!(repo.prompt(0).contains("This task may change these of them: "), "{}", repo.prompt(0));
+        let review = repo.prompt(1);
+        assert!(review.contains("has permission to do so") && review.contains("- tests/old.sh"), "{review}");
+        let log = repo.git(["log", "--format=%B"]).answer();
+        assert!(
+            log.contains("Protected files that were changed with permission:\n> tests/old.sh\n"),
+            "{log}"
+        );
+        repo.arborist(["trailers", "check", "HEAD"]).succeeds();
+    }
+    let repo = protected("- [ ] T001 [allow:tests/other.sh] do it\n", "echo more >> tests/old.sh");
+    repo.arborist(["garden", "--max-retries", "1"]).exits(1).err(REFUSED);
+}
+
+#[test]
+fn a_person_can_allow_it_with_an_option() {
+    for jobs in ["1", "2"] {
+        let repo = protected(PLAN, "rm -f tests/old.sh");
+        let run = ["gardener", "--jobs", jobs, "--max-retries", "1"];
+        repo.arborist(run).exits(1).err(REFUSED);
+        repo.arborist([&run[..], &["--retry-failed", "--allow", "tests/old.sh"]].concat()).succeeds();
+        repo.git(["cat-file", "-e", "main:tests/old.sh"]).exits(128);
+    }
+}
+
+#[test]
+fn the_word_tests_protects_usual_test_files() {
+    let files =
+        ["src/cart.test.ts", "pkg/test_cart.py", "a/b/tests/data.json", "cart_test.go", "conftest.py"];
+    let others = ["src/cart.ts", ".github/workflows/ci.yml", "contest.py", "Cargo.lock"];
+    for (file, is_protected) in
+        files.map(|file| (file, true)).into_iter().chain(others.map(|file| (file, false)))
+    {
+        let repo = repo(PLAN, &format!("echo more >> {file}"));
+        repo.write(file, "one\n");
+        repo.write(".arborist/config.toml", "protect = \"tests\"\n");
+        repo.commit("files\n");
+        let ended = repo.arborist(["garden", "--max-retries", "1"]);
+        assert_eq!(ended.stderr().contains("protected files"), is_protected, "{file}: {}", ended.stderr());
+        if is_protected {
+            ended.exits(1)
+        } else {
+            ended.succeeds()
+        };
+    }
+}
+
+#[test]
+fn a_tracked_file_adds_protection_and_takes_none_away() {
+    for (script, refused) in [
+        ("echo more >> tests/old.sh", Some(REFUSED)),
+        ("echo more >> ci/run", Some("protected files were changed: ci/run")),
+        ("echo more > tests.txt", None),
+    ] {
+        let repo = protected(PLAN, script);
+        repo.write(".arborist/config.toml", "protect = [\"ci\", \":!tests/old.sh\"]\n");
+        repo.commit("settings\n");
+        let ended = repo.arborist(["garden", "--max-retries", "1"]);
+        match refused {
+            Some(refused) => ended.exits(1).err(refused),
+            None => ended.succeeds(),
+        };
+    }
+}
+
+#[test]
+fn a_pathspec_that_cannot_be_used_is_an_error_before_anything_runs() {
+    for (key, plan) in [
+        (":(nonsense)x", PLAN),
+        ("../x", PLAN),
+        (":!tests", PLAN),
+        (":(attr:x)tests", PLAN),
+        ("tests", "- [ ] T001 [allow:/etc] do it\n"),
+    ] {
+        let repo = repo(plan, "true");
+        repo.git(["config", "arborist.protect", key]).succeeds();
+        repo.arborist(["garden"]).exits(1).shows();
+        assert_eq!(repo.calls(), 0);
+    }
+}
+
+#[test]
+fn files_of_other_repositories_are_protected_too() {
+    let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:backend] an endpoint\n");
+    workspace.agent(
+        "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo more >> \"$(git ls-files | head -n 1)\" ;;\nesac",
+    );
+    workspace.git(["config", "arborist.protect", "*"]).succeeds();
+    workspace
+        .arborist(["gardener", "--max-retries", "1"])
+        .exits(1)
+        .err("protected files were changed: backend: ");
+}
