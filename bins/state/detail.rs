@@ -125,7 +125,10 @@ fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<Str
     }
     let next = view.continuation.next(standing, view.find_ticket(standing));
     if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
-        return Some(format!("git merge --ff-only --no-overwrite-ignore {}", view.run.scope.branch.landing_ref()));
+        return Some(format!(
+            "git merge --ff-only --no-overwrite-ignore {}",
+            view.run.scope.branch.landing_ref()
+        ));
     }
     next
 }

@@ -170,7 +170,8 @@ fn a_merged_session_is_the_state_of_the_branch_until_that_has_its_own_run() {
         repo.arborist(["state", "--json"]).answer(),
         repo.arborist(["state", "--json", "--scope", &branch]).answer()
     );
-    repo.git(["branch", "-D", &branch]).succeeds();
+    // Its worktree still has it checked out.
+    repo.git(["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
     repo.arborist(["state"]).succeeds().out("merged into main");
     repo.arborist(["gardener", "--new-run", "--dry-run"]).succeeds();
     repo.agent("exit 1\n");
