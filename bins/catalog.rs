@@ -51,6 +51,7 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
     Verb { name: "session", topic: LOOK, about: "Show, resume or replay what agents did, turn by turn" },
+    Verb { name: "verify", topic: LOOK, about: "Check that finished tasks went through their steps" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {
         name: "init",

@@ -25,6 +25,7 @@ pub mod state;
 pub mod tools;
 pub mod trailers;
 pub mod ui;
+pub mod verify;
 mod work;
 pub mod workspace;
 pub mod worktree;

@@ -37,6 +37,7 @@ function __git_arborist_verbs
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
         session\t'Show, resume or replay what agents did, turn by turn' \
+        verify\t'Check that finished tasks went through their steps' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
@@ -534,6 +535,13 @@ complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Sho
 # session hook
 complete -c git-arborist -n '__git_arborist_in session hook' -f -a 'claude'
 complete -c git-arborist -n '__git_arborist_in session hook' -s h -l help -d 'Show what it does and takes'
+
+# verify
+complete -c git-arborist -n '__git_arborist_in verify' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in verify' -l signed -d 'Require signatures of known signers'
+complete -c git-arborist -n '__git_arborist_in verify' -l strict -d 'Exit with 1 also if something could not be checked'
+complete -c git-arborist -n '__git_arborist_in verify' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in verify' -s h -l help -d 'Show what it does and takes'
 
 # trailers
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'

@@ -21,6 +21,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::state::StateArgs::command(),
         crate::logs::LogsArgs::command(),
         crate::session::SessionArgs::command(),
+        crate::verify::VerifyArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),
         crate::sandbox::SandboxArgs::command(),

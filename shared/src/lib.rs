@@ -44,6 +44,8 @@ pub mod worktree;
 
 pub mod queue;
 
+pub mod verify;
+
 pub mod cleanup;
 
 pub mod gardener;

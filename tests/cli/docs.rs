@@ -278,6 +278,7 @@ texts! {
     sessions: "sessions.md",
     workspaces: "workspaces.md",
     cleaning_up: "cleaning-up.md",
+    verifying: "verifying.md",
     configuration: "configuration.md",
     how_it_works_in_git: "how-it-works-in-git.md",
 }
@@ -300,6 +301,7 @@ texts! {
     man_state: "man/state.md",
     man_tools: "man/tools.md",
     man_trailers: "man/trailers.md",
+    man_verify: "man/verify.md",
     man_workspace: "man/workspace.md",
     man_worktree: "man/worktree.md",
 }

@@ -157,6 +157,8 @@ fn no_key_is_forgotten() {
         "log-dir",
         // tests/cli/logs.rs
         "log-limit",
+        // tests/cli/verify.rs
+        "sign",
         "steps.*.runner",
         "steps.*.model",
         "steps.*.fallback",

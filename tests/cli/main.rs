@@ -180,6 +180,7 @@ mod turns_words;
 mod users_checkout;
 mod users_links;
 mod users_refs;
+mod verify;
 mod watched_surface;
 mod wording;
 mod workspace;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::queue_repo::QueueRepo;
-use arborist_core::{event::RunEvent, plan::TreeDocument, session::Record};
+use arborist_core::{event::RunEvent, plan::TreeDocument, session::Record, verify::Verification};
 use arborist_testkit::{TaskCommit, TestRepo};
 use git_arborist::{
     cleanup::document::{CleanupDocument, SavedDocument},
@@ -54,6 +54,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),
         ("merge-resolve", schema_for!(ResolveDocument)),
+        ("verify", schema_for!(Verification)),
         ("sandbox-check", schema_for!(SandboxDocument)),
         ("cleanup", schema_for!(CleanupDocument)),
         ("cleanup-saved", schema_for!(SavedDocument)),
@@ -227,6 +228,7 @@ fn the_objects_of_our_documents_are_closed() {
         "merge-log",
         "cleanup",
         "cleanup-saved",
+        "verify",
     ] {
         let schema = published(name);
         let definitions = schema["$defs"].as_object().unwrap().values();

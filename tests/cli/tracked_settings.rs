@@ -107,7 +107,9 @@ fn every_key_needs_approval_unless_it_is_harmless() {
             let key = setting.key.replace("steps.*", "steps.review").replace('*', "some");
             format!("{key} = {}\n", sample(setting, round))
         };
-        let repo = repo(&SETTINGS.iter().map(line).collect::<String>());
+        // A file cannot set this key at all.
+        let settings = SETTINGS.iter().filter(|setting| setting.key != "sign");
+        let repo = repo(&settings.map(line).collect::<String>());
         repo.arborist(["worktree", "add", "T001"]).exits(2).shows();
     }
 }

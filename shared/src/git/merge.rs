@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    GitCommand, GitError, Repository, Signing,
+    GitCommand, GitError, Repository,
     command::{checked, without_prefix},
 };
 use crate::{
@@ -208,12 +208,6 @@ impl Repository {
         let mut names: Vec<String> = sides.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         names.dedup();
         Ok(names)
-    }
-
-    /// Whether the user's commits are signed.
-    pub fn signing(&self) -> Result<Signing, GitError> {
-        let signs = self.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
-        Ok(if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No })
     }
 
     /// The tree that holds nothing.

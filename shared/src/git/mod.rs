@@ -47,6 +47,7 @@ mod objects;
 mod odb;
 mod open_objects;
 mod packing;
+mod signatures;
 mod trees;
 mod verified_objects;
 mod write;

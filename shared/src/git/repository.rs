@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
-    open_objects::ObjectDatabase, ref_updater::RefUpdaters, trees::TreeCache, worktree_cache::WorktreeCache,
+    open_objects::ObjectDatabase, ref_updater::RefUpdaters, signatures::KnownSigning, trees::TreeCache,
+    worktree_cache::WorktreeCache,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
@@ -60,6 +61,8 @@ pub struct Repository {
     pub(super) ref_updaters: RefUpdaters,
     /// Author and committer lines of new commits.
     pub(super) authors: Authors,
+    /// Whether commits and records are signed.
+    pub(super) signing: KnownSigning,
     /// The list of worktrees, as git printed it last.
     pub(super) register: WorktreeCache,
 }
@@ -195,6 +198,7 @@ impl Repository {
             tree_cache: TreeCache::default(),
             ref_updaters: RefUpdaters::default(),
             authors: Authors::default(),
+            signing: KnownSigning::default(),
             register: WorktreeCache::default(),
         })
     }

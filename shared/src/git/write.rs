@@ -92,7 +92,7 @@ pub(super) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]) -> Str
 /// Whether a commit is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signing {
-    /// Yes, because `commit.gpgSign` is set.
+    /// Yes, because `arborist.sign` or, for commits, `commit.gpgSign` is set.
     AsConfigured,
     /// No.
     No,

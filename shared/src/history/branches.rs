@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    HistoryError, TaskHistory,
+    Event, HistoryError, TaskHistory,
     entry::{CommitMeaning, HistoryEntry},
     graph::{Graph, Marks},
     proof::CommitFacts,
@@ -63,7 +63,7 @@ impl Branches {
         walk: RunCommits,
         session: Option<&SessionId>,
         sources: CommitFacts,
-    ) -> (Vec<TaskHistory>, usize) {
+    ) -> (Vec<TaskHistory>, Vec<Event>) {
         let offset = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let mut entries = self.entries;
         entries.extend(walk.graph.entries);
@@ -102,7 +102,7 @@ impl JoinedGraph<'_> {
         node >= self.offset
     }
 
-    fn fold(&self, branches: &[Branch]) -> (Vec<TaskHistory>, usize) {
+    fn fold(&self, branches: &[Branch]) -> (Vec<TaskHistory>, Vec<Event>) {
         let graph = self.graph;
         let reverts = Reverts::find(graph, |node| self.is_landed(node));
         let groups = tasks::group(graph, self.session, |node| self.is_landed(node));
@@ -126,7 +126,7 @@ impl JoinedGraph<'_> {
                 own.insert(&branch.task, judged);
             }
         }
-        let unproven = landed.iter().chain(own.values()).map(|judged| judged.verdict.unproven).sum();
+        let unproven = tasks::unproven(graph, landed.iter().chain(own.values()));
         (self.histories(landed, own), unproven)
     }
 

@@ -22,7 +22,7 @@ impl CommitFacts {
     pub(super) fn prove(self, graph: &Graph, verdict: RevertVerdict) -> (RevertVerdict, bool) {
         let RevertVerdict { counted, cancelled, earlier, .. } = verdict;
         let (mut kept, mut is_unverified) = (Vec::with_capacity(counted.len()), false);
-        let mut left_out = Vec::new();
+        let (mut left_out, mut unproven) = (Vec::new(), Vec::new());
         for (at, node) in counted.into_iter().enumerate() {
             let counts = match status(graph, node) {
                 Some(Status::Complete) => follows_review(graph, &kept, node),
@@ -39,10 +39,10 @@ impl CommitFacts {
                 kept.push(node);
             } else {
                 left_out.push(at);
+                unproven.push(node);
             }
         }
         let earlier = earlier - left_out.iter().filter(|at| **at < earlier).count();
-        let unproven = left_out.len();
         (RevertVerdict { counted: kept, cancelled, earlier, unproven }, is_unverified)
     }
 

@@ -21,8 +21,8 @@ pub(super) struct RevertVerdict {
     pub(super) cancelled: Vec<u32>,
     /// How many of those that count are from before a revert; attempts are counted from there.
     pub(super) earlier: usize,
-    /// How many were left out because they lack what they need.
-    pub(super) unproven: usize,
+    /// Events that were left out because they lack what they need.
+    pub(super) unproven: Vec<u32>,
 }
 
 impl Reverts {

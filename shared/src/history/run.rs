@@ -1,7 +1,7 @@
 //! A run: its start, and the history of each task.
 
 use super::{
-    CommitCache, ReadAhead, TaskHistory, TaskWork, WorkBase,
+    CommitCache, Event, ReadAhead, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
     entry::{CommitMeaning, HistoryEntry},
     graph::Graph,
@@ -112,6 +112,8 @@ pub struct Run {
     /// How many commits of the run claim to be task commits and do not count: they are not sound, or lack what they
     /// need (the review before a `complete`, the `complete` before a `merge`).
     pub ignored: usize,
+    /// The completions and landings among them that lack what they need.
+    pub unproven: Vec<Event>,
     /// The branches of other runs in this history, newest first. Only determined if this branch has no run.
     pub others: Vec<BranchName>,
 }
@@ -165,7 +167,14 @@ impl Run {
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
-            return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, others: Vec::new() });
+            return Ok(Self {
+                scope,
+                start: None,
+                tasks: Vec::new(),
+                ignored: 0,
+                unproven: Vec::new(),
+                others: Vec::new(),
+            });
         };
         let walker = Walker { repository, branch: &scope.branch, tip };
         let walk = walk(&walker)?;
@@ -185,14 +194,14 @@ impl Run {
         let (mut tasks, unproven) = if branches.is_empty() {
             let groups = tasks::group(&walk.graph, session, |_| true);
             let judged = tasks::judge_all((&walk.graph, sources), groups, &reverts);
-            let unproven = judged.iter().map(|judged| judged.verdict.unproven).sum::<usize>();
+            let unproven = tasks::unproven(&walk.graph, judged.iter());
             (tasks::histories(walk.graph, judged), unproven)
         } else {
             branches.fold(walk, session, sources)
         };
         hand_merges.mark(repository, &mut tasks)?;
-        let ignored = ignored + unproven;
-        Ok(Self { scope, start, tasks, ignored, others })
+        let ignored = ignored + unproven.len();
+        Ok(Self { scope, start, tasks, ignored, unproven, others })
     }
 
     /// The branches of all runs in the history of `scope`, newest first, except its own. In a shallow clone, only those

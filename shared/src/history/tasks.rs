@@ -96,6 +96,12 @@ pub(super) fn judge((graph, sources): (&Graph, CommitFacts), group: Group, rever
     Judged { task: group.task, newest: join_landings(graph, newest), verdict, is_unverified }
 }
 
+/// The events that were left out because they lack what they need.
+pub(super) fn unproven<'a>(graph: &Graph, judged: impl Iterator<Item = &'a Judged>) -> Vec<Event> {
+    let nodes = judged.flat_map(|judged| &judged.verdict.unproven);
+    nodes.filter_map(|node| graph.entry(*node).event().cloned()).collect()
+}
+
 /// Landings of the same commit are no fork. A landing that was parked and then repeated because the target had moved is
 /// also in the branches of tasks that began on top of it.
 fn join_landings(graph: &Graph, newest: Vec<u32>) -> Vec<u32> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueueError, Ticket};
 use crate::{
-    git::{Ownership, Ref, RefMove, Repository, Signing},
+    git::{Ownership, Ref, RefMove, Repository},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -165,7 +165,8 @@ impl<'a> Store<'a> {
         let json = json(ticket, &ticket.task)?;
         let message = format!("queue: {} is {}\n\n{json}\n", ticket.task, ticket.standing.as_str());
         let tree = self.empty_tree()?;
-        Ok(self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?)
+        let signing = self.repository.record_signing()?;
+        Ok(self.repository.write_commit_with_parents(tree, &parents, &message, signing)?)
     }
 
     /// Logs outcomes, and deletes the tickets in `closed` in the same transaction.
@@ -195,7 +196,8 @@ impl<'a> Store<'a> {
             };
             let message = format!("queue: {words}\n\n{}\n", lines?.join("\n"));
             let tree = self.empty_tree()?;
-            let commit = self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
+            let signing = self.repository.record_signing()?;
+            let commit = self.repository.write_commit_with_parents(tree, &parents, &message, signing)?;
             moves.push(RefMove { name: &name, new: Some(commit), old });
         }
         moves.extend(closed.iter().map(|ticket| RefMove {

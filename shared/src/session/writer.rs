@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     agent::Usage,
-    git::{GitError, RefMove, Repository, Signing},
+    git::{GitError, RefMove, Repository},
     name::{ObjectKind, Oid, SessionId},
 };
 
@@ -97,7 +97,8 @@ impl SessionWriter {
         let name = ref_of(&session);
         let tree = repository.empty_tree()?;
         let message = chain::message(&record.subject(), &record)?;
-        let commit = repository.write_commit_with_parents(tree, &[base], &message, Signing::No)?;
+        let signing = repository.record_signing()?;
+        let commit = repository.write_commit_with_parents(tree, &[base], &message, signing)?;
         let old = find_unreadable(repository, &session)?;
         let saved = old.map(|old| format!("refs/arborist/saved/{session}/{}", old.short()));
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old }];
@@ -229,7 +230,8 @@ impl SessionWriter {
         value: &impl serde::Serialize,
     ) -> Result<Oid, SessionError> {
         let message = chain::message(subject, value)?;
-        Ok(self.repository.write_commit_with_parents(self.empty_tree, parents, &message, Signing::No)?)
+        let signing = self.repository.record_signing()?;
+        Ok(self.repository.write_commit_with_parents(self.empty_tree, parents, &message, signing)?)
     }
 
     fn read_newest(&self) -> Result<StoredRecord, SessionError> {

@@ -38,6 +38,9 @@ use crate::{
     safe_files,
 };
 
+/// The key that signs commits and records. `git` reads it itself, so that it is set where the signing key is.
+const SIGN: &str = "sign";
+
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
 
@@ -53,6 +56,14 @@ pub enum SettingsError {
         /// File and line, or where git says that it is.
         place: String,
         /// As written.
+        key: String,
+    },
+    /// A key that only git's configuration can set.
+    #[error("{place}: '{key}' can only be set in git's configuration")]
+    GitOnly {
+        /// File and line.
+        place: String,
+        /// The key.
         key: String,
     },
     /// The value has the wrong kind for the key.
@@ -114,6 +125,7 @@ impl Explain for SettingsError {
         let key = match self {
             Self::UnknownKey { key, .. } => key,
             Self::Git(error) => return error.hint(),
+            Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
                 return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
             }
@@ -319,6 +331,9 @@ impl Settings {
     fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
         for line in file::flatten(label, text)? {
             let setting = require_key(&line.key, &line.place)?;
+            if setting.key == SIGN {
+                return Err(SettingsError::GitOnly { place: line.place, key: line.key });
+            }
             let value = line.value.and_then(|value| value.fit(setting.kind)).ok_or(line.text);
             self.add(setting, line.key, (value, line.place), origin)?;
         }

@@ -134,6 +134,14 @@ const GENERAL: &[Setting] = &[
         about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
     },
     Setting {
+        key: "sign",
+        variable: None,
+        kind: ValueKind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Whether task commits, landings and records are signed, by git's own configuration (gpg.format, user.signingKey). It can only be set in git's configuration. 'git arborist verify --signed' requires the signatures.",
+    },
+    Setting {
         key: "steps.*.runner",
         variable: None,
         kind: ValueKind::Text,

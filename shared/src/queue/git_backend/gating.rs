@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{GitQueue, other_repos::absent};
 use crate::{
-    git::{RefMove, Signing},
+    git::RefMove,
     name::Oid,
     pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
@@ -22,7 +22,8 @@ use crate::{
     worktree::{Pool, Scratch, take_left_out},
 };
 
-const GATES: &str = "refs/arborist/gates/";
+/// The prefix of the refs of results.
+pub(in crate::queue) const GATES: &str = "refs/arborist/gates/";
 /// How many results are kept in refs.
 const MOST: usize = 500;
 /// For how many seconds a failure on the target is assumed to persist.
@@ -41,7 +42,7 @@ enum Answer {
     Broken,
 }
 
-/// One result of a gate. It is written into git, and never read from there.
+/// One result of a gate. It is written into git. The queue never reads it from there; `verify` compares it with history.
 #[derive(Debug, Clone, Serialize)]
 pub(in crate::queue) struct GateRecord {
     answer: Answer,
@@ -243,7 +244,8 @@ impl GitQueue<'_> {
         let message = format!("gate: {} is {word}\n\n{json}\n", result.gate.name);
         let tree = self.repository.empty_tree()?;
         let parents: Vec<Oid> = old.into_iter().collect();
-        let commit = self.repository.write_commit_with_parents(tree, &parents, &message, Signing::No)?;
+        let signing = self.repository.record_signing()?;
+        let commit = self.repository.write_commit_with_parents(tree, &parents, &message, signing)?;
         let keep = RefMove { name: &name, new: Some(commit), old };
         Ok(self.repository.move_refs(&[keep], "arborist: gate")?)
     }

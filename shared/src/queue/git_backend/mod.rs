@@ -15,6 +15,7 @@ mod resolving;
 mod unfinished_merge;
 mod withdraw;
 
+pub(super) use gating::GATES;
 pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};
 pub(super) use parked::is_known as is_known_parking;

@@ -1,0 +1,167 @@
+//! `git arborist verify`: checks that the finished tasks of a range went through their steps.
+
+mod range;
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::Exit,
+    git::{Config, Repository},
+    verify::{Signatures, Verification, VerifyProblem, verify},
+};
+use clap::Parser;
+
+use crate::{
+    catalog,
+    document::print,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+const LONG_ABOUT: &str = "\
+Check that finished tasks went through their steps.
+
+For every task that was completed or landed in the range, history is read again
+and checked: the steps are there and in order, what was tested and approved is
+what was completed, a landing is nothing but the merge of its target and the
+task, and its gates passed on the tree that landed. Records of sessions and of
+the merge queue are compared with history.
+
+Any clone can be verified. A check whose records are not in the clone is listed
+as 'not checked'; it is neither passed nor failed. Commits of people between those
+of a run are listed, and are no problem. Nothing is changed.
+
+Without signatures, anyone who can push can write a branch that looks like the
+work of a run. With 'git config arborist.sign true', task commits, landings and
+records are signed by git's own configuration (gpg.format, user.signingKey).
+--signed accepts only signers that the verifying machine knows: keys of GPG, or
+those in the file gpg.ssh.allowedSignersFile. Do not use a file for that which
+the verified branch can change.";
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Everything that this branch adds to its upstream
+       git arborist verify
+
+   What a pull request adds, as a CI job would
+       git arborist verify origin/main..HEAD
+
+   The tasks of one session
+       git arborist verify bb69900f
+
+   Only commits with the signature of a known signer
+       git arborist verify --signed origin/main..HEAD
+
+CHECKS
+   message: commits that look like task commits are valid ones.
+
+   run: they belong to a run that started in this history.
+
+   steps: implementation, passed tests, approved review and completion of the
+   same attempt follow each other, and a landing contains the completion.
+
+   review: between the implementation and the completed or landed commit nothing
+   was changed, except by a clean merge and by the report of the completion.
+
+   landing: its tree is the clean merge of its two parents. A conflict that was
+   resolved by an agent or a person is 'not checked'.
+
+   gates: the recorded results say that the gates of a landing passed on the tree
+   that landed, or on that of a later landing that was tested together with it.
+   The results are in refs/arborist/gates/ of the repository that landed it.
+
+   records: the heads, turns and last steps in the records of a session, and the
+   log of the merge queue, agree with history. Sessions are in
+   refs/arborist/sessions/.
+
+   signature: with --signed, 'git verify-commit' accepts every task commit and
+   every record that was used.
+
+EXIT STATUS
+   0 if there is no problem, 1 if there is one. With --strict, 1 also if something
+   could not be checked.";
+
+/// How many commits that were made outside of a run are shown.
+const MOST_OUTSIDE: usize = 10;
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-verify", bin_name = "git arborist verify", about = catalog::about("verify"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct VerifyArgs {
+    /// A range, a session or a revision [default: what HEAD adds to its upstream]
+    #[arg(value_name = "RANGE|SESSION")]
+    range: Option<String>,
+    /// Require signatures of known signers
+    #[arg(long)]
+    signed: bool,
+    /// Exit with 1 also if something could not be checked
+    #[arg(long)]
+    strict: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    ui.configure(&config.finish()?);
+    let range = range::find(&repository, args.range.as_deref())?;
+    let signatures = if args.signed { Signatures::Required } else { Signatures::Ignored };
+    let found = verify(&repository, &range, signatures)?;
+    if args.json {
+        print(ui, &found)?;
+    } else {
+        show(ui, &found);
+    }
+    let is_refused = args.strict && !found.not_checked.is_empty();
+    Ok(if !found.problems.is_empty() || is_refused { Exit::No } else { Exit::Done })
+}
+
+fn show(ui: &mut Ui, found: &Verification) {
+    for problem in &found.problems {
+        show_problem(ui, problem);
+    }
+    for unchecked in &found.not_checked {
+        let task = unchecked.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+        let check = unchecked.check.as_str();
+        ui.line(&format!("not checked: {check}: {task}{}", unchecked.reason));
+    }
+    show_outside(ui, found);
+    let tasks = counted(found.tasks.len(), "task");
+    match found.problems.len() {
+        0 => ui.line(&format!("verified {tasks} in {}", found.range)),
+        problems => {
+            ui.err(&format!("found {} in {} ({tasks})\n", counted(problems, "problem"), found.range));
+            if let Some(commit) = found.problems.iter().find_map(|problem| problem.commit) {
+                ui.hint(&format!("see a commit and its changes with: git show {}", commit.short()));
+            }
+        }
+    }
+}
+
+fn show_problem(ui: &mut Ui, problem: &VerifyProblem) {
+    let commit = problem.commit.map(|commit| format!("{} ", commit.short())).unwrap_or_default();
+    let task = problem.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+    let words = ui.paint(Tone::Bad, &problem.problem);
+    ui.line(&format!("{commit}{task}{}: {words}", problem.check.as_str()));
+}
+
+fn show_outside(ui: &mut Ui, found: &Verification) {
+    if found.outside.is_empty() {
+        return;
+    }
+    ui.line(&format!("made outside of the run: {}", counted(found.outside.len(), "commit")));
+    for outside in found.outside.iter().take(MOST_OUTSIDE) {
+        ui.line(&format!("  {} {}", outside.commit.short(), outside.subject));
+    }
+    if let more @ 1.. = found.outside.len().saturating_sub(MOST_OUTSIDE) {
+        ui.line(&format!("  and {more} more"));
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

@@ -1,0 +1,294 @@
+//! Verifies that the finished tasks in a range of commits went through their steps.
+//!
+//! Only commits are believed. Records in refs are compared with them. A check whose records are missing is reported as
+//! not checked, never as passed.
+
+mod gates;
+mod landing;
+mod outside;
+mod records;
+mod report;
+mod signatures;
+mod steps;
+
+pub use report::{OutsideCommit, Unchecked, Verification, VerifiedTask, VerifyCheck, VerifyProblem};
+
+use std::collections::{BTreeSet, HashSet};
+
+use self::gates::GateResultList;
+use crate::{
+    failure::{Exit, Explain},
+    git::{GitError, RawCommit, Repository},
+    history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
+    message::{self, MessageReading, Status},
+    name::{BranchName, Oid, SessionId},
+    queue::QueueError,
+    session::SessionError,
+};
+
+/// Why a range could not be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The history of a run could not be determined.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The records of a session could not be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The queue could not be read.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+impl Explain for VerifyError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::Session(error) => error.exit(),
+            Self::Queue(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.hint(),
+            Self::History(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Queue(error) => error.hint(),
+        }
+    }
+}
+
+/// The commits to verify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyRange {
+    /// The range for people.
+    pub shown: String,
+    /// Commits that are reachable from this one are not verified; `None` to verify the whole history.
+    pub from: Option<Oid>,
+    /// The newest commit.
+    pub to: Oid,
+    /// Only tasks of this session, if it is set.
+    pub session: Option<SessionId>,
+}
+
+/// Whether commits must be signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signatures {
+    /// Every task commit and every record that is used must have a valid signature of a known signer.
+    Required,
+    /// Signatures are not looked at.
+    Ignored,
+}
+
+/// Verifies a range.
+pub fn verify(
+    repository: &Repository,
+    range: &VerifyRange,
+    signatures: Signatures,
+) -> Result<Verification, VerifyError> {
+    let mut verifier = Verifier {
+        repository,
+        range,
+        gates: GateResultList::load(repository)?,
+        within: HashSet::new(),
+        records_used: BTreeSet::new(),
+        result: Verification::new(range, signatures),
+    };
+    let events = verifier.read_range()?;
+    for branch in branches_of(&events) {
+        let of_branch: Vec<&Event> = events.iter().filter(|event| *event.branch() == branch).collect();
+        verifier.check_branch(&branch, &of_branch)?;
+    }
+    if signatures == Signatures::Required {
+        verifier.check_signatures(&events)?;
+    }
+    Ok(verifier.result)
+}
+
+/// The state of one verification.
+struct Verifier<'a> {
+    repository: &'a Repository,
+    range: &'a VerifyRange,
+    gates: GateResultList,
+    /// All commits of the range.
+    within: HashSet<Oid>,
+    /// The commits of the records that a check has used.
+    records_used: BTreeSet<Oid>,
+    result: Verification,
+}
+
+impl Verifier<'_> {
+    /// Reads the range, and returns its task commits. A message that claims to be ours and is not valid is a problem.
+    fn read_range(&mut self) -> Result<Vec<Event>, VerifyError> {
+        let mut revisions = vec![self.range.to.to_string()];
+        revisions.extend(self.range.from.map(|from| format!("^{from}")));
+        let mut events = Vec::new();
+        for commit in self.repository.stream_commits(&revisions)? {
+            let commit = commit?;
+            self.within.insert(commit.id);
+            if !message::claims(commit.message()) {
+                continue;
+            }
+            let commit = self.repository.exact(commit)?;
+            match message::read(commit.message()) {
+                MessageReading::Foreign => {}
+                MessageReading::Sound(message)
+                    if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
+                {
+                    let words = "it claims to be a landing and is not a merge commit";
+                    self.result.problem(
+                        VerifyCheck::Message,
+                        message.subject.task.as_ref(),
+                        Some(commit.id),
+                        words,
+                    );
+                }
+                MessageReading::Sound(message) => events.push(Event::new(&commit, *message)),
+                MessageReading::Unsound(faults) => {
+                    let fault = faults.first().map(ToString::to_string).unwrap_or_default();
+                    let words = format!("it looks like a task commit and is not a valid one: {fault}");
+                    self.result.problem(VerifyCheck::Message, None, Some(commit.id), words);
+                }
+            }
+        }
+        if let Some(session) = &self.range.session {
+            events.retain(|event| event.session().is_none_or(|named| named == *session));
+        }
+        Ok(events)
+    }
+
+    /// Verifies the runs of a branch, newest first: a branch can have had several, one after the other.
+    fn check_branch(&mut self, branch: &BranchName, events: &[&Event]) -> Result<(), VerifyError> {
+        let mut open: BTreeSet<Option<SessionId>> = events.iter().map(|event| event.session()).collect();
+        let mut tip = Some(self.range.to);
+        while let Some(at) = tip.filter(|_| !open.is_empty()) {
+            let Some(run) = self.scan(branch, at)? else { break };
+            let Some(start) = &run.start else { break };
+            tip = self.load(start.commit)?.parents().next();
+            let is_asked = open.remove(&Some(start.session.clone()));
+            // Task commits without a session count for the newest run.
+            if open.remove(&None) || is_asked {
+                self.check_run(&run)?;
+            }
+        }
+        // Commits of turns may come from 'git arborist session', or from a run in another repository.
+        let is_verdict = |event: &Event| {
+            use Status::{Complete, Merge, ReviewApproved, TestPass};
+            matches!(event.status(), TestPass | ReviewApproved | Complete | Merge)
+        };
+        for event in events.iter().filter(|event| is_verdict(event) && open.contains(&event.session())) {
+            let words = match event.session() {
+                Some(session) => {
+                    format!("it names session '{session}' on '{branch}', which did not start in this history")
+                }
+                None => format!("it names a run on '{branch}', which did not start in this history"),
+            };
+            self.result.problem(VerifyCheck::Run, event.task(), Some(event.commit), words);
+        }
+        Ok(())
+    }
+
+    /// The newest run of `branch` in the history of `tip`. Task branches of this clone are not read: only what is in
+    /// that history is verified.
+    fn scan(&self, branch: &BranchName, tip: Oid) -> Result<Option<Run>, VerifyError> {
+        let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
+        match Run::scan_beside(self.repository, scope, CommitSource::Fresh, || Ok(Vec::new())) {
+            Ok(run) => Ok(Some(run)),
+            Err(HistoryError::Renamed { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn check_run(&mut self, run: &Run) -> Result<(), VerifyError> {
+        for event in run.unproven.iter().filter(|event| self.within.contains(&event.commit)) {
+            let words = match event.status() {
+                Status::Merge => "it lands a commit that does not contain the completion of the task",
+                _ => "no implementation, passed tests and approved review of the same attempt come before it",
+            };
+            self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
+        }
+        let mut landings = Vec::new();
+        for task in &run.tasks {
+            landings.extend(self.check_task(run, task)?);
+        }
+        self.check_gates(&landings)?;
+        self.check_records(run)?;
+        self.list_outside(run)
+    }
+
+    /// Verifies a task, if it was completed or landed within the range. Returns its landing.
+    fn check_task(&mut self, run: &Run, task: &TaskHistory) -> Result<Option<Event>, VerifyError> {
+        if let [a, b, ..] = task.forks[..]
+            && task.forks.iter().any(|fork| self.within.contains(fork))
+        {
+            let words = format!("two commits claim to be its last: {} and {}", a.short(), b.short());
+            self.result.problem(VerifyCheck::Steps, Some(&task.id), Some(a), words);
+        }
+        let Some(last) = task.last().filter(|last| self.within.contains(&last.commit)) else {
+            return Ok(None);
+        };
+        if task.state.state != State::Complete {
+            return Ok(None);
+        }
+        self.result.tasks.push(VerifiedTask {
+            task: task.id.clone(),
+            branch: run.scope.branch.clone(),
+            session: run.start.as_ref().map(|start| start.session.clone()),
+            commit: last.commit,
+        });
+        if task.is_unverified {
+            let why = "the landed commits are not in this shallow clone";
+            self.result.unchecked(VerifyCheck::Steps, Some(&task.id), why);
+            return Ok(None);
+        }
+        let landing = task.events.iter().rfind(|event| event.status() == Status::Merge);
+        self.check_steps(task, landing)?;
+        if let Some(landing) = landing {
+            self.check_landing(&task.id, landing)?;
+        }
+        Ok(landing.cloned())
+    }
+
+    fn load(&self, commit: Oid) -> Result<RawCommit, GitError> {
+        let loaded = self.repository.load_commits(&[commit])?.pop();
+        loaded.ok_or_else(|| GitError::Unknown(commit.to_string(), "commit"))
+    }
+
+    /// The paths that differ between the trees of two commits.
+    fn changed_paths(&self, before: Oid, after: Oid) -> Result<Vec<String>, GitError> {
+        let [before, after] = [self.repository.tree_of(before)?, self.repository.tree_of(after)?];
+        self.differing_paths(before, after)
+    }
+
+    /// The paths that differ between two trees.
+    fn differing_paths(&self, before: Oid, after: Oid) -> Result<Vec<String>, GitError> {
+        let changes = self.repository.changes(before, after)?.into_iter();
+        Ok(changes.map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
+    }
+}
+
+/// The branches that events name, in their order.
+fn branches_of(events: &[Event]) -> Vec<BranchName> {
+    let mut branches: Vec<BranchName> = Vec::new();
+    for event in events {
+        if !branches.contains(event.branch()) {
+            branches.push(event.branch().clone());
+        }
+    }
+    branches
+}
+
+/// The names of a few paths, and how many more there are.
+fn list_paths(paths: &[String]) -> String {
+    const MOST: usize = 3;
+    let shown = paths.iter().take(MOST).map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,164 @@
+//! Compares the records of a session and of the queue with history.
+
+use std::collections::HashMap;
+
+use super::{Verifier, VerifyCheck, VerifyError};
+use crate::{
+    history::{Event, Run},
+    message::{Key, Status},
+    name::{Oid, SessionId, TaskId},
+    queue::Store,
+    session::{RecordKind, SessionReader, StoredRecord, ref_of},
+};
+
+/// How many entries of a target's log are read.
+const LOG_ENTRIES: usize = 10_000;
+
+/// What the records of a session say.
+#[derive(Default)]
+struct RecordedSteps {
+    /// The commits of turns, by number.
+    turns: HashMap<u32, Option<Oid>>,
+    /// The last recorded status of each task.
+    statuses: HashMap<TaskId, String>,
+}
+
+impl Verifier<'_> {
+    pub(super) fn check_records(&mut self, run: &Run) -> Result<(), VerifyError> {
+        let Some(start) = &run.start else { return Ok(()) };
+        match SessionReader::new(self.repository).newest(&start.session)? {
+            None => {
+                let why = format!(
+                    "the records of session '{}' are not in this clone ({})",
+                    start.session,
+                    ref_of(&start.session)
+                );
+                self.result.unchecked(VerifyCheck::Records, None, why);
+            }
+            Some(newest) => self.check_session(run, &newest)?,
+        }
+        self.check_log(run)
+    }
+
+    fn check_session(&mut self, run: &Run, newest: &StoredRecord) -> Result<(), VerifyError> {
+        self.records_used.insert(newest.commit);
+        let (session, context) = (&newest.record.session, &newest.record.context);
+        let at = Some(newest.commit);
+        if context.branch != run.scope.branch {
+            let words = format!(
+                "the records of session '{session}' are about branch '{}', not '{}'",
+                context.branch, run.scope.branch
+            );
+            self.result.problem(VerifyCheck::Records, None, at, words);
+            return Ok(());
+        }
+        for head in [context.head, context.tip] {
+            if self.repository.find_commits(&[head])?.first().copied().flatten().is_none() {
+                let words = format!("session '{session}' ended at {}, which does not exist", head.short());
+                self.result.problem(VerifyCheck::Records, None, at, words);
+                return Ok(());
+            }
+        }
+        let to = self.range.to;
+        let is_complete = self.repository.is_ancestor(context.tip, to)?;
+        if !is_complete && !self.repository.is_ancestor(to, context.tip)? {
+            let words =
+                format!("session '{session}' ended at {}, which is not in this history", context.tip.short());
+            self.result.problem(VerifyCheck::Records, None, at, words);
+            return Ok(());
+        }
+        let recorded = self.read_records(newest)?;
+        self.compare_turns(run, session, &recorded);
+        if is_complete {
+            self.compare_statuses(run, session, &recorded);
+        }
+        Ok(())
+    }
+
+    fn read_records(&self, newest: &StoredRecord) -> Result<RecordedSteps, VerifyError> {
+        let mut recorded = RecordedSteps::default();
+        for stored in SessionReader::new(self.repository).walk(newest)? {
+            match stored?.record.kind {
+                RecordKind::Turn(turn) => {
+                    recorded.turns.entry(turn.number).or_insert(turn.commit);
+                }
+                RecordKind::Checkpoint(checkpoint) => {
+                    if let Some(task) = checkpoint.node {
+                        recorded.statuses.entry(task).or_insert(checkpoint.status);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Every commit of a turn must be the one that the record of this turn names.
+    fn compare_turns(&mut self, run: &Run, session: &SessionId, recorded: &RecordedSteps) {
+        let events = run.tasks.iter().flat_map(|task| &task.events);
+        let is_turn = |event: &&Event| {
+            event.status() == Status::Turn && event.session().is_none_or(|named| named == *session)
+        };
+        let turns: Vec<&Event> =
+            events.filter(is_turn).filter(|event| self.within.contains(&event.commit)).collect();
+        for event in turns {
+            let number = event.count(Key::Turn).and_then(|number| u32::try_from(number).ok());
+            let known = number.and_then(|number| recorded.turns.get(&number).copied().flatten());
+            if known == Some(event.commit) {
+                continue;
+            }
+            let number = number.map(|number| number.to_string()).unwrap_or_default();
+            let words = match known {
+                Some(other) => {
+                    format!("the record of turn {number} of session '{session}' names {}", other.short())
+                }
+                None => format!("session '{session}' has no record of a commit of turn {number}"),
+            };
+            self.result.problem(VerifyCheck::Records, event.task(), Some(event.commit), words);
+        }
+    }
+
+    /// The last record about a task that is complete in history must say so. Records may lack tasks without being wrong:
+    /// a damaged chain starts over, and a replay repeats commits of another session.
+    fn compare_statuses(&mut self, run: &Run, session: &SessionId, recorded: &RecordedSteps) {
+        let settled = [Status::Complete.as_str(), Status::Merge.as_str()];
+        for verified in self.result.tasks.clone() {
+            if verified.branch != run.scope.branch || verified.session.as_ref() != Some(session) {
+                continue;
+            }
+            let (check, task) = (VerifyCheck::Records, Some(&verified.task));
+            match recorded.statuses.get(&verified.task) {
+                Some(status) if settled.contains(&status.as_str()) => {}
+                Some(status) => {
+                    let words = format!("the last record of session '{session}' about it says '{status}'");
+                    self.result.problem(check, task, Some(verified.commit), words);
+                }
+                None => {
+                    self.result.unchecked(check, task, format!("session '{session}' has no record of it"));
+                }
+            }
+        }
+    }
+
+    /// The log of the queue must name the landings that are in history.
+    fn check_log(&mut self, run: &Run) -> Result<(), VerifyError> {
+        let log = Store::new(self.repository).load_logs(&run.scope.branch, LOG_ENTRIES)?;
+        for entry in log.iter().filter(|entry| entry.outcome == "landed") {
+            let Some(commit) = entry.commit else { continue };
+            let mut events = run.tasks.iter().flat_map(|task| &task.events);
+            let Some(landing) = events.find(|event| event.commit == commit) else { continue };
+            let is_same = landing.task() == Some(&entry.task)
+                && landing.trailers.source() == Some(entry.source)
+                && landing.status() == Status::Merge;
+            if !is_same {
+                let words = format!(
+                    "the log of the queue says that it landed {} of '{}'",
+                    entry.source.short(),
+                    entry.task
+                );
+                self.result.problem(VerifyCheck::Records, Some(&entry.task), Some(commit), words);
+            }
+        }
+        Ok(())
+    }
+}

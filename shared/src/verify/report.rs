@@ -1,0 +1,162 @@
+//! What a verification found. These types are also the `--json` document.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Signatures, VerifyRange};
+use crate::{
+    message::plain_text,
+    name::{BranchName, Oid, SessionId, TaskId},
+};
+
+/// The result of a verification.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Verification {
+    /// The range that was verified.
+    pub range: String,
+    /// Its newest commit.
+    #[schemars(with = "String")]
+    pub head: Oid,
+    /// Whether signatures were required.
+    pub signed: bool,
+    /// The completed tasks in the range.
+    pub tasks: Vec<VerifiedTask>,
+    /// What is wrong.
+    pub problems: Vec<VerifyProblem>,
+    /// Checks that could not be made here, because records or commits are missing.
+    pub not_checked: Vec<Unchecked>,
+    /// Commits between those of a run that belong to none of its tasks. That is no problem: users may commit on the
+    /// branch of a run.
+    pub outside: Vec<OutsideCommit>,
+}
+
+/// A completed task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VerifiedTask {
+    /// Its id.
+    #[schemars(with = "String")]
+    pub task: TaskId,
+    /// The branch of its run.
+    #[schemars(with = "String")]
+    pub branch: BranchName,
+    /// The session of its run.
+    #[schemars(with = "Option<String>")]
+    pub session: Option<SessionId>,
+    /// The commit that completed or landed it.
+    #[schemars(with = "String")]
+    pub commit: Oid,
+}
+
+/// A kind of check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerifyCheck {
+    /// Messages of task commits are valid.
+    Message,
+    /// Task commits belong to a run that started in this history.
+    Run,
+    /// The steps of a task are complete and in order.
+    Steps,
+    /// What was tested and reviewed is what was completed.
+    Review,
+    /// A landing is the merge of the target and the completed task.
+    Landing,
+    /// The gates of a landing passed on the tree that landed.
+    Gates,
+    /// Records of sessions and of the queue agree with history.
+    Records,
+    /// Commits are signed by a known signer.
+    Signature,
+}
+
+impl VerifyCheck {
+    /// Its name in all output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Run => "run",
+            Self::Steps => "steps",
+            Self::Review => "review",
+            Self::Landing => "landing",
+            Self::Gates => "gates",
+            Self::Records => "records",
+            Self::Signature => "signature",
+        }
+    }
+}
+
+/// One problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VerifyProblem {
+    /// The check that found it.
+    pub check: VerifyCheck,
+    /// The task; null if none is concerned.
+    #[schemars(with = "Option<String>")]
+    pub task: Option<TaskId>,
+    /// The commit; null if none is concerned.
+    #[schemars(with = "Option<String>")]
+    pub commit: Option<Oid>,
+    /// What is wrong, in words.
+    pub problem: String,
+}
+
+/// A check that could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Unchecked {
+    /// The check.
+    pub check: VerifyCheck,
+    /// The task; null if several or none are concerned.
+    #[schemars(with = "Option<String>")]
+    pub task: Option<TaskId>,
+    /// Why it could not be made.
+    pub reason: String,
+}
+
+/// A commit that was made outside of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OutsideCommit {
+    /// The commit.
+    #[schemars(with = "String")]
+    pub commit: Oid,
+    /// The branch of the run between whose commits it is.
+    #[schemars(with = "String")]
+    pub branch: BranchName,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Verification {
+    pub(super) fn new(range: &VerifyRange, signatures: Signatures) -> Self {
+        Self {
+            range: range.shown.clone(),
+            head: range.to,
+            signed: signatures == Signatures::Required,
+            tasks: Vec::new(),
+            problems: Vec::new(),
+            not_checked: Vec::new(),
+            outside: Vec::new(),
+        }
+    }
+
+    pub(super) fn problem(
+        &mut self,
+        check: VerifyCheck,
+        task: Option<&TaskId>,
+        commit: Option<Oid>,
+        words: impl AsRef<str>,
+    ) {
+        let problem = plain_text(words.as_ref()).replace('\n', " ");
+        self.problems.push(VerifyProblem { check, task: task.cloned(), commit, problem });
+    }
+
+    pub(super) fn unchecked(&mut self, check: VerifyCheck, task: Option<&TaskId>, why: impl AsRef<str>) {
+        let reason = plain_text(why.as_ref()).replace('\n', " ");
+        self.not_checked.push(Unchecked { check, task: task.cloned(), reason });
+    }
+}

@@ -1,0 +1,120 @@
+//! Verifies that nothing has changed between the implementation that was tested and reviewed, and what was completed or
+//! landed.
+
+use super::{Verifier, VerifyCheck, VerifyError, list_paths};
+use crate::{
+    git::{Merge, RawCommit},
+    history::{Event, TaskHistory},
+    message::{Key, Status},
+    name::{Oid, TaskId},
+};
+
+/// The steps of the attempt that completed a task. History has already proven their order.
+struct FinalSteps<'a> {
+    task: &'a TaskId,
+    implement: &'a Event,
+    test: &'a Event,
+    review: &'a Event,
+    complete: &'a Event,
+}
+
+impl<'a> FinalSteps<'a> {
+    fn find(task: &'a TaskHistory) -> Option<Self> {
+        let end = task.events.iter().rposition(|event| event.status() == Status::Complete)?;
+        let before = &task.events[..end];
+        let find = |status: Status| before.iter().rfind(|event| event.status() == status);
+        Some(Self {
+            task: &task.id,
+            implement: find(Status::ImplementPass)?,
+            test: find(Status::TestPass)?,
+            review: find(Status::ReviewApproved)?,
+            complete: &task.events[end],
+        })
+    }
+
+    /// A description of a commit that may change nothing but does. `is_reviewed` and `is_tested` say whether the review
+    /// and the tests come before it.
+    fn describe(&self, commit: Oid, (is_reviewed, is_tested): (bool, bool)) -> &'static str {
+        if commit == self.complete.commit {
+            "the completion changes more than its report"
+        } else if commit == self.review.commit {
+            "the approved tree is not the tested one"
+        } else if commit == self.test.commit {
+            "the tested tree is not the implemented one"
+        } else if is_reviewed {
+            "files were changed after the approved review"
+        } else if is_tested {
+            "files were changed between the tests and the review"
+        } else {
+            "files were changed between the implementation and the tests"
+        }
+    }
+}
+
+impl Verifier<'_> {
+    /// Walks from the landed or completed commit back to the implementation. Steps change nothing; the completion adds
+    /// its report; merges with the target must be clean.
+    pub(super) fn check_steps(
+        &mut self,
+        task: &TaskHistory,
+        landing: Option<&Event>,
+    ) -> Result<(), VerifyError> {
+        let Some(steps) = FinalSteps::find(task) else {
+            let words = "its steps are not in this history";
+            self.result.problem(VerifyCheck::Steps, Some(&task.id), task.state.commit, words);
+            return Ok(());
+        };
+        let source = landing.and_then(|landing| landing.trailers.source());
+        let mut at = source.unwrap_or(steps.complete.commit);
+        let (mut is_reviewed, mut is_tested) = (true, true);
+        while at != steps.implement.commit {
+            let commit = self.load(at)?;
+            let Some(parent) = self.parent_towards(&commit, steps.implement.commit)? else {
+                let words = "its implementation is not in the history of its completion";
+                self.result.problem(VerifyCheck::Steps, Some(steps.task), Some(at), words);
+                return Ok(());
+            };
+            let changed = self.own_changes(&commit, parent, &steps)?;
+            if !changed.is_empty() {
+                let words = steps.describe(at, (is_reviewed, is_tested));
+                let words = format!("{words}: {}", list_paths(&changed));
+                self.result.problem(VerifyCheck::Review, Some(steps.task), Some(at), words);
+            }
+            is_reviewed &= at != steps.review.commit;
+            is_tested &= at != steps.test.commit;
+            at = parent;
+        }
+        Ok(())
+    }
+
+    /// The parent through which `commit` descends from `goal`.
+    fn parent_towards(&self, commit: &RawCommit, goal: Oid) -> Result<Option<Oid>, VerifyError> {
+        for parent in commit.parents() {
+            if parent == goal || self.repository.is_ancestor(goal, parent)? {
+                return Ok(Some(parent));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The paths that a commit changes, other than by a clean merge or by the report of a completion.
+    fn own_changes(
+        &self,
+        commit: &RawCommit,
+        parent: Oid,
+        steps: &FinalSteps<'_>,
+    ) -> Result<Vec<String>, VerifyError> {
+        let parents: Vec<Oid> = commit.parents().collect();
+        if let [ours, theirs] = parents[..] {
+            let (Merge::Clean(merged) | Merge::Conflicted(merged, _)) =
+                self.repository.merge(ours, theirs)?;
+            return Ok(self.differing_paths(merged, self.repository.tree_of(commit.id)?)?);
+        }
+        let mut changed = self.changed_paths(parent, commit.id)?;
+        if commit.id == steps.complete.commit {
+            let report = steps.complete.trailers.get(Key::Report).unwrap_or_default();
+            changed.retain(|path| path != report);
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,382 @@
+//! `git arborist verify`: finished tasks went through their steps, and forged ones are found.
+
+use std::fs;
+
+use arborist_testkit::{Run, Said, TaskCommit, TestRepo, WORKER, is_installed};
+use serde_json::Value;
+
+const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+
+fn repo() -> TestRepo {
+    TestRepo::planned("tasks.md", PLAN, WORKER)
+}
+
+/// A repository with a run of `main` and the first steps of a task: what `change` writes is implemented.
+fn begun(change: impl Fn(&TestRepo)) -> TestRepo {
+    let repo = TestRepo::init();
+    repo.run_start("main", "s1");
+    change(&repo);
+    repo.commit(step("implement-pass"));
+    repo
+}
+
+fn step(status: &str) -> String {
+    TaskCommit::new("T1", status).trailer("Session", "s1").to_string()
+}
+
+/// Commits these steps of T1, without changes.
+fn steps(repo: &TestRepo, statuses: &[&str]) {
+    for status in statuses {
+        repo.commit(step(status));
+    }
+}
+
+/// A complete task that was implemented, tested and approved.
+fn complete() -> TestRepo {
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["test-pass", "review-approved", "complete"]);
+    repo
+}
+
+fn document(run: &Said) -> Value {
+    serde_json::from_str(&run.stdout()).unwrap()
+}
+
+/// The only problem, as its check and its words.
+#[track_caller]
+fn problem(repo: &TestRepo, args: &[&str]) -> (String, String) {
+    let run = repo.arborist(["verify", "--json"].iter().chain(args)).exits(1);
+    let found = document(&run);
+    let problems = found["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{found:#}");
+    let text = |key: &str| problems[0][key].as_str().unwrap().to_owned();
+    (text("check"), text("problem"))
+}
+
+#[test]
+fn a_run_in_place_is_verified() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
+    let found = document(&repo.arborist(["verify", "--json", "HEAD~4..HEAD"]).succeeds());
+    assert_eq!(found["range"], "HEAD~4..HEAD");
+    assert_eq!(found["tasks"].as_array().unwrap().len(), 1, "only tasks that end in the range: {found:#}");
+    assert_eq!(found["tasks"][0]["task"], "T002");
+    assert_eq!(found["not_checked"].as_array().unwrap().len(), 0, "{found:#}");
+}
+
+#[test]
+fn landings_of_lanes_are_verified_with_their_gates() {
+    let repo = repo();
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    repo.arborist(["verify", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
+}
+
+#[test]
+fn a_session_on_its_own_branch_is_verified_by_its_name_and_after_it_was_merged() {
+    let repo = repo();
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    let sessions = repo.arborist(["session", "list", "--json"]).answer();
+    let sessions: Value = serde_json::from_str(&sessions).unwrap();
+    let session = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
+    repo.arborist(["verify", "--strict", &session])
+        .succeeds()
+        .out(&format!("verified 2 tasks in session {session}"));
+    repo.arborist(["verify"]).succeeds().out("verified 0 tasks in HEAD");
+    let branch = sessions["sessions"][0]["branch"].as_str().unwrap().to_owned();
+    repo.git(["merge", "-q", "--no-ff", "-m", "merge it", &branch]).succeeds();
+    repo.arborist(["verify", "--strict", "HEAD^..HEAD"]).succeeds().out("verified 2 tasks in HEAD^..HEAD");
+}
+
+#[test]
+fn a_plain_clone_is_verified_and_what_it_lacks_is_named() {
+    let repo = repo();
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let clone = repo.root().join("clone");
+    let clone_path = clone.to_str().unwrap();
+    repo.git(["clone", "-q", ".", clone_path]).succeeds();
+    let run = repo.arborist_in(&clone, ["verify"]).succeeds().out("verified 2 tasks in HEAD");
+    run.out("not checked: records: the records of session").out("not checked: gates: no results");
+    repo.arborist_in(&clone, ["verify", "--strict"]).exits(1);
+    let trailer = ["log", "--format=%(trailers:key=Arborist-Session,valueonly)", "--grep=run-start"];
+    let session = repo.git(trailer).answer();
+    repo.arborist_in(&clone, ["verify", session.trim()]).succeeds().out("verified 2 tasks in session");
+    let records = "refs/arborist/*:refs/arborist/*";
+    repo.git_in(&clone, ["fetch", "-q", "origin", records]).succeeds();
+    repo.arborist_in(&clone, ["verify", "--strict"]).succeeds();
+}
+
+#[test]
+fn what_a_branch_adds_to_its_upstream_is_the_default() {
+    let repo = repo();
+    repo.git(["branch", "before"]).succeeds();
+    repo.git(["remote", "add", "origin", "."]).succeeds();
+    repo.git(["fetch", "-q"]).succeeds();
+    repo.git(["branch", "-q", "--set-upstream-to", "origin/before"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["verify"]).succeeds().out("verified 2 tasks in origin/before..HEAD");
+}
+
+#[test]
+fn commits_of_people_between_those_of_a_run_are_listed_and_are_no_problem() {
+    let repo = repo();
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.write("mine.txt", "mine");
+    repo.commit("my own work\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.commit("after the run\n");
+    let run = repo.arborist(["verify"]).succeeds();
+    run.out("made outside of the run: 1 commit").out("my own work").out("verified 2 tasks in HEAD");
+}
+
+#[test]
+fn a_completion_without_a_test_step_is_found() {
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["review-approved", "complete"]);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "steps");
+    assert!(words.contains("passed tests"), "{words}");
+}
+
+#[test]
+fn problems_are_shown_with_their_commit_task_and_check() {
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["review-approved", "complete"]);
+    repo.arborist(["verify"]).exits(1).shows();
+    complete().arborist(["verify"]).succeeds().shows();
+}
+
+#[test]
+fn a_review_of_another_tree_is_found() {
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["test-pass"]);
+    repo.write("b.txt", "not tested");
+    steps(&repo, &["review-approved", "complete"]);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(
+        (check.as_str(), words.as_str()),
+        ("review", "the approved tree is not the tested one: 'b.txt'")
+    );
+}
+
+#[test]
+fn content_that_changed_after_the_approval_is_found() {
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["test-pass", "review-approved"]);
+    repo.write("a.txt", "changed");
+    steps(&repo, &["complete"]);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "review");
+    assert_eq!(words, "the completion changes more than its report: 'a.txt'");
+
+    let repo = begun(|repo| repo.write("a.txt", "a"));
+    steps(&repo, &["test-pass", "review-approved"]);
+    repo.write("a.txt", "changed");
+    repo.commit("an innocent commit\n");
+    repo.write("spec/reports/T1.json", "{}");
+    steps(&repo, &["complete"]);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "review");
+    assert_eq!(words, "files were changed after the approved review: 'a.txt'");
+}
+
+/// A landing of T1, which was done on a branch, with what `change` does to the merge.
+fn landed(change: impl Fn(&TestRepo)) -> TestRepo {
+    let repo = TestRepo::init();
+    repo.run_start("main", "s1");
+    repo.git(["switch", "-q", "-c", "side"]).succeeds();
+    repo.write("a.txt", "a");
+    steps(&repo, &["implement-pass", "test-pass", "review-approved", "complete"]);
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.write("other.txt", "other");
+    repo.commit("other work\n");
+    repo.git(["merge", "-q", "--no-ff", "--no-commit", "side"]).succeeds();
+    change(&repo);
+    repo.git(["add", "-A"]).succeeds();
+    let tree = repo.git(["write-tree"]).answer();
+    let parents = ["HEAD", "side"].map(|name| repo.git(["rev-parse", name]).answer());
+    let message = TaskCommit::new("T1", "merge").trailer("Source", &parents[1]).trailer("Gate", "test");
+    let landing = repo.commit_object(&tree, &parents, message.trailer("Session", "s1").to_string());
+    repo.git(["reset", "-q", "--hard", &landing]).succeeds();
+    repo
+}
+
+#[test]
+fn a_landing_that_is_more_than_the_merge_is_found() {
+    landed(|_| {}).arborist(["verify"]).succeeds();
+    let repo = landed(|repo| repo.write("evil.sh", "evil"));
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "landing");
+    assert_eq!(words, "it differs from the merge of its parents: 'evil.sh'");
+}
+
+#[test]
+fn a_gate_result_for_another_tree_and_a_failed_gate_are_found() {
+    let repo = landed(|_| {});
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let other = repo.git(["rev-parse", "HEAD^^{tree}"]).answer();
+    let empty = repo.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
+    let record = |answer: &str, tested: &str| {
+        let json = format!(r#"{{"answer":"{answer}","gate":{{"name":"test"}},"tree":"{tested}"}}"#);
+        let commit = repo.commit_object(&empty, &[], format!("gate: test is {answer}\n\n{json}\n"));
+        repo.git(["update-ref", &format!("refs/arborist/gates/0123/{tree}"), &commit]).succeeds();
+    };
+    record("green", &tree);
+    repo.arborist(["verify"]).succeeds();
+    record("green", &other);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "gates");
+    assert!(words.contains("another tree"), "{words}");
+    record("red", &tree);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!((check.as_str(), words.as_str()), ("gates", "gate 'test' did not pass on the landed tree"));
+}
+
+#[test]
+fn task_commits_of_a_run_that_did_not_start_here_are_found() {
+    let repo = complete();
+    repo.commit(TaskCommit::new("T9", "complete").trailer("Session", "s9").to_string());
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "run");
+    assert!(words.contains("session 's9'"), "{words}");
+}
+
+#[test]
+fn a_message_that_is_not_valid_is_found() {
+    let repo = complete();
+    repo.commit("task(main@T2@complete): complete \"b\"\n\nArborist-Step: complete\n");
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "message");
+    assert!(words.contains("not a valid one"), "{words}");
+}
+
+#[test]
+fn records_that_do_not_agree_with_history_are_found() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    let begin = repo.git(["rev-list", "--max-parents=0", "HEAD"]).answer();
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let elsewhere = repo.commit_object(&tree, &[begin], "elsewhere\n");
+    let name = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/sessions"]).answer();
+    let record = repo.git(["log", "-1", "--format=%B", &name]).answer();
+    let head = repo.git(["rev-parse", "HEAD"]).answer();
+    let empty = repo.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+    let forge = |new: &str| {
+        let before = repo.git(["rev-parse", &name]).answer();
+        let commit = repo.commit_object(&empty, &[before], format!("{}\n", record.replace(&head, new)));
+        repo.git(["update-ref", &name, &commit]).succeeds();
+    };
+    forge(&elsewhere);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "records");
+    assert!(words.contains("is not in this history"), "{words}");
+    forge(&"1".repeat(40));
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "records");
+    assert!(words.contains("does not exist"), "{words}");
+}
+
+#[test]
+fn a_wrong_range_is_an_error_with_a_hint() {
+    let repo = TestRepo::init();
+    repo.arborist(["verify", "main...HEAD"]).exits(129).err("two dots");
+    repo.arborist(["verify", "gone..HEAD"]).exits(128).err("gone");
+    repo.arborist(["verify", "nothing"]).exits(128).err("session list");
+}
+
+/// A key that signs commits of the user, who is known as a signer; `None` without the program for it.
+fn signing_repo() -> Option<TestRepo> {
+    if !is_installed("ssh-keygen") {
+        println!("skipped: ssh-keygen is not installed");
+        return None;
+    }
+    let repo = repo();
+    new_key(&repo, "key");
+    let public = fs::read_to_string(repo.root().join("key.pub")).unwrap();
+    fs::write(repo.root().join("signers"), format!("ada@example.com {public}")).unwrap();
+    let path = |name: &str| repo.root().join(name).to_str().unwrap().to_owned();
+    repo.git(["config", "gpg.format", "ssh"]).succeeds();
+    repo.git(["config", "user.signingKey", &path("key")]).succeeds();
+    repo.git(["config", "gpg.ssh.allowedSignersFile", &path("signers")]).succeeds();
+    repo.git(["config", "arborist.sign", "true"]).succeeds();
+    Some(repo)
+}
+
+fn new_key(repo: &TestRepo, name: &str) {
+    let mut command = repo.command("ssh-keygen", repo.root());
+    Run::of(command.args(["-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f", name]), b"").succeeds();
+}
+
+#[test]
+fn task_commits_and_records_are_signed_and_a_known_signer_is_required() {
+    let Some(repo) = signing_repo() else { return };
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    repo.arborist(["verify", "--signed", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
+    fs::write(repo.root().join("signers"), "").unwrap();
+    repo.arborist(["verify"]).succeeds();
+    let run = repo.arborist(["verify", "--signed"]).exits(1);
+    run.out("signature: its signature is not accepted");
+}
+
+#[test]
+fn an_unsigned_commit_among_signed_ones_is_found() {
+    let Some(repo) = signing_repo() else { return };
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.git(["config", "arborist.sign", "false"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    let run = repo.arborist(["verify", "--signed", "--json"]).exits(1);
+    let found = document(&run);
+    let problems = found["problems"].as_array().unwrap();
+    assert!(!problems.is_empty());
+    for problem in problems {
+        assert_eq!(problem["check"], "signature", "{found:#}");
+        assert_eq!(problem["problem"], "it is not signed", "{found:#}");
+        assert_ne!(problem["task"], "T001", "{found:#}");
+    }
+    assert!(problems.iter().any(|problem| problem["task"] == "T002"), "{found:#}");
+}
+
+#[test]
+fn a_forged_chain_in_a_merged_branch_is_found_by_its_signatures() {
+    let Some(repo) = signing_repo() else { return };
+    repo.arborist(["gardener"]).succeeds();
+    let start = repo.git(["log", "--grep=run-start", "--format=%B"]).answer();
+    let session = start.lines().find_map(|line| line.strip_prefix("Arborist-Session: ")).unwrap();
+    repo.git(["switch", "-q", "-c", "side"]).succeeds();
+    repo.write("evil.txt", "evil");
+    for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
+        repo.commit(TaskCommit::new("T9", status).trailer("Session", session).to_string());
+    }
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
+    let run = repo.arborist(["verify"]).succeeds().out("verified 3 tasks in HEAD");
+    run.out(&format!("not checked: records: T9: session '{session}' has no record of it"));
+    let found = document(&repo.arborist(["verify", "--signed", "--json"]).exits(1));
+    let problems = found["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 4, "{found:#}");
+    assert!(problems.iter().all(|problem| problem["task"] == "T9"), "{found:#}");
+}
+
+#[test]
+fn a_step_fails_if_its_commit_cannot_be_signed() {
+    let Some(repo) = signing_repo() else { return };
+    fs::remove_file(repo.root().join("key")).unwrap();
+    fs::remove_file(repo.root().join("key.pub")).unwrap();
+    let before = repo.git(["rev-parse", "HEAD"]).answer();
+    let run = repo.arborist(["gardener"]).exits(128);
+    run.err("commit-tree");
+    assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), before);
+}
+
+#[test]
+fn only_gits_own_configuration_can_ask_for_signatures() {
+    let repo = repo();
+    repo.write(".arborist/config.toml", "sign = false\n");
+    repo.arborist(["state"])
+        .exits(1)
+        .err("can only be set in git's configuration")
+        .err("git config arborist.sign");
+}
