@@ -1,6 +1,6 @@
 //! The configuration file: every key with its description. Detected values are set, everything else is commented out.
 
-use arborist_core::settings::{SETTINGS, Setting, ValueKind};
+use arborist_core::settings::{SETTINGS, SIGN, Setting, ValueKind};
 
 use super::worktree::WorktreeProposal;
 
@@ -11,7 +11,8 @@ pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &WorktreePro
     let mut text =
         "# Configuration of git arborist. It is tracked: everyone who clones this repository gets it.\n"
             .to_owned();
-    for setting in SETTINGS.iter().filter(|setting| !setting.key.contains('.')) {
+    let is_for_files = |setting: &&Setting| !setting.key.contains('.') && setting.key != SIGN;
+    for setting in SETTINGS.iter().filter(is_for_files) {
         let found = match setting.key {
             "runner" => agent,
             "test-command" => test,

@@ -20,6 +20,7 @@ fn arguments(verb: &str) -> &'static [&'static str] {
         "cleanup" => &["cleanup"],
         "state" => &["state"],
         "logs" => &["logs"],
+        "verify" => &["verify"],
         "sandbox" => &["sandbox", "check"],
         "session" => &["session", "list"],
         "trailers" => &["trailers", "check"],

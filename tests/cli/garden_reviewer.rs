@@ -27,7 +27,7 @@ fn what_a_reviewer_changed_is_put_back_and_it_is_asked_again() {
     for (deed, words) in DEEDS {
         for place in [[].as_slice(), &["--isolate"]] {
             let repo = repo(deed);
-            repo.arborist(["gardener"].iter().chain(place)).succeeds().err("asked again").err(words);
+            repo.arborist(["gardener"].iter().chain(place)).succeeds().err("called again").err(words);
             assert_eq!(repo.calls(), 3, "{deed}: one who works, two reviews");
             let files = repo.git(["ls-tree", "--name-only", "HEAD"]).answer();
             assert_eq!(files, "kept.txt\nspec\ntask-tree.json\nwork.txt", "{deed}");

@@ -135,7 +135,7 @@ fn a_landing_that_is_no_longer_on_the_target_does_not_count_and_is_made_again() 
     repo.arborist(["gardener", "--isolate"]).succeeds();
     let (calls, before) = (repo.calls(), repo.git(["rev-parse", "HEAD~1"]).answer());
     reset(&repo, &before);
-    repo.arborist(["state", "--exit-code"]).exits(1).out("1 of them not landed");
+    repo.arborist(["state", "--exit-code"]).exits(1).out("1 waiting to land");
     repo.arborist(["worktree", "list", "--branches"]).succeeds().out("+4 -0");
     repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out("4 commits are in no other ref");
     repo.arborist(["gardener", "--isolate"]).succeeds();

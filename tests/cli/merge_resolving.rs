@@ -77,7 +77,7 @@ fn an_agent_cannot_resolve_a_conflict_in_a_protected_file() {
     let repo = content();
     repo.git(["config", "arborist.protect", "a.txt"]).succeeds();
     repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
-    repo.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
     repo.merge(&["status", "T2"]).exits(2).out("protected files were changed: a.txt");
     assert_eq!(repo.show("main", "a.txt"), "ours");
 }

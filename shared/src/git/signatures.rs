@@ -42,8 +42,8 @@ impl Repository {
         let text = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
         // The last value of a key has the highest precedence.
         let is_on = |key: &str| {
-            let values = text.lines().filter_map(|line| line.split_once(' '));
-            values.filter(|(known, _)| *known == key).last().is_some_and(|(_, value)| value == "true")
+            let mut values = text.lines().filter_map(|line| line.split_once(' '));
+            values.rfind(|(known, _)| *known == key).is_some_and(|(_, value)| value == "true")
         };
         let chosen = |is_signed: bool| if is_signed { Signing::AsConfigured } else { Signing::No };
         let records = is_on("arborist.sign");

@@ -54,7 +54,7 @@ impl OpenRun {
             }
             Baseline::NoTests(_) | Baseline::Trespass(_) => CommandCounts::default(),
         };
-        let counted = self.unless_known(counted, run)?;
+        let counted = self.unless_known(&counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -86,7 +86,7 @@ impl OpenRun {
     }
 
     /// The counts of a baseline as a section of a commit, unless the run has recorded the same.
-    fn unless_known(&self, counted: CommandCounts, run: &Run) -> Result<Body, Failure> {
+    fn unless_known(&self, counted: &CommandCounts, run: &Run) -> Result<Body, Failure> {
         let is_known =
             !self.is_start(run) && counted.is_part_of(&CommandCounts::before(&self.repository, run, None)?);
         Ok(if is_known { Body::default() } else { counted.quoted() })

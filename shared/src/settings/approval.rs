@@ -160,6 +160,7 @@ mod tests {
                 "model",
                 "fallback",
                 "tools",
+                "sign",
                 "steps.*.runner",
                 "steps.*.model",
                 "steps.*.fallback",

@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// The key that signs commits and records. `git` reads it itself, so that it is set where the signing key is.
-const SIGN: &str = "sign";
+pub const SIGN: &str = "sign";
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;

@@ -211,7 +211,7 @@ impl TaskRun<'_, '_, '_> {
         );
         let body = Body::new(FAILED, &why).followed_by(result.body);
         let mut trailers = result.trailers;
-        let _ = trailers.set(Key::TestLog, log.to_owned());
+        let _ = trailers.set(Key::TestLog, log);
         Ok(TestResult { is_passed: false, why: Some(why), body, trailers, ..result })
     }
 
