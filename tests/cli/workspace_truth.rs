@@ -104,7 +104,7 @@ fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
     assert_eq!((code, lines.len()), (0, 5), "{written}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{written}");
     assert!(lines[0].contains("head     base     ahead  checkout  remote"), "{written}");
-    assert!(lines[4].contains("x/s1  ") && lines[5] == "  ../a-repository-with-a-long-name", "{written}");
+    assert!(lines[3].contains("x/s1  ") && lines[4] == "  ../a-repository-with-a-long-name", "{written}");
 }
 
 #[test]
