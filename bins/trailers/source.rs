@@ -21,7 +21,7 @@ pub(super) enum MessageSource {
     /// One commit.
     Commit(RawCommit),
     /// All commits of a range.
-    Range { repository: Repository, range: Range },
+    Range { repository: Box<Repository>, range: Range },
 }
 
 /// A range of commits.
@@ -54,7 +54,7 @@ fn find(named: &str) -> Result<MessageSource, Failure> {
     if !path.is_file()
         && let Some(range) = Range::find(&repository, named)?
     {
-        return Ok(MessageSource::Range { repository, range });
+        return Ok(MessageSource::Range { repository: Box::new(repository), range });
     }
     match (repository.find_commit(named)?, path.is_file()) {
         (Some(_), true) => Err(Failure::new(Exit::Usage, format!("'{named}' is both a revision and a file"))
