@@ -265,6 +265,7 @@ impl TaskRun<'_, '_, '_> {
             "Restore them: 'git show {}:PATH' prints the file as it was. New files may stay.",
             self.base.tree
         );
-        Body::new(FAILED, &format!("{refusal}\n{restore}"))
+        // In one line: `state` shows the last line of a reason.
+        Body::new(FAILED, &format!("{refusal}. {restore}"))
     }
 }
