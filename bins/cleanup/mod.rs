@@ -21,7 +21,7 @@ them only if nothing is lost. Everything that is in use stays. The output names
 each item with the reason why it was removed or kept; --dry-run prints it and
 does nothing.
 
-Work that exists nowhere else stays as well. With --force it is saved as commits
+Work that exists only there stays as well. With --force it is saved as commits
 below refs/arborist/saved/, and then removed. 'cleanup saved' lists saved work,
 and 'cleanup restore' brings it back.
 

@@ -15,7 +15,7 @@ impl Verifier<'_> {
         let (task, at) = (Some(task), Some(landing.commit));
         let source = landing.trailers.source();
         let [onto, landed] = parents[..] else {
-            self.result.problem(VerifyCheck::Landing, task, at, "it has more than two parents");
+            self.result.problem(VerifyCheck::Landing, task, at, "it is not a merge of two commits");
             return Ok(());
         };
         if source != Some(landed) {

@@ -8,7 +8,6 @@ mod landing;
 mod outside;
 mod records;
 mod report;
-mod signatures;
 mod steps;
 
 pub use report::{OutsideCommit, Unchecked, Verification, VerifiedTask, VerifyCheck, VerifyProblem};
@@ -21,7 +20,7 @@ use crate::{
     git::{GitError, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
     message::{self, MessageReading, Status},
-    name::{BranchName, Oid, SessionId},
+    name::{BranchName, Oid, SessionId, TaskId},
     queue::QueueError,
     session::SessionError,
 };
@@ -252,6 +251,19 @@ impl Verifier<'_> {
             self.check_landing(&task.id, landing)?;
         }
         Ok(landing.cloned())
+    }
+
+    /// Requires a valid signature of a known signer for task commits and for the records that were used.
+    fn check_signatures(&mut self, events: &[Event]) -> Result<(), VerifyError> {
+        let commits = events.iter().map(|event| (event.commit, event.task()));
+        let records = self.records_used.iter().map(|record| (*record, None));
+        let all: Vec<(Oid, Option<&TaskId>)> = commits.chain(records).collect();
+        let ids: Vec<Oid> = all.iter().map(|(commit, _)| *commit).collect();
+        for (commit, why) in self.repository.find_unsigned(&ids)? {
+            let task = all.iter().find(|(known, _)| *known == commit).and_then(|(_, task)| *task);
+            self.result.problem(VerifyCheck::Signature, task, Some(commit), why);
+        }
+        Ok(())
     }
 
     fn load(&self, commit: Oid) -> Result<RawCommit, GitError> {
