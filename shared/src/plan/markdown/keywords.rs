@@ -389,6 +389,11 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
     const STEMS: [&str; 8] =
         ["parallel", "paralel", "parallèl", "równoleg", "simultan", "concurren", "параллел", "паралел"];
     const CJK: [&str; 8] = ["并行", "並行", "並列", "平行", "同时", "同時", "병렬", "동시"];
+    if word.is_ascii() {
+        let begins_with =
+            |stem: &&str| word.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem));
+        return STEMS.iter().any(begins_with);
+    }
     let lower = word.to_lowercase();
     STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
 }

@@ -205,19 +205,28 @@ impl Mentions<'_> {
         let place = clause[at].at;
         let next = |offset: usize| clause.get(at + offset).map(|token| token.what);
         let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
-        let before_label = [
-            (is(0, &["phase", "phases", "阶段", "階段", "fase", "faza", "フェーズ"]), 1),
-            (is(0, &["user"]) && is(1, &["story", "stories"]), 2),
-            (is(0, &["story", "stories", "用户故事", "用戶故事", "使用者故事"]), 1),
+        const BEFORE_LABEL: [&str; 12] = [
+            "phase",
+            "phases",
+            "阶段",
+            "階段",
+            "fase",
+            "faza",
+            "フェーズ",
+            "story",
+            "stories",
+            "用户故事",
+            "用戶故事",
+            "使用者故事",
         ];
-        for (is_here, words) in before_label {
-            if is_here && matches!(next(words), Some(Piece::Phase(_) | Piece::Story(_))) {
-                return self.member_at(clause, at + words, None);
-            }
+        let names_group = |offset: usize| matches!(next(offset), Some(Piece::Phase(_) | Piece::Story(_)));
+        if names_group(1) && is(0, &BEFORE_LABEL) {
+            return self.member_at(clause, at + 1, None);
         }
-        if TASK_WORDS.iter().any(|task| word.eq_ignore_ascii_case(task))
-            && matches!(next(1), Some(Piece::Id(_)))
-        {
+        if names_group(2) && is(0, &["user"]) && is(1, &["story", "stories"]) {
+            return self.member_at(clause, at + 2, None);
+        }
+        if matches!(next(1), Some(Piece::Id(_))) && is(0, &TASK_WORDS) {
             return self.member_at(clause, at + 1, None);
         }
         if !self.reads_titles {

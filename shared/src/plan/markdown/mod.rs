@@ -48,6 +48,7 @@ use self::{
     node_index::NodeIndex,
     node_parents::NodeParents,
     outline::Outline,
+    section::HeadingSection,
     settle::CanonicalEntry,
     tree::{Nodes, Role, TreeBuilder},
 };
@@ -84,8 +85,8 @@ struct Page<'f, 'a> {
 pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>, Vec<RedProposal>) {
     let mut found = PlanDraft::default();
     let mut pages: Vec<Page<'_, '_>> = files.iter().map(|file| page(*file, &mut found.warnings)).collect();
-    let mut names = Names::default();
-    names.reserve(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
+    let mut names =
+        Names::taken(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
     let mut roles: Vec<Role> = Vec::new();
     for page in &mut pages {
         let builder = TreeBuilder { file: page.file, outline: &page.outline, standing: &page.standing };
@@ -167,6 +168,7 @@ fn unread<'p>(page: &'p Page<'_, '_>) -> impl Iterator<Item = Unread> + 'p {
 /// The tasks of a page for which the plan asks for tests that fail first. The mark `[red]` is proposed for them, never set.
 fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
     let file = page.file.1;
+    let asking: Vec<bool> = page.outline.sections.iter().map(asks_for_failing_tests).collect();
     let mut found = Vec::new();
     for (at, entry) in page.outline.entries.iter().enumerate() {
         let is_task =
@@ -175,7 +177,12 @@ fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
         if !is_task || is_marked {
             continue;
         }
-        let place = if says_fail_first(&entry.text) { Some(entry.at) } else { section_asks(page, entry) };
+        let writes_tests = || entry.text.to_lowercase().contains("test");
+        let section = entry.section.filter(|section| asking[*section] && writes_tests());
+        let place = match section {
+            _ if says_fail_first(&entry.text) => Some(entry.at),
+            section => section.map(|section| page.outline.sections[section].at),
+        };
         if let (Some(place), Some(id)) = (place, page.ids[at].clone()) {
             found.push(RedProposal { task: id, file: file.label.to_owned(), line: file.line_of(place) });
         }
@@ -183,13 +190,10 @@ fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
     found
 }
 
-/// The heading of tests that must fail first, if the task stands below one and writes tests.
-fn section_asks(page: &Page<'_, '_>, entry: &TaskEntry) -> Option<usize> {
-    let section = &page.outline.sections[entry.section?];
-    let writes_tests = entry.text.to_lowercase().contains("test");
-    let is_about_tests = section.title.to_lowercase().contains("test");
-    let asks = says_fail_first(&section.title) || says_fail_first(&section.text);
-    (writes_tests && is_about_tests && asks).then_some(section.at)
+/// Whether a section is about tests and says that they must fail first.
+fn asks_for_failing_tests(section: &HeadingSection) -> bool {
+    section.title.to_lowercase().contains("test")
+        && (says_fail_first(&section.title) || says_fail_first(&section.text))
 }
 
 /// Whether a plan says that its tests are written before the code: "Write tests FIRST", "TDD", "Tests → models → services".
@@ -258,5 +262,6 @@ fn says_fail_first(text: &str) -> bool {
         "先失败",
     ];
     let lower = text.to_lowercase();
-    WORDS.iter().any(|words| lower.contains(words))
+    // Few texts have the word that all of these share, and a plan may have 10,000 texts.
+    (lower.contains("fail") || lower.contains("失败")) && WORDS.iter().any(|words| lower.contains(words))
 }

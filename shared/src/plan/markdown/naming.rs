@@ -27,8 +27,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn reserve<'a>(&mut self, ids: impl Iterator<Item = &'a TaskId>) {
-        self.used.extend(ids.map(TaskId::folded));
+    /// Names beside some that are taken.
+    pub(super) fn taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
+        Self { used: ids.map(TaskId::folded).collect(), next: HashMap::new() }
     }
 
     /// The first free id among `wanted`, `wanted-2`, `wanted-3` …
@@ -153,7 +154,8 @@ pub(super) fn series_headings(lines: &[PlanLine<'_>]) -> HashSet<usize> {
                 }
             }
             LineKind::Item(_)
-                if checkbox(line.content()).is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) =>
+                if open.is_some()
+                    && checkbox(line.content()).is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) =>
             {
                 open.take().map(|(heading, _)| found.remove(&heading));
             }

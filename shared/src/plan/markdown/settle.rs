@@ -29,8 +29,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     name_equal_boxes(outline, &is_task);
     let mut standing: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
-    let mut names = Names::default();
-    names.reserve(outline.entries.iter().map(|entry| &entry.id));
+    let mut names: Option<Names> = None;
     for at in 0..outline.entries.len() {
         if !is_task[at] {
             continue;
@@ -39,6 +38,8 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
         standing[at] = Some(found);
         if found != at && !is_reference(outline, found, at) {
             standing[at] = Some(at);
+            let names =
+                names.get_or_insert_with(|| Names::taken(outline.entries.iter().map(|entry| &entry.id)));
             if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
                 first.insert(renamed.folded(), at);
                 rename_duplicate(file, outline, (found, at), renamed);
@@ -125,7 +126,7 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
 
 /// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
 fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
-    if form != Form::Box {
+    if form != Form::Box || outline.entries.iter().all(|entry| entry.form != Form::Bullet) {
         return;
     }
     let of = |entry: &TaskEntry| entry.section.filter(|_| entry.form == Form::Bullet);
@@ -341,9 +342,11 @@ fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
     let wanted: Vec<Option<String>> = outline.entries.iter().map(wanted).collect();
     let mut count: HashMap<&String, usize> = HashMap::new();
     wanted.iter().flatten().for_each(|wanted| *count.entry(wanted).or_default() += 1);
-    let mut names = Names::default();
+    if wanted.iter().all(Option::is_none) {
+        return;
+    }
     let others = outline.entries.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
-    names.reserve(others.map(|(entry, _)| &entry.id));
+    let mut names = Names::taken(others.map(|(entry, _)| &entry.id));
     for (at, wanted) in wanted.iter().enumerate() {
         let Some(wanted) = wanted else { continue };
         let name = if count[wanted] > 1 {

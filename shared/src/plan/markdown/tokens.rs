@@ -164,14 +164,19 @@ impl Tokenizer<'_> {
         let mut at = 0;
         while let Some(next) = text[at..].chars().next() {
             let rest = &text[at..];
+            if next == ' ' {
+                at += 1;
+                continue;
+            }
             let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
             let is_tilde =
                 matches!(next, '~' | '～' | '〜') && joins_numbers(&text[..at], &rest[next.len_utf8()..]);
             let what = if is_tilde { Some(Piece::Dash) } else { what };
-            let is_apart =
-                text[..at].ends_with(' ') && text[at + len..].chars().next().is_none_or(char::is_whitespace);
+            let is_apart = || {
+                text[..at].ends_with(' ') && text[at + len..].chars().next().is_none_or(char::is_whitespace)
+            };
             // An em dash with spaces around it joins no range; an en dash may.
-            let is_pause = what == Some(Piece::Dash) && is_apart && matches!(&rest[..len], "—" | "--");
+            let is_pause = what == Some(Piece::Dash) && matches!(&rest[..len], "—" | "--") && is_apart();
             let what = if is_pause { Some(Piece::Pause) } else { what };
             if let Some(what) = what {
                 tokens.push(Token { at: start + at, what });
@@ -181,6 +186,11 @@ impl Tokenizer<'_> {
     }
 
     fn word<'a>(&self, rest: &'a str, before: &[Token<'a>]) -> (Option<Piece<'a>>, usize) {
+        // Most words begin with a small letter; no id, label or number does.
+        if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
+            let len = word_len(rest);
+            return (Some(Piece::Word(&rest[..len])), len);
+        }
         if let Some(id) = ids::lettered(rest) {
             return (Some(Piece::Id(id)), id.len());
         }
@@ -246,6 +256,7 @@ fn is_lettered_number(word: &str) -> bool {
 /// The `C` of "Phases A, B and C": a letter that counts on from the label of a phase.
 fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
     let letter = |label: &str| label.chars().next().filter(|c| label.len() == 1 && c.is_ascii_uppercase());
+    let Some(own) = letter(word) else { return false };
     let is_joint = |token: &&Token<'_>| match token.what {
         Piece::Word(word) => is_and(word) || is_phase_word(word),
         piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash),
@@ -256,7 +267,7 @@ fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
         Piece::Phase(label) | Piece::Number(label) => letter(label),
         _ => None,
     });
-    last.is_some_and(|last| letter(word).is_some_and(|letter| last < letter))
+    last.is_some_and(|last| last < own)
 }
 
 /// Whether a word joins the members of a list.
@@ -297,11 +308,15 @@ pub(super) fn is_cjk(c: char) -> bool {
 fn word_len(rest: &str) -> usize {
     let first = rest.chars().next().unwrap_or(' ');
     if !is_cjk(first) {
-        let len = rest.find(|c: char| !(c.is_alphanumeric() && !is_cjk(c) || c == '_')).unwrap_or(rest.len());
+        // Most words are ASCII, which needs no decoding.
+        let ascii = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+        let is_part = |c: char| c.is_alphanumeric() && !is_cjk(c) || c == '_';
+        let len = rest[ascii..].find(|c: char| !is_part(c)).map_or(rest.len(), |more| ascii + more);
         // The label "Depends-on:" is one word.
         let is_joined =
             |word: &str| word.eq_ignore_ascii_case("depends-on") || word.eq_ignore_ascii_case("blocked-by");
-        return if rest.get(..len + 3).is_some_and(is_joined) { len + 3 } else { len };
+        let goes_on = rest[len..].starts_with('-') && rest.get(..len + 3).is_some_and(is_joined);
+        return if goes_on { len + 3 } else { len };
     }
     if let Some(word) = CJK_WORDS.iter().find(|word| rest.starts_with(**word)) {
         return word.len();

@@ -208,7 +208,10 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
     pub(super) fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
         let end = behind_parenthesis(self.clause, open);
-        let mut list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
+        if end <= open {
+            return None;
+        }
+        let mut list = self.mentions.list_at(&self.clause[..end], open + 1)?;
         // "(T002-T008, T009-T010 sequential)" excepts the last.
         if matches!(
             self.clause.get(list.end).map(|token| token.what),

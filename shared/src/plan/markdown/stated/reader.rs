@@ -487,10 +487,12 @@ fn declares_nothing(tokens: &[Token<'_>]) -> bool {
         _ => false,
     };
     let is_label = |token: Option<&Token<'_>>| token.is_some_and(|token| token.what == Piece::Colon);
-    (0..tokens.len()).any(|at| {
-        let Some(keyword) = keyword_at(tokens, at, ClauseVoice::Task) else { return false };
-        let end = keyword.end + usize::from(is_label(tokens.get(keyword.end)));
-        let is_labelled = is_label(tokens.get(end.saturating_sub(1)));
-        keyword.sense == Sense::Waits && is_labelled && says_none(tokens.get(end))
-    })
+    let has_label = tokens.iter().any(|token| is_label(Some(token)));
+    has_label
+        && (0..tokens.len()).any(|at| {
+            let Some(keyword) = keyword_at(tokens, at, ClauseVoice::Task) else { return false };
+            let end = keyword.end + usize::from(is_label(tokens.get(keyword.end)));
+            let is_labelled = is_label(tokens.get(end.saturating_sub(1)));
+            keyword.sense == Sense::Waits && is_labelled && says_none(tokens.get(end))
+        })
 }
