@@ -122,7 +122,8 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         is_off.then_some(Tone::Bad)
     };
     table(ui, ["rule", "result"], &rows, Last::Cut, tone);
-    if !is_enforced && !ConfinementBackend::Bwrap.works() && mode == SandboxMode::Auto {
+    let has_bwrap = ConfinementBackend::Bwrap.works();
+    if !is_enforced && cfg!(target_os = "linux") && !has_bwrap && mode == SandboxMode::Auto {
         ui.hint("install bubblewrap (bwrap), which enforces more than Landlock");
     }
     Ok(exit)
@@ -140,7 +141,7 @@ fn used_backend(mode: SandboxMode, child: &SandboxedChild<'_>) -> Option<Confine
 }
 
 fn describe_backends(ui: &mut Ui, mode: SandboxMode, child: &SandboxedChild<'_>) {
-    for backend in [ConfinementBackend::Bwrap, ConfinementBackend::Landlock] {
+    for backend in ConfinementBackend::of_system() {
         let state = if backend.works() { "works here" } else { "does not work here" };
         ui.line(&format!("{}: {state}", backend.as_str()));
     }

@@ -279,6 +279,7 @@ texts! {
     workspaces: "workspaces.md",
     cleaning_up: "cleaning-up.md",
     verifying: "verifying.md",
+    what_an_agent_can_do: "what-an-agent-can-do.md",
     configuration: "configuration.md",
     how_it_works_in_git: "how-it-works-in-git.md",
 }

@@ -335,6 +335,26 @@ fn what_the_sandbox_refused_is_named_with_the_key_that_allows_it() {
     let command = shell(&repo, "echo x > \"$HOME/data/file\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
     run.err("the sandbox allows no changes to").err("/data/file").err("to sandbox.write");
+    repo.arborist(["state", "T001"])
+        .succeeds()
+        .out("the sandbox allows no changes to")
+        .out("to sandbox.write");
+    repo.arborist(["logs", "T001", "--step", "test"]).succeeds().out("the sandbox allows no changes to");
+}
+
+#[test]
+fn what_the_sandbox_refused_to_an_agent_is_in_its_log_and_in_the_state_of_its_task() {
+    if !Confinement::is_enforced() {
+        return;
+    }
+    let repo = repo("echo x > \"$HOME/data/file\" || exit 1\n");
+    std::fs::create_dir_all(repo.home().join("data")).unwrap();
+    repo.arborist(["gardener", "--sandbox", "auto", "--max-retries", "1"]).exits(1);
+    repo.arborist(["state", "T001"])
+        .succeeds()
+        .out("the sandbox allows no changes to")
+        .out("to sandbox.write");
+    repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().out("the sandbox allows no changes to");
 }
 
 #[test]

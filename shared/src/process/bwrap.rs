@@ -13,26 +13,12 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{Program, find::is_executable};
+use super::{
+    Program,
+    find::is_executable,
+    mounts::{MountKind, Mounts, wrap_with},
+};
 use crate::safe_files;
-
-/// What a child finds at a path. At the same path the later kind wins; a path inside of another one is mounted later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MountKind {
-    /// It may be changed.
-    Writable,
-    /// It can be read.
-    ReadOnly,
-    /// It is empty and cannot be changed.
-    Hidden,
-}
-
-/// What a child in the namespaces may do.
-#[derive(Debug, Default)]
-pub(super) struct Mounts {
-    pub(super) paths: Vec<(PathBuf, MountKind)>,
-    pub(super) is_offline: bool,
-}
 
 /// Rights that root keeps, because without them it could not work in a checkout of another user. None of them allows it to
 /// mount anything, to make devices or to trace processes.
@@ -60,7 +46,7 @@ pub(super) fn find() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let search = || {
         let file = search_path(&std::env::var_os("PATH")?)?;
-        try_out(&file).is_some_and(|works| works).then_some(file)
+        try_out(&file).unwrap_or(false).then_some(file)
     };
     FOUND.get_or_init(search).as_deref()
 }
@@ -78,63 +64,18 @@ fn search_path(path: &OsStr) -> Option<PathBuf> {
     folders.map(|folder| folder.join("bwrap")).filter(|file| is_executable(file)).find(is_safe)
 }
 
-fn try_out(bwrap: &Path) -> Option<bool> {
-    let root = tempfile::Builder::new().prefix("git-arborist-").tempdir().ok()?;
+fn try_out(bwrap: &Path) -> io::Result<bool> {
+    let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
     let real = safe_files::resolved(root.path());
-    for name in ["open", "closed", "hidden"] {
-        safe_files::make_folder(&real.join(name)).ok()?;
-    }
-    safe_files::write(&real.join("hidden/file"), b"x").ok()?;
-    let mounts = Mounts {
-        paths: vec![
-            (real.clone(), MountKind::Writable),
-            (real.join("closed"), MountKind::ReadOnly),
-            (real.join("hidden"), MountKind::Hidden),
-        ],
-        is_offline: false,
-    };
+    let mounts = Mounts::for_trial(&real)?;
     let program = Program::new(bwrap).args(options(&mounts, &real)).args(["/bin/sh", "-c", TRIAL]);
-    Some(program.harmless().finish().ok()?.status.success())
+    Ok(program.harmless().finish().is_ok_and(|ended| ended.status.success()))
 }
 
 /// The command that runs `command` with these mounts. Its streams and its process group must be set afterwards.
 pub(super) fn wrap(command: &Command, mounts: &Mounts) -> io::Result<Command> {
     let bwrap = find().ok_or_else(|| io::Error::other("bubblewrap (bwrap) does not work here"))?;
-    let dir = match command.get_current_dir() {
-        Some(dir) => std::path::absolute(dir)?,
-        None => std::env::current_dir()?,
-    };
-    // bwrap would start the child in the home directory.
-    dir.metadata()?;
-    let program = locate(command, &dir)?;
-    let mut wrapped = Command::new(bwrap);
-    wrapped.args(options(mounts, &dir)).arg(program).args(command.get_args()).current_dir(dir);
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => wrapped.env(name, value),
-            None => wrapped.env_remove(name),
-        };
-    }
-    Ok(wrapped)
-}
-
-/// Finds the program as the system would, so that a missing one is reported by us and not by bwrap.
-fn locate(command: &Command, dir: &Path) -> io::Result<PathBuf> {
-    let name = Path::new(command.get_program());
-    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
-        let file = dir.join(name);
-        file.metadata()?;
-        return if is_executable(&file) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) };
-    }
-    let own = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
-    let path = own.map(OsStr::to_owned).or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-    let files: Vec<PathBuf> =
-        std::env::split_paths(&path).map(|folder| dir.join(folder).join(name)).collect();
-    match files.iter().find(|file| is_executable(file)) {
-        Some(file) => Ok(file.clone()),
-        None if files.iter().any(|file| file.is_file()) => Err(io::ErrorKind::PermissionDenied.into()),
-        None => Err(io::Error::from_raw_os_error(rustix::io::Errno::NOENT.raw_os_error())),
-    }
+    wrap_with(bwrap, command, |dir| options(mounts, dir))
 }
 
 /// The arguments of bwrap up to the program.

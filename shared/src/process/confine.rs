@@ -1,4 +1,4 @@
-//! Limits where a child process may change files, with Landlock or bubblewrap on Linux.
+//! Limits where a child process may change files, with Landlock or bubblewrap on Linux, and with `sandbox-exec` on macOS.
 //!
 //! Landlock limits no reading. A separate thread restricts itself and starts the child. The child and everything that it starts inherit the
 //! restriction and cannot remove it. The thread then ends; no parent-death signal is used, so children survive it, and
@@ -10,11 +10,16 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use tempfile::TempDir;
 
-use super::bwrap::{self, MountKind, Mounts};
+use super::{
+    bwrap,
+    mounts::{MountKind, Mounts},
+    sandbox_exec,
+};
 use crate::safe_files;
 
 /// What enforces a [`Confinement`].
@@ -25,6 +30,8 @@ pub enum ConfinementBackend {
     Landlock,
     /// Namespaces made by bubblewrap. Only supervised programs can be run in them.
     Bwrap,
+    /// A profile for `sandbox-exec` on macOS. Only supervised programs can be run with it.
+    SandboxExec,
 }
 
 impl ConfinementBackend {
@@ -34,7 +41,20 @@ impl ConfinementBackend {
         match self {
             Self::Landlock => "landlock",
             Self::Bwrap => "bwrap",
+            Self::SandboxExec => "sandbox-exec",
         }
+    }
+
+    /// Those that this system may have, the strongest first.
+    #[must_use]
+    pub const fn of_system() -> &'static [Self] {
+        if cfg!(target_os = "macos") { &[Self::SandboxExec] } else { &[Self::Bwrap, Self::Landlock] }
+    }
+
+    /// Whether it can take the network away, close a folder inside of a writable one, and hide one.
+    #[must_use]
+    pub const fn can_take_away(self) -> bool {
+        !matches!(self, Self::Landlock)
     }
 
     /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
@@ -44,6 +64,7 @@ impl ConfinementBackend {
         match self {
             Self::Landlock => system::is_enforced(),
             Self::Bwrap => bwrap::find().is_some(),
+            Self::SandboxExec => sandbox_exec::works(),
         }
     }
 }
@@ -142,7 +163,7 @@ impl Confinement {
     /// Whether `path` is kept as it is although it is in a folder that is allowed.
     #[must_use]
     pub fn is_closed(&self, path: &Path) -> bool {
-        self.backend == ConfinementBackend::Bwrap
+        self.backend.can_take_away()
             && self.closed.iter().any(|closed| {
                 path.starts_with(closed)
                     // A folder inside of it may be allowed explicitly.
@@ -156,14 +177,23 @@ impl Confinement {
         self.backend.works()
     }
 
-    /// Whether it runs children with bubblewrap.
-    pub(super) fn uses_bwrap(&self) -> bool {
+    /// Whether bubblewrap enforces it, which stays the parent of the child.
+    pub(super) fn is_bwrap(&self) -> bool {
         self.backend == ConfinementBackend::Bwrap
     }
 
-    /// What a child finds in the namespaces of bubblewrap. Paths that are missing are left out. So are granted folders that
+    /// The command that starts `command` confined, where another program enforces it.
+    pub(super) fn wrap(&self, command: &Command) -> io::Result<Option<Command>> {
+        match self.backend {
+            ConfinementBackend::Landlock => Ok(None),
+            ConfinementBackend::Bwrap => bwrap::wrap(command, &self.mounts()).map(Some),
+            ConfinementBackend::SandboxExec => sandbox_exec::wrap(command, &self.mounts()).map(Some),
+        }
+    }
+
+    /// What a child finds at which path. Paths that are missing are left out. So are granted folders that
     /// are links: an agent may have put a link there.
-    pub(super) fn mounts(&self) -> Mounts {
+    fn mounts(&self) -> Mounts {
         let is_granted = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
         let folders = self.folders.iter().filter(is_granted);
         // bubblewrap provides its own terminals.
@@ -208,7 +238,7 @@ impl Confinement {
 
     /// Confines the calling thread permanently, and everything that it starts.
     pub(super) fn enter(&self) -> io::Result<()> {
-        if self.is_offline || self.uses_bwrap() {
+        if self.is_offline || self.backend != ConfinementBackend::Landlock {
             Err(io::Error::other("the sandbox needs bubblewrap (bwrap), which does not work here"))
         } else if Self::is_enforced() {
             system::enter(&self.folders, &self.files)

@@ -12,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, bwrap, environment,
+    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
     limits::Clock,
     mark::{self, RunMark},
     process_group::ProcessGroup,
@@ -50,7 +50,7 @@ pub struct Supervised<'a> {
     command: Command,
     confinement: Option<Confinement>,
     /// Whether the process that we start is a bubblewrap that runs the program.
-    is_wrapped: bool,
+    is_in_bwrap: bool,
     /// The child's own folder for temporary files. It is removed when this is dropped.
     temp: Option<TempDir>,
     input: Vec<u8>,
@@ -70,7 +70,7 @@ impl<'a> Supervised<'a> {
         Self {
             command,
             confinement,
-            is_wrapped: false,
+            is_in_bwrap: false,
             temp: None,
             input: Vec::new(),
             limits: Limits::default(),
@@ -165,17 +165,17 @@ impl<'a> Supervised<'a> {
         }
     }
 
-    /// Makes the folder for temporary files, and wraps the command if bubblewrap confines it.
+    /// Makes the folder for temporary files, and wraps the command if another program confines it.
     fn confine(&mut self) -> io::Result<()> {
         let Some(confinement) = &mut self.confinement else { return Ok(()) };
         if let Some(temp) = confinement.make_temp()? {
             self.command.env("TMPDIR", temp.path());
             self.temp = Some(temp);
         }
-        if confinement.uses_bwrap() {
-            self.command = bwrap::wrap(&self.command, &confinement.mounts())?;
+        if let Some(command) = confinement.wrap(&self.command)? {
+            self.command = command;
+            self.is_in_bwrap = confinement.is_bwrap();
             self.confinement = None;
-            self.is_wrapped = true;
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<'a> Supervised<'a> {
         let clock = Clock { started: now, heard: now };
         SupervisedProgram {
             child,
-            is_wrapped: self.is_wrapped,
+            is_in_bwrap: self.is_in_bwrap,
             group,
             streams,
             recorder,

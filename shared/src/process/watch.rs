@@ -30,7 +30,7 @@ const BLIND_TICK: Duration = Duration::from_millis(20);
 pub(super) struct SupervisedProgram<'a> {
     pub(super) child: Child,
     /// Whether the child is a bubblewrap that runs the program.
-    pub(super) is_wrapped: bool,
+    pub(super) is_in_bwrap: bool,
     pub(super) group: ProcessGroup,
     pub(super) streams: Streams,
     pub(super) recorder: OutputRecorder<'a>,
@@ -99,7 +99,7 @@ impl Terminable for SupervisedProgram<'_> {
 
     /// Spares bubblewrap: if it ended first, the system would kill the program at once.
     fn terminate(&self, members: &[u32]) {
-        let spared = self.is_wrapped.then(|| self.child.id());
+        let spared = self.is_in_bwrap.then(|| self.child.id());
         let members: Vec<u32> = members.iter().copied().filter(|pid| Some(*pid) != spared).collect();
         send(Signal::TERM, &members);
     }

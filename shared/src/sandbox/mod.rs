@@ -68,10 +68,7 @@ impl SandboxMode {
     #[must_use]
     pub fn backend(self) -> Option<ConfinementBackend> {
         match self {
-            Self::Auto => {
-                let strongest_first = [ConfinementBackend::Bwrap, ConfinementBackend::Landlock];
-                strongest_first.into_iter().find(|backend| backend.works())
-            }
+            Self::Auto => ConfinementBackend::of_system().iter().copied().find(|backend| backend.works()),
             Self::Landlock => Some(ConfinementBackend::Landlock),
             Self::Bwrap => Some(ConfinementBackend::Bwrap),
             Self::Off => None,
@@ -190,7 +187,7 @@ impl Sandbox {
             if key.ends_with("sandbox.network")
                 && self.settings.text(key) == Some("none")
                 && mode != SandboxMode::Off
-                && mode.backend() != Some(ConfinementBackend::Bwrap)
+                && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
             {
                 return Err(SandboxError::Network { key: key.to_owned() });
             }

@@ -239,11 +239,11 @@ impl Caller<'_> {
     }
 
     fn call_once(&mut self, call: Call) -> Result<CallReply, PipelineError> {
-        let Call { program, prompt, stdin, format, log, has_provider, handed } = call;
+        let Call { program, prompt, stdin, format, log: log_path, has_provider, handed } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let opening = call_opening(self.runner, format, &Redactor::redact(self.secrets, &prompt));
-        let log = open_log(&log, &opening)?;
+        let log = open_log(&log_path, &opening)?;
         let mut dispatcher =
             EventDispatcher::new(self.on_event, reborrow(&mut self.observer), (&mut tally, self.secrets));
         let (dispatcher_ref, reader_ref) = (&mut dispatcher, &mut reader);
@@ -281,8 +281,10 @@ impl Caller<'_> {
         let said = Redactor::redact(self.secrets, tally.words());
         let complaint = ended.stderr.text.trim_end();
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
-        if unexplained && let Some(note) = describe_denials(&words, self.confinement.as_ref()) {
-            (self.on_event)(EventKind::note(format!("  {note}")));
+        let denial = describe_denials(&words, self.confinement.as_ref()).filter(|_| unexplained);
+        if let Some(denial) = &denial {
+            (self.on_event)(EventKind::note(format!("  {denial}")));
+            open_log(&log_path, &format!("=== {denial} ===\n"))?;
         }
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {
@@ -293,6 +295,10 @@ impl Caller<'_> {
         }
         if unexplained {
             append_reason(&mut outcome, &words);
+        }
+        if let (CallOutcome::Failed { message, .. }, Some(denial)) = (&mut outcome, &denial) {
+            message.push_str("; ");
+            message.push_str(denial);
         }
         let is_lost = is_mute || is_lost_session(&outcome, &words);
         Ok(CallReply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })

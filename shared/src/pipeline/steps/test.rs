@@ -100,9 +100,13 @@ impl TaskContext<'_> {
         let mut sum = TestTotals::default();
         let file = self.run.home.join(log);
         for command in commands {
-            let ended = self.run_test(task, command, (&file, place))?;
+            let (ended, denial) = self.run_test(task, command, (&file, place))?;
             let key = self.count_key(task, &command.command);
             sum.add((command, key.as_deref()), &ended, &self.run.secrets);
+            if let Some(denial) = denial {
+                open_log(&file, &format!("=== {denial} ===\n"))?;
+                sum.failures.push(denial);
+            }
             open_log(
                 &file,
                 &format!("=== it {}, after {:.1} s ===\n", ended.ending, ended.took.as_secs_f64()),
@@ -114,12 +118,13 @@ impl TaskContext<'_> {
         Ok(sum.result(commands, log))
     }
 
+    /// Runs one command. If it failed, also returns what the sandbox kept it from changing.
     fn run_test(
         &mut self,
         task: &Task,
         command: &TestCommand,
         (log, clean): (&Path, Option<&Path>),
-    ) -> Result<SupervisedEnd, PipelineError> {
+    ) -> Result<(SupervisedEnd, Option<String>), PipelineError> {
         let time = command.timeout.map(std::time::Duration::from_secs);
         let here = self.place_of(task);
         // Only the repository with the plan has clean checkouts.
@@ -153,13 +158,15 @@ impl TaskContext<'_> {
         if let Some(error) = &ended.log_error {
             self.emit(&task.id, EventKind::note(format!("  the log of the tests is incomplete: {error}")));
         }
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
-        if !ended.ending.is_success()
-            && let Some(note) = describe_denials(&said, confinement.as_ref())
-        {
-            self.emit(&task.id, EventKind::note(format!("  {note}")));
+        if ended.ending.is_success() {
+            return Ok((ended, None));
         }
-        Ok(ended)
+        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let denial = describe_denials(&said, confinement.as_ref());
+        if let Some(denial) = &denial {
+            self.emit(&task.id, EventKind::note(format!("  {denial}")));
+        }
+        Ok((ended, denial))
     }
 }
 

@@ -42,7 +42,6 @@ pub use entry::Why;
 pub use naming::plan_ids;
 
 use self::{
-    entry::TaskEntry,
     lines::{LineKind, PlanLine, Unclosed},
     naming::Names,
     node_index::NodeIndex,
