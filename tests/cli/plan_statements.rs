@@ -1295,6 +1295,19 @@ fn phases_that_run_in_priority_order_follow_each_other() {
     assert_eq!(needs(&repo, &format!("{STORIES}{choice}"), "phase-4"), ["phase-2"]);
 }
 
+#[test]
+fn stories_of_which_the_priorities_are_said_to_run_one_after_the_other_do_so() {
+    let repo = TestRepo::init();
+    let in_order = "- Stories can proceed sequentially in priority order (P1 → P2)\n";
+    assert_eq!(needs(&repo, &format!("{STORIES}{in_order}"), "phase-5"), ["phase-3", "phase-4"]);
+    for choice in [
+        "- Stories can run in parallel (if staffed)\n- Or sequentially in priority order (P1 → P2)\n",
+        "- 用户故事间可并行\n- 或按优先级顺序 (P1: US1/US2 → P2: US3)\n",
+    ] {
+        assert_eq!(needs(&repo, &format!("{STORIES}{choice}"), "phase-5"), ["phase-2"], "{choice}");
+    }
+}
+
 /// One phase of five tasks.
 const FIVE: &str = "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n";
 

@@ -35,6 +35,10 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
     if (0..clause.len()).any(|at| matches!(word(at).as_str(), "priority" | "preferred") && is_order(at + 1)) {
         return true;
     }
+    // "或按优先级顺序 …" is "or in order of priority …".
+    if word(0).starts_with('或') {
+        return true;
+    }
     // "Dev 1: Phase 1 → Phase 2", "All devs: Phase 10".
     if matches!((word(0).as_str(), word(1).as_str()), ("dev", _) | ("all", "devs" | "developers")) {
         return true;
@@ -42,7 +46,7 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
     clause.iter().any(|token| {
         matches!(token.what, Piece::Word(word) if matches!(
             word.to_ascii_lowercase().as_str(),
-            "solo" | "recommended" | "suggested" | "recommend" | "developer" | "developers" | "example" | "或按优先级顺序进行" | "staffed"
+            "solo" | "recommended" | "suggested" | "recommend" | "developer" | "developers" | "example" | "staffed"
         ))
     })
 }
@@ -187,7 +191,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
-            || has(&["or", "parallel", "can", "may", "could", "if", "either", "should"])
+            || has(&["or", "parallel", "may", "could", "if", "either", "should"])
         {
             return;
         }

@@ -96,7 +96,10 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
     let mut meant: Option<Vec<PlacedName<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == ClauseVoice::Section && is_advice(clause) {
-            ClauseReader::new(mentions, clause, (voice, false), &mut said).note_phases_in_order(tokens);
+            let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
+            reader.note_phases_in_order(tokens);
+            // "Stories proceed sequentially in priority order (P1 → P2 → P3)".
+            reader.note_priorities();
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
