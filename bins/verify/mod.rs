@@ -23,8 +23,9 @@ Check that finished tasks went through their steps.
 
 For every task that was completed or landed in the range, history is read again
 and checked: the steps are there and in order, what was tested and approved is
-what was completed, a landing is nothing but the merge of its target and the
-task, and its gates passed on the tree that landed. Records of sessions and of
+what was completed, protected files were changed only with permission, a landing
+is nothing but the merge of its target and the task, and its gates passed on the
+tree that landed. Records of sessions and of
 the merge queue are compared with history.
 
 Any clone can be verified. A check whose records are not in the clone is listed
@@ -62,6 +63,10 @@ CHECKS
 
    review: between the implementation and the completed or landed commit nothing
    was changed, except by a clean merge and by the report of the completion.
+
+   protected: the implementation changed no file that 'protect' lists, or its
+   commit says that it had permission. The list is that of the repository when
+   the run started, and that of the verifying machine.
 
    landing: its tree is the clean merge of its two parents. A conflict that was
    resolved by an agent or a person is 'not checked'.
@@ -107,10 +112,11 @@ pub struct VerifyArgs {
 pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
-    ui.configure(&config.finish()?);
+    let config = config.finish()?;
+    ui.configure(&config);
     let range = range::find(&repository, args.range.as_deref())?;
     let signatures = if args.signed { Signatures::Required } else { Signatures::Ignored };
-    let found = verify(&repository, &range, signatures)?;
+    let found = verify(&repository, &range, signatures, &config)?;
     if args.json {
         print(ui, &found)?;
     } else {

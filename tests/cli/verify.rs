@@ -204,6 +204,36 @@ fn landed(change: impl Fn(&TestRepo)) -> TestRepo {
 }
 
 #[test]
+fn a_protected_file_that_was_changed_without_permission_is_found() {
+    let repo = TestRepo::init();
+    repo.write("tests/a.sh", "true\n");
+    repo.write(".arborist/config.toml", "protect = [\"tests/\"]\n");
+    repo.commit("Add a test\n");
+    repo.run_start("main", "s1");
+    repo.write("tests/a.sh", "exit 0\n");
+    // What the task itself takes off the list was on it when the run started.
+    repo.write(".arborist/config.toml", "");
+    repo.commit(step("implement-pass"));
+    steps(&repo, &["test-pass", "review-approved", "complete"]);
+    let (check, words) = problem(&repo, &[]);
+    assert_eq!(check, "protected");
+    assert_eq!(words, "protected files were changed without permission: 'tests/a.sh'");
+}
+
+#[test]
+fn a_protected_file_that_was_changed_with_permission_is_verified() {
+    let plan = "- [ ] T001 [allow:tests/] do a\n";
+    let repo =
+        TestRepo::planned("tasks.md", plan, &WORKER.replace("echo done", "echo 'exit 0' > tests/a.sh"));
+    repo.write("tests/a.sh", "true\n");
+    repo.commit("Add a test\n");
+    repo.git(["config", "arborist.protect", "tests/"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(repo.git(["show", "main:tests/a.sh"]).answer(), "exit 0");
+    repo.arborist(["verify", "--strict"]).succeeds();
+}
+
+#[test]
 fn a_landing_that_is_more_than_the_merge_is_found() {
     landed(|_| {}).arborist(["verify"]).succeeds();
     let repo = landed(|repo| repo.write("evil.sh", "evil"));

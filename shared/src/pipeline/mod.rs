@@ -54,7 +54,7 @@ pub use steps::{
     prompt::{
         PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
-    protect::{FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
+    protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,

@@ -6,6 +6,7 @@
 mod gates;
 mod landing;
 mod outside;
+mod protected;
 mod records;
 mod report;
 mod steps;
@@ -17,10 +18,11 @@ use std::collections::{BTreeSet, HashSet};
 use self::gates::GateResultList;
 use crate::{
     failure::{Exit, Explain},
-    git::{GitError, RawCommit, Repository},
+    git::{Config, GitError, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
     message::{self, MessageReading, Status},
     name::{BranchName, Oid, SessionId, TaskId},
+    pipeline::Protection,
     queue::QueueError,
     session::SessionError,
 };
@@ -89,9 +91,11 @@ pub fn verify(
     repository: &Repository,
     range: &VerifyRange,
     signatures: Signatures,
+    config: &Config,
 ) -> Result<Verification, VerifyError> {
     let mut verifier = Verifier {
         repository,
+        config,
         range,
         gates: GateResultList::load(repository)?,
         within: HashSet::new(),
@@ -112,6 +116,7 @@ pub fn verify(
 /// The state of one verification.
 struct Verifier<'a> {
     repository: &'a Repository,
+    config: &'a Config,
     range: &'a VerifyRange,
     gates: GateResultList,
     /// All commits of the range.
@@ -212,8 +217,9 @@ impl Verifier<'_> {
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
         }
         let mut landings = Vec::new();
+        let protection = self.protection_of(run);
         for task in &run.tasks {
-            landings.extend(self.check_task(run, task)?);
+            landings.extend(self.check_task(run, task, protection.as_ref())?);
         }
         self.check_gates(&landings)?;
         self.check_records(run)?;
@@ -221,7 +227,12 @@ impl Verifier<'_> {
     }
 
     /// Verifies a task, if it was completed or landed within the range. Returns its landing.
-    fn check_task(&mut self, run: &Run, task: &TaskHistory) -> Result<Option<Event>, VerifyError> {
+    fn check_task(
+        &mut self,
+        run: &Run,
+        task: &TaskHistory,
+        protection: Option<&Protection>,
+    ) -> Result<Option<Event>, VerifyError> {
         if let [a, b, ..] = task.forks[..]
             && task.forks.iter().any(|fork| self.within.contains(fork))
         {
@@ -247,6 +258,9 @@ impl Verifier<'_> {
         }
         let landing = task.events.iter().rfind(|event| event.status() == Status::Merge);
         self.check_steps(task, landing)?;
+        if let Some(protection) = protection {
+            self.check_protected((run, protection), task)?;
+        }
         if let Some(landing) = landing {
             self.check_landing(&task.id, landing)?;
         }

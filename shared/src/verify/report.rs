@@ -61,6 +61,8 @@ pub enum VerifyCheck {
     Steps,
     /// What was tested and reviewed is what was completed.
     Review,
+    /// Protected files were changed only with permission.
+    Protected,
     /// A landing is the merge of the target and the completed task.
     Landing,
     /// The gates of a landing passed on the tree that landed.
@@ -80,6 +82,7 @@ impl VerifyCheck {
             Self::Run => "run",
             Self::Steps => "steps",
             Self::Review => "review",
+            Self::Protected => "protected",
             Self::Landing => "landing",
             Self::Gates => "gates",
             Self::Records => "records",

@@ -10,16 +10,16 @@ use crate::{
 };
 
 /// The steps of the attempt that completed a task. History has already proven their order.
-struct FinalSteps<'a> {
+pub(super) struct FinalSteps<'a> {
     task: &'a TaskId,
-    implement: &'a Event,
+    pub(super) implement: &'a Event,
     test: &'a Event,
     review: &'a Event,
     complete: &'a Event,
 }
 
 impl<'a> FinalSteps<'a> {
-    fn find(task: &'a TaskHistory) -> Option<Self> {
+    pub(super) fn find(task: &'a TaskHistory) -> Option<Self> {
         let end = task.events.iter().rposition(|event| event.status() == Status::Complete)?;
         let before = &task.events[..end];
         let find = |status: Status| before.iter().rfind(|event| event.status() == status);

@@ -1,6 +1,8 @@
 //! Protected files: a task may add files, but it may change, move or delete a protected one only with permission. The
 //! whole difference between the task and its base is judged, so that no order of attempts or turns avoids it.
 
+use std::fmt;
+
 use crate::{
     git::{GitError, Repository, TreeChange},
     history::FAILED,
@@ -21,8 +23,7 @@ use crate::{
 pub const FEWER_TESTS: &str = "fewer-tests";
 
 /// The heading over protected files that a task changed with permission, in the commit of its implement step.
-pub(in crate::pipeline) const CHANGED_WITH_PERMISSION: &str =
-    "Protected files that were changed with permission:";
+pub const CHANGED_WITH_PERMISSION: &str = "Protected files that were changed with permission:";
 
 /// The word that stands for usual test files.
 const TESTS: &str = "tests";
@@ -182,11 +183,13 @@ fn expanded(list: &[String]) -> Vec<String> {
     list.iter().flat_map(expand).collect()
 }
 
-impl ProtectedChange {
-    fn words(&self) -> String {
-        let repo = self.repo.as_ref().map(|repo| format!("{repo}: ")).unwrap_or_default();
+impl fmt::Display for ProtectedChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(repo) = &self.repo {
+            write!(f, "{repo}: ")?;
+        }
         let deleted = if self.is_deleted { " (deleted)" } else { "" };
-        format!("{repo}{}{deleted}", self.path)
+        write!(f, "{}{deleted}", self.path)
     }
 }
 
@@ -201,8 +204,7 @@ impl ProtectedChanges {
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let first = self.refused.first()?;
-        let mut names: Vec<String> =
-            self.refused.iter().take(MAX_NAMED).map(ProtectedChange::words).collect();
+        let mut names: Vec<String> = self.refused.iter().take(MAX_NAMED).map(ToString::to_string).collect();
         let more = self.refused.len().saturating_sub(MAX_NAMED);
         names.extend((more > 0).then(|| format!("and {more} more")));
         let path = &first.path;
@@ -214,13 +216,13 @@ impl ProtectedChanges {
 
     /// The section of a commit about changes with permission.
     pub(in crate::pipeline) fn describe_allowed(&self) -> Option<Body> {
-        let lines: Vec<String> = self.allowed.iter().map(ProtectedChange::words).collect();
+        let lines: Vec<String> = self.allowed.iter().map(ToString::to_string).collect();
         (!lines.is_empty()).then(|| Body::new(CHANGED_WITH_PERMISSION, &lines.join("\n")))
     }
 
     /// The part of a reviewer's prompt about changes with permission.
     pub(in crate::pipeline) fn review_words(&self) -> String {
-        let lines: Vec<String> = self.allowed.iter().map(|change| format!("- {}", change.words())).collect();
+        let lines: Vec<String> = self.allowed.iter().map(|change| format!("- {change}")).collect();
         match lines.is_empty() {
             true => String::new(),
             false => format!(
