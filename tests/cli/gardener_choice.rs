@@ -112,6 +112,7 @@ fn what_is_left_is_said_once_and_where_nothing_is_that_is_said_too() {
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows().never("nothing is left");
     repo.arborist(["gardener"]).succeeds().never(warning);
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--new-run", "--dry-run"]).succeeds().out("T001 a\n").out("T002 b\n");
     repo.arborist(["gardener", "--new-run"]).succeeds().err(warning);
     let reports = repo.git(["ls-tree", "--name-only", "HEAD", "spec/reports/"]).answer();
     let names: Vec<&str> = reports.lines().filter(|name| name.contains("T001_run_")).collect();

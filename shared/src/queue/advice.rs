@@ -1,6 +1,6 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
-use super::{Ticket, TicketOutcome, TicketState};
+use super::{ParkingObstacle, Ticket, TicketOutcome, TicketState};
 use crate::{git::MergeConflict, name::TaskId};
 
 /// The command that helps a task to land.
@@ -71,10 +71,7 @@ impl Ticket {
     pub fn reason(&self) -> Option<String> {
         match &self.standing {
             TicketState::Waiting => self.held.clone(),
-            TicketState::Parked { .. } => {
-                let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
-                Some(format!("changes in your checkout of {} are in the way{resolved}", self.into))
-            }
+            TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
             TicketState::Red { gate, log, with, .. } if with.is_empty() => {
                 Some(format!("the gate '{gate}' was red, see {log}"))
@@ -86,6 +83,30 @@ impl Ticket {
             TicketState::Withheld { why } => Some(why.clone()),
             TicketState::Lost | TicketState::Reverted(_) => self.trouble(),
         }
+    }
+}
+
+impl Ticket {
+    /// Why its landing is parked.
+    #[must_use]
+    pub fn reason_parked(&self, obstacle: Option<&ParkingObstacle>) -> String {
+        /// How many files are named.
+        const MOST: usize = 3;
+        let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
+        let files = match obstacle {
+            Some(ParkingObstacle::Operation(what)) => {
+                return format!("a {what} in your checkout of {} is not finished{resolved}", self.into);
+            }
+            Some(ParkingObstacle::Files(files)) => files.as_slice(),
+            None => &[],
+        };
+        let named = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match files.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let colon = if named.is_empty() { "" } else { ": " };
+        format!("changes in your checkout of {} are in the way{colon}{named}{more}{resolved}", self.into)
     }
 }
 
