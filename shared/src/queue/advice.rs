@@ -90,23 +90,11 @@ impl Ticket {
     /// Why its landing is parked.
     #[must_use]
     pub fn reason_parked(&self, obstacle: Option<&ParkingObstacle>) -> String {
-        /// How many files are named.
-        const MOST: usize = 3;
         let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
-        let files = match obstacle {
-            Some(ParkingObstacle::Operation(what)) => {
-                return format!("a {what} in your checkout of {} is not finished{resolved}", self.into);
-            }
-            Some(ParkingObstacle::Files(files)) => files.as_slice(),
-            None => &[],
-        };
-        let named = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = match files.len().saturating_sub(MOST) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let colon = if named.is_empty() { "" } else { ": " };
-        format!("changes in your checkout of {} are in the way{colon}{named}{more}{resolved}", self.into)
+        match obstacle {
+            Some(obstacle) => format!("in your checkout of {}, {obstacle}{resolved}", self.into),
+            None => format!("in your checkout of {}, changed files are in the way{resolved}", self.into),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The branch that tasks land on, and landings that are parked because its checkout has changes in the way.
 
-use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Parking, QueueError};
 use crate::{
@@ -50,6 +50,23 @@ pub enum ParkingObstacle {
     Operation(&'static str),
     /// Files that differ from the branch, or are not tracked.
     Files(Vec<String>),
+}
+
+impl fmt::Display for ParkingObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// How many files are named.
+        const MOST: usize = 3;
+        match self {
+            Self::Operation(what) => write!(f, "a {what} is not finished"),
+            Self::Files(files) => {
+                let named = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+                match files.len().saturating_sub(MOST) {
+                    0 => write!(f, "changed files are in the way ({named})"),
+                    more => write!(f, "changed files are in the way ({named} and {more} more)"),
+                }
+            }
+        }
+    }
 }
 
 /// How often a move is tried if the checkouts of the branch change meanwhile.
@@ -125,7 +142,10 @@ impl<'a> Target<'a> {
             match self.repository.fast_forward(&place, self.into, (from, to))? {
                 FastForward::Done => return Ok(MoveResult::Done),
                 _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
-                FastForward::Refused(why) => {
+                FastForward::Refused(said) => {
+                    // git's words name only one file, and in its own terms.
+                    let obstacle = Self::find_obstacle_at(&place, from, to).ok().flatten();
+                    let why = obstacle.map_or(said, |obstacle| obstacle.to_string());
                     return Ok(MoveResult::Refused(self.parking(&why, Some(&place))));
                 }
                 FastForward::Overtaken => {}
@@ -148,8 +168,15 @@ impl<'a> Target<'a> {
     pub fn find_obstacle(&self) -> Result<Option<ParkingObstacle>, QueueError> {
         let position = self.find()?.and_then(|position| Some((position.branch, position.parked?)));
         let Some((from, to)) = position else { return Ok(None) };
-        let BranchUse::CheckedOut(place) = self.repository.usage(self.into, to)? else { return Ok(None) };
-        let checkout = Repository::open_at(&place)?;
+        match self.repository.usage(self.into, to)? {
+            BranchUse::CheckedOut(place) => Self::find_obstacle_at(&place, from, to),
+            _ => Ok(None),
+        }
+    }
+
+    /// What keeps a checkout from moving from one commit to another.
+    fn find_obstacle_at(place: &Path, from: Oid, to: Oid) -> Result<Option<ParkingObstacle>, QueueError> {
+        let checkout = Repository::open_at(place)?;
         if let Some(operation) = OperationInProgress::find_operation(&checkout.git_dir) {
             return Ok(Some(ParkingObstacle::Operation(operation.what)));
         }
