@@ -78,9 +78,12 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
         git(step[0], &folder).args(&step[1..]).attend()?;
         ui.line("");
     }
-    let quoted = format!("'{}'", shown.replace('\'', r"'\''"));
-    ui.line(&format!("Look around: cd {quoted} && git log -p"));
-    ui.line(&format!("It stays until you remove it: rm -rf {quoted}"));
+    let quote = |path: &str| format!("'{}'", path.replace('\'', r"'\''"));
+    let (repository, worktrees) = (quote(&shown), quote(&format!("{shown}.arborist")));
+    ui.line(&format!("Look around: cd {repository} && git log -p"));
+    ui.line(&format!(
+        "The repository and its worktrees stay until you remove them: rm -rf {repository} {worktrees}"
+    ));
     Ok(Exit::Done)
 }
 

@@ -43,8 +43,8 @@ A task is ready when everything that it waits for is complete and has landed;
 With one job, the agent works in this checkout. With --jobs or --isolate, each
 task has its own worktree and branch. A worktree that is reused for the next
 task is called a lane. A complete task lands through the merge queue: its branch
-is merged into the branch of the run and tested again, without a checkout. If a
-landing would overwrite files that you have changed in the checkout, it is
+is merged into the branch of the run and tested again, in a scratch worktree. If
+a landing would overwrite files that you have changed in the checkout, it is
 parked: later tasks build on it, but your branch does not move until you run the
 command that the summary prints.
 
@@ -80,10 +80,10 @@ WHAT AGENTS ARE TOLD
    git-arborist(1).
 
 PROTECTED TESTS
-   A task that changes or deletes a file of the setting 'protect' fails, and so
-   does one after which a test command runs fewer tests or skips more. In the
-   plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' permits both
-   to one task; --allow permits it to all tasks that this command runs. See
+   A task fails if it changes or deletes a file that the setting 'protect' names.
+   It also fails if a test command then runs fewer tests or skips more. In the
+   plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' allows both
+   for one task; --allow allows it for all tasks that this command runs. See
    'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS

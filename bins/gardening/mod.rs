@@ -43,7 +43,7 @@ pub(crate) struct GardeningArgs {
     step_runner: RunnerArgs,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Number of attempts per task
+    /// Attempts for each task, the first one included [default: 5]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     max_retries: Option<u32>,
     /// Test command for tasks without their own test commands
@@ -73,8 +73,7 @@ pub(crate) struct GardeningArgs {
     /// Start a new run instead of continuing the last one
     #[arg(long)]
     new_run: bool,
-    /// Work on a branch of the run's own, in a worktree beside this checkout, which is left alone; the branch stays when the
-    /// run ends
+    /// Run on a separate branch, in a worktree beside this checkout
     #[arg(long)]
     session_branch: bool,
     /// Accept changes to the plan or the configuration since the run started
@@ -89,7 +88,7 @@ pub(crate) struct GardeningArgs {
     /// Also print a line for each step and each commit; with --dry-run, the prompts
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Print only errors
+    /// Print only failures, and the summary of a run that did not succeed
     #[arg(short, long)]
     quiet: bool,
     /// Print events as JSON, one object per line

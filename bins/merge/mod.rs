@@ -20,11 +20,11 @@ use clap::{Args, Parser, Subcommand};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-Land the branches of finished tasks, in order, without a forge or a daemon.
+Land the branches of finished tasks, in order, without a server or a daemon.
 
-A task that was worked on in its own worktree is complete on its own branch. To
-land it is to merge that branch into the target, which is the branch of the run.
-Gates are the commands that must pass before, such as your tests. Tasks that
+A task that was worked on in its own worktree is complete on its own branch.
+Landing it means merging that branch into the target, which is the branch of the
+run. Gates are commands that must pass first, such as your tests. Tasks that
 depend on a task wait until it has landed.
 
 The queue is stored in refs below refs/arborist/queue/. If the command is killed,
@@ -35,8 +35,8 @@ unless merge.auto is false.
 
 Each task becomes one merge commit. The gates run on exactly that commit, in
 their own worktree. Then the target is moved to it, but only if it is still where
-it was. Several tasks are merged on top of each other and tested once. If that
-batch is red, it is halved until the bad task is found, and the others land. A
+it was. Several tasks are merged on top of each other and tested once. If a gate
+fails, this batch is halved until the bad task is found, and the others land. A
 gate is broken if its command is missing, times out, is killed or runs no tests:
 then nothing lands, and no task is blamed.
 
@@ -73,7 +73,7 @@ stay queued, and the interrupted try does not count.";
 const EXAMPLES: &str = "\
 EXIT STATUS
    1 if a task did not land or has waited for too long, 2 if a person is needed
-   (a conflict, a parked landing, a broken gate, a target that is red itself,
+   (a conflict, a parked landing, a broken gate, a target that fails its gates,
    changed settings), 3 if another process is landing on the target, 130 or 143
    if it was stopped.
 
@@ -91,7 +91,7 @@ EXAMPLES
    Resolve a conflict by hand: once to open it, once more to land it
        git arborist merge resolve T002
 
-   Try again after fixing a conflict or a red gate
+   Try again after you have fixed a conflict or a failed gate
        git arborist merge retry T002 && git arborist merge run
 
    Land these tasks together, or none of them
@@ -122,13 +122,13 @@ enum Verb {
     Add(AddVerb),
     /// List queued tasks, in the order in which they will be tried
     List(ListArgs),
-    /// Show the state of the queue or of one task; exit 1 if a task is red or late, 2 if a person is needed
+    /// Show the state of the queue or of one task; exit 1 if a gate failed or a task waits too long, 2 if a person is needed
     Status(StatusArgs),
     /// Land all tasks that can land
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Try a task again that was set aside
+    /// Try again to land a task that was set aside
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),

@@ -139,14 +139,14 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is in that worktree: remove all conflict markers from its files ('git add' or 'git rm' files without markers), then run, there or here: {command}",
+                "the conflict of {task} is in that worktree: edit its files there, then run: {command} (deleted and binary files also need 'git add' or 'git rm')",
                 command = site.command(&format!("resolve {task}"))
             ));
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
             ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
-            ui.hint("resolve them and 'git add' or 'git rm' them there, then run the same command again");
+            ui.hint("remove the conflict markers there, then run the same command again (deleted and binary files also need 'git add' or 'git rm')");
         }
         // Reported before, with a hint.
         Handover::OtherFiles(..) => {}

@@ -40,7 +40,7 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in files of the repository, and other files that a manual resolution changes
+    /// Approve commands in tracked files; with resolve, also changes to files without conflicts
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates are configured
@@ -118,11 +118,15 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
     let exit = conclude((&site, &cancel), &report, args, ui)?;
+    let has_run = !unfinished.is_empty() && site.scan(CommitSource::Cached)?.start.is_some();
+    // A run that has started uses its frozen plan.
+    let accept = if has_run { ", then run: git arborist gardener --accept-changes" } else { "" };
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
             ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
-            ui.hint(&format!("to leave it out of the next run, tick its box in the plan; to do it, run: git arborist garden {task}"));
+            ui.hint(&format!("to count it as done, tick its box in the plan{accept}"));
+            ui.hint(&format!("or let an agent do it: git arborist garden {task}"));
         }
     }
     Ok(exit)

@@ -7,7 +7,9 @@ use arborist_core::{
     history::{CommitSource, Run, State},
     message::plain_text,
     name::TaskId,
-    queue::{LogEntry, QueueClaim, StoredTicket, Ticket, TicketState, arrange, waits_for},
+    queue::{
+        LogEntry, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange, waits_for,
+    },
 };
 
 use super::{
@@ -28,6 +30,8 @@ pub(super) struct Listed {
     pub(super) ticket: Ticket,
     /// What it waits for, apart from its turn.
     pub(super) reason: Option<String>,
+    /// Whether an unfinished operation, such as a merge, is in the way of its landing.
+    is_in_operation: bool,
 }
 
 /// The default limit for waiting, in seconds.
@@ -50,7 +54,15 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     for one in &mut stored {
         look_for_trouble(site, &run, &mut one.ticket)?;
     }
-    Ok(listed(stored, &landed(&run)))
+    let mut listed = listed(stored, &landed(&run));
+    for Listed { ticket, reason, is_in_operation } in &mut listed {
+        if matches!(ticket.standing, TicketState::Parked { .. }) {
+            let obstacle = Target::new(&site.repository, &ticket.into).find_obstacle()?;
+            *reason = Some(ticket.reason_parked(obstacle.as_ref()));
+            *is_in_operation = matches!(obstacle, Some(ParkingObstacle::Operation(_)));
+        }
+    }
+    Ok(listed)
 }
 
 /// Adds whether only a person can help, as it is now: nothing has to land for this to be known.
@@ -92,14 +104,14 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     let mut listed: Vec<Listed> = Vec::new();
     for at in &line.ready {
         let reason = tickets[*at].held.clone().or(tickets[*at].resolution());
-        listed.push(Listed { ticket: tickets[*at].clone(), reason });
+        listed.push(Listed { ticket: tickets[*at].clone(), reason, is_in_operation: false });
     }
     for (at, needs) in &line.held {
         let reason = Some(waits_for(needs, &tickets));
-        listed.push(Listed { ticket: tickets[*at].clone(), reason });
+        listed.push(Listed { ticket: tickets[*at].clone(), reason, is_in_operation: false });
     }
     for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {
-        listed.push(Listed { ticket: ticket.clone(), reason: ticket.reason() });
+        listed.push(Listed { ticket: ticket.clone(), reason: ticket.reason(), is_in_operation: false });
     }
     listed
 }
@@ -132,7 +144,7 @@ enum Detail {
 }
 
 fn cells(listed: &Listed) -> [String; 6] {
-    let Listed { ticket, reason } = listed;
+    let Listed { ticket, reason, .. } = listed;
     let cells = [
         ticket.task.to_string(),
         ticket.standing.word().to_owned(),
@@ -204,6 +216,9 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
     match standing {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
+        }
+        TicketState::Parked { .. } if listed.is_in_operation => {
+            Some(format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")))
         }
         TicketState::Parked { .. } => Some(format!(
             "stash your changes in the checkout of {into}, then run: git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: {}",
@@ -328,7 +343,7 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     let cells = |entry: &LogEntry| {
         let commit = entry.commit.map(|commit| commit.short()).unwrap_or_default();
         let when = clock::ago(entry.time);
-        let cells = [entry.task.to_string(), entry.outcome.clone(), commit, when, entry.words.clone()];
+        let cells = [entry.task.to_string(), outcome_word(entry).to_owned(), commit, when, more_words(entry)];
         cells.map(|cell| plain_text(&cell).replace('\n', " "))
     };
     let rows: Vec<[String; 5]> = entries.iter().map(cells).collect();
@@ -337,9 +352,25 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// The outcome for people. Records and JSON tell a conflict that an agent may resolve from one that needs a person.
+fn outcome_word(entry: &LogEntry) -> &str {
+    match entry.outcome.as_str() {
+        "escalated" => "conflict",
+        outcome => outcome,
+    }
+}
+
+fn more_words(entry: &LogEntry) -> String {
+    match entry.outcome.as_str() {
+        "escalated" => format!("{}; a person is needed", entry.words),
+        _ => entry.words.clone(),
+    }
+}
+
 fn log_line(entry: &LogEntry) -> String {
     let commit = entry.commit.map(|commit| format!(" {}", commit.short())).unwrap_or_default();
-    let words = if entry.words.is_empty() { String::new() } else { format!(": {}", entry.words) };
-    let line = format!("{} {} {}{commit}{words}", clock::ago(entry.time), entry.task, entry.outcome);
+    let words = more_words(entry);
+    let words = if words.is_empty() { words } else { format!(": {words}") };
+    let line = format!("{} {} {}{commit}{words}", clock::ago(entry.time), entry.task, outcome_word(entry));
     plain_text(&line).replace('\n', " ")
 }

@@ -69,14 +69,18 @@ fn tell_boxless(ui: &mut Ui, plan: &Plan, done: &HashSet<TaskId>) {
 
 /// Gives ids to boxes that have none.
 pub(super) fn assign_ids(ui: &mut Ui, sources: &PlanSources) -> Outcome {
-    let mut count = 0;
+    let documents: Vec<(&str, &[u8])> = sources
+        .documents
+        .iter()
+        .map(|document| (document.label.as_str(), document.bytes.as_slice()))
+        .collect();
+    let edits = plan_ids(&documents)?;
     for document in &sources.documents {
-        let edits = plan_ids(&document.label, &document.bytes)?;
-        apply(document, &edits)?;
-        count += edits.len();
-        edits.iter().for_each(|edit| ui.line(&format!("{}:{}: {}", edit.file, edit.line, edit.task)));
+        let own: Vec<Edit> = edits.iter().filter(|edit| edit.file == document.label).cloned().collect();
+        apply(document, &own)?;
     }
-    if count == 0 {
+    edits.iter().for_each(|edit| ui.line(&format!("{}:{}: {}", edit.file, edit.line, edit.task)));
+    if edits.is_empty() {
         ui.line("there is no box without an id");
     }
     Ok(Exit::Done)

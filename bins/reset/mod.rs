@@ -8,7 +8,7 @@ use arborist_core::{
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, Wording, nearest},
-    name::{Attempt, BranchName, TaskId},
+    name::{Attempt, BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::FileLock,
     queue::{LogEntry, OutcomeWritten, Store, TicketState},
@@ -106,8 +106,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
-            ui.line(&format!("{} reset {task}", commit.short()));
-            ui.note(&format!("removed from the tree: {}; saved as {saved}", remains.shown()));
+            tell_reset(ui, task, commit);
+            ui.note(&format!("removed files of {task}: {}; saved as {saved}", remains.shown()));
             let builds_on = complete_dependents(&repository, &run, task)?;
             if !builds_on.is_empty() {
                 ui.note(&format!(
@@ -121,10 +121,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            ui.line(&format!(
-                "{task} is reset, and the next run starts it again (commit {})",
-                event.commit.short()
-            ));
+            tell_reset(ui, task, event.commit);
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
             ui.note(&format!("removed {task} from the merge queue"));
@@ -138,6 +135,10 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         }
     }
     Ok(Exit::Done)
+}
+
+fn tell_reset(ui: &mut Ui, task: &TaskId, commit: Oid) {
+    ui.line(&format!("{task} is reset, and the next run starts it again (commit {})", commit.short()));
 }
 
 /// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns whether

@@ -37,7 +37,7 @@ use clap::{Parser, Subcommand};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-See what agents did turn by turn, resume it or replay it.
+Show, resume or replay what agents did, turn by turn.
 
 A session is the record of a run: every call of an agent with its prompt, what
 it said, which files it wrote, its tokens and its cost. A turn is one exchange
@@ -124,7 +124,7 @@ enum Verb {
     Show(show::SessionShowArgs),
     /// List the turns of a session
     Turns(show::TurnsArgs),
-    /// Show what differs between the trees of two turns
+    /// Show what differs between the files of two turns
     Diff(diff::DiffArgs),
     /// Show which session, task and turn made a commit
     Which(which::WhichArgs),

@@ -66,8 +66,8 @@ review failed, and where the logs are.
 A task that is 'ready' can start: everything that it waits for is complete and
 has landed. A 'pending' task waits for another task or phase, which is named.
 'git arborist plan --explain TASK' shows the line of the plan that says so. If a
-task was complete and its commits are no longer on the branch, because that was
-reset or rewritten without them, the last of them is named.
+task was complete and its commits are no longer on the branch, because the
+branch was reset or rewritten, the last of them is named.
 'implementing', 'testing' and 'reviewing' name the step that runs now. A
 'paused' task was started, and no run is working on it: the next run continues
 it. 'interrupted' means that you, a crash or an outage stopped its last attempt,

@@ -1,8 +1,10 @@
 //! The tree view: a line for each task under its phase, and the totals.
 
+use std::collections::BTreeSet;
+
 use arborist_core::{
     history::{Event, State},
-    message::plain_text,
+    message::{Status, plain_text},
     progress::{NodeProgress, Share},
 };
 use unicode_width::UnicodeWidthStr;
@@ -26,6 +28,8 @@ const REST: usize = 42;
 /// The width of the longest state.
 const STATE: usize = 13;
 const BAR: usize = 24;
+/// How many completions without a review are named.
+const MOST_COMPLETIONS: usize = 5;
 /// The width of the columns before the text of an event: commit, age, attempt and status.
 const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
 
@@ -92,7 +96,8 @@ fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
 /// Warns about everything that is ignored.
 pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
     let run = view.run;
-    let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
+    warn_of_unproven(ui, view);
+    let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored.saturating_sub(run.unproven.len())) else {
         return;
     };
     ui.warn(&match count {
@@ -102,6 +107,35 @@ pub(super) fn warn_of_ignored(ui: &mut Ui, view: &StateView<'_>) {
     let range =
         run.start.as_ref().map_or(tip.short(), |start| format!("{}..{}", start.commit.short(), tip.short()));
     ui.hint(&format!("to see the problems, run: git arborist trailers check {range}"));
+}
+
+/// Warns about landings and completions that do not count. They are valid commits, so `trailers check` accepts them.
+fn warn_of_unproven(ui: &mut Ui, view: &StateView<'_>) {
+    let (landings, completions): (Vec<&Event>, Vec<&Event>) =
+        view.run.unproven.iter().partition(|event| event.status() == Status::Merge);
+    let is_left = |event: &&&Event| event.task().is_some_and(|task| view.progress.is_left(task));
+    let landed: BTreeSet<String> =
+        landings.iter().filter(is_left).filter_map(|event| event.task()).map(ToString::to_string).collect();
+    let landed: Vec<String> = landed.into_iter().collect();
+    if !landed.is_empty() {
+        let is_one = landed.len() == 1;
+        let (count, them) = if is_one {
+            ("counts", "it as done, tick its box")
+        } else {
+            ("count", "them as done, tick their boxes")
+        };
+        ui.warn(&format!("{} landed without an approved review, and {count} as not done", landed.join(", ")));
+        let accept =
+            if view.run.start.is_some() { ", then run: git arborist gardener --accept-changes" } else { "" };
+        ui.hint(&format!("to count {them} in the plan{accept}"));
+    }
+    for event in completions.iter().take(MOST_COMPLETIONS) {
+        let task = event.task().map(ToString::to_string).unwrap_or_default();
+        ui.warn(&format!(
+            "commit {} does not complete {task}: no approved review comes before it",
+            event.commit.short()
+        ));
+    }
 }
 
 /// The whole run in one line.

@@ -90,6 +90,14 @@ fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
     }
 }
 
+fn uncommitted(count: usize) -> String {
+    match count {
+        0 => "none".to_owned(),
+        1 => "1 uncommitted file".to_owned(),
+        count => format!("{count} uncommitted files"),
+    }
+}
+
 fn show(ui: &mut Ui, row: &WorktreeRow) {
     ui.line(&format!(
         "{}  {}",
@@ -107,7 +115,7 @@ fn show(ui: &mut Ui, row: &WorktreeRow) {
     field("commit", row.head.map(|head| head.short()));
     let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
     field("distance", row.distance.map(|far| format!("{} ahead of {run}, {} behind", far.ahead, far.behind)));
-    field("dirty", row.long.map(|long| format!("{} paths", long.dirty)));
+    field("changes", row.long.map(|long| uncommitted(long.dirty)));
     field("size", row.long.map(|long| megabytes(long.size)));
     field("active", standing.and_then(|standing| standing.active).map(clock::ago));
     field("holder", row.holder().map(ToString::to_string));

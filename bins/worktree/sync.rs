@@ -67,7 +67,8 @@ fn sync(
     match opened.pool.sync(task, from)? {
         Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
         Synced::Merged(commit) => {
-            ui.line(&format!("{task} is now based on {run} at {}: {}", from.short(), commit.short()));
+            let merge = if commit == from { String::new() } else { format!(" (merge {})", commit.short()) };
+            ui.line(&format!("{task} is now based on {run} at {}{merge}", from.short()));
         }
         Synced::Conflicted(conflicts) => {
             let lines: Vec<String> = conflicts.iter().map(line_of).collect();

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     check("tree.json", bytes);
     check("tasks.md", bytes);
-    let _ = plan_ids("tasks.md", bytes);
+    let _ = plan_ids(&[("tasks.md", bytes)]);
 });
 
 fn check(label: &str, bytes: &[u8]) {

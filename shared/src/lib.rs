@@ -1,6 +1,6 @@
 //! The core of git-arborist. It never prints, never parses arguments and never ends the process.
 //!
-//! Modules stand lowest first; each may use only those above it (`tests/cli/architecture.rs` holds this).
+//! Modules are listed lowest first; each may use only those above it (`tests/cli/architecture.rs` enforces this).
 
 pub mod safe_files;
 

@@ -34,6 +34,18 @@ fn a_dirty_checkout_is_refused_or_left_exactly_as_it_is() {
     );
 }
 
+#[test]
+fn work_in_the_worktree_of_a_task_is_not_passed_over_in_silence() {
+    let repo = repo(WORKER);
+    let path = repo.arborist(["worktree", "add", "T001"]).answer();
+    let warning = format!("warning: work on T001 in '{path}' is not used");
+    let dry = repo.arborist(["gardener", "--only", "T001", "--dry-run"]).succeeds();
+    dry.never("is not used");
+    std::fs::write(std::path::Path::new(&path).join("begun"), "mine").unwrap();
+    repo.arborist(["gardener", "--only", "T001"]).succeeds().err(&warning);
+    repo.arborist(["gardener"]).succeeds().never("is not used");
+}
+
 /// Appends to three files that the user has changed, staged and deleted, and writes one of its own.
 const MEDDLER: &str = r#"
 case "$prompt" in

@@ -112,6 +112,7 @@ fn what_is_left_is_said_once_and_where_nothing_is_that_is_said_too() {
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows().never("nothing is left");
     repo.arborist(["gardener"]).succeeds().never(warning);
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--new-run", "--dry-run"]).succeeds().out("T001 a\n").out("T002 b\n");
     repo.arborist(["gardener", "--new-run"]).succeeds().err(warning);
     let reports = repo.git(["ls-tree", "--name-only", "HEAD", "spec/reports/"]).answer();
     let names: Vec<&str> = reports.lines().filter(|name| name.contains("T001_run_")).collect();
@@ -206,7 +207,7 @@ fn work_of_a_rejected_task_is_named_in_the_summary_and_to_later_reviewers() {
         let branch = refs.lines().find(|branch| branch.starts_with("arborist/") == session).unwrap();
         let scope = if session { format!(" --scope {branch}") } else { String::new() };
         let drop = format!("git arborist reset --drop T001{scope}");
-        let wanted = format!("T001's rejected work is still on {branch}: '{drop}' removes it");
+        let wanted = format!("the changes of T001 are still on {branch}; to remove them: {drop}");
         assert!(said.contains(&wanted), "{said}");
         let prompt = std::fs::read_to_string(repo.root().join("prompt")).unwrap();
         assert!(prompt.contains("changed by task T001, which was rejected"), "{prompt}");

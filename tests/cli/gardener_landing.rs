@@ -250,3 +250,18 @@ fn a_task_is_not_done_anew_for_ever() {
     repo.agent(&CLASH.replace(">> same.txt", "> same.txt"));
     repo.arborist(["gardener", "--jobs", "2"]).exits(2).out("it conflicts in same.txt");
 }
+
+#[test]
+fn an_unfinished_merge_in_the_checkout_is_named_before_the_first_task() {
+    let repo = repo(TWO);
+    repo.agent(CLASH);
+    repo.git(["checkout", "-q", "-b", "other"]).succeeds();
+    repo.write("other.txt", "other");
+    repo.commit("other\n");
+    repo.git(["checkout", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-ff", "--no-commit", "other"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"])
+        .exits(2)
+        .err("warning: a merge in this checkout is not finished: until then, finished tasks cannot land on 'main'")
+        .err("hint: finish or cancel it, as 'git status' says");
+}

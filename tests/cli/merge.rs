@@ -7,7 +7,7 @@ use std::{
 
 use crate::queue_repo::{QueueRepo, before_git};
 use arborist_core::process::FileLock;
-use arborist_testkit::{Run, TaskCommit, Terminal};
+use arborist_testkit::{Run, TaskCommit, Terminal, TestRepo};
 use serde_json::Value;
 
 #[test]
@@ -64,6 +64,22 @@ fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
         let said = repo.merge(force).exits(1);
         said.err("'T1' has landed, and 'arborist/task/main/T1' has 1 commit since then").err("git merge");
     }
+}
+
+#[test]
+fn after_a_landing_without_a_review_state_says_that_the_task_is_not_done() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+    repo.commit("a plan\n");
+    let path = repo.arborist(["worktree", "add", "T001"]).answer();
+    std::fs::write(std::path::Path::new(&path).join("own.txt"), "own").unwrap();
+    repo.git_in(std::path::Path::new(&path), ["add", "."]).succeeds();
+    repo.git_in(std::path::Path::new(&path), ["commit", "-qm", "work by hand"]).succeeds();
+    repo.arborist(["merge", "--force", "T001"]).succeeds();
+    let words = "T001 landed without an approved review, and counts as not done";
+    repo.arborist(["state"]).succeeds().err(words).err("tick its box").never("trailers check");
+    repo.write("tasks.md", "- [x] T001 a\n- [ ] T002 b\n");
+    repo.arborist(["state"]).succeeds().never(words);
 }
 
 #[test]

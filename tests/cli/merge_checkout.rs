@@ -28,6 +28,21 @@ fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
 }
 
 #[test]
+fn status_names_what_is_in_the_way_of_a_parked_landing() {
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.write("T1.txt", "the user's own");
+    repo.merge(&["T1"]).exits(2);
+    repo.merge(&["status"]).exits(2).out("in your checkout of main, changed files are in the way (T1.txt)\n");
+    fs::remove_file(repo.path("T1.txt")).unwrap();
+    repo.git(["merge", "--no-ff", "--no-commit", "--allow-unrelated-histories", "arborist/task/main/T1"])
+        .succeeds();
+    repo.merge(&["status"])
+        .exits(2)
+        .out("in your checkout of main, a merge is not finished\n")
+        .err("hint: finish or cancel it, as 'git status' says, then run: git arborist merge run");
+}
+
+#[test]
 fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");

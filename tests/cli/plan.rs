@@ -224,6 +224,42 @@ fn ids_are_given_to_boxes_that_have_none() {
 }
 
 #[test]
+fn assigned_ids_are_none_that_the_plan_already_names() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T009 a (depends on T010)\n- [ ] Write docs, as in T011\n- [ ] Publish\n");
+    repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T012\ntasks.md:3: T013\n");
+    repo.write("specs/a/tasks.md", "- [ ] first\n");
+    repo.write("specs/b/tasks.md", "- [ ] second\n");
+    repo.arborist(["plan", "specs", "--assign-ids"])
+        .succeeds()
+        .out("specs/a/tasks.md:1: T001\n")
+        .out(": T002\n");
+    repo.arborist(["plan", "specs"]).succeeds().out("2 tasks");
+}
+
+#[test]
+fn an_id_with_a_small_letter_is_reported_and_corrected() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] t010 lower\n- [ ] T009 upper\n- [ ] other\n");
+    repo.arborist(["plan", "--check"]).succeeds().out("tasks.md:1:7: warning: 't010' is not read as an id");
+    repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:1: T010\ntasks.md:3: T011\n");
+    assert_eq!(repo.read("tasks.md"), "- [ ] T010 lower\n- [ ] T009 upper\n- [ ] T011 other\n");
+    repo.arborist(["plan", "--check"]).succeeds().never("warning");
+}
+
+#[test]
+fn a_task_that_depends_on_itself_is_reported() {
+    let repo = TestRepo::init();
+    repo.write(
+        "tasks.md",
+        "- [ ] T007 a\n- [ ] T008 self (depends on T008)\n- [ ] T009 b (depends on T007-T009)\n",
+    );
+    let said = repo.arborist(["plan", "--check"]).succeeds();
+    said.out("tasks.md:2:29: warning: 'T008' depends on itself\n    fix: remove")
+        .never("'T009' depends on itself");
+}
+
+#[test]
 fn the_plan_is_found_where_it_is_usually_kept() {
     let repo = TestRepo::init();
     repo.arborist(["plan"]).exits(1).err("error: no plan was found").err("specs/main/tasks.md");

@@ -265,7 +265,11 @@ fn a_change_to_the_git_directory_is_reported_as_such() {
     let repo = repo("");
     let command = shell(&repo, "echo x > \"$PWD/.git/new\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
-    run.err("the sandbox allows no changes to").err("git directories are read-only");
+    run.err("the sandbox allows no changes to").err("git-arborist makes the commits");
+
+    let repo = self::repo("touch \"$PWD/.git/new\" || exit 3\n");
+    let run = repo.arborist(["gardener", "--sandbox", "auto", "--max-retries", "1"]).exits(1);
+    run.err("  T001: the sandbox allows no changes to");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const EXITS: [(Exit, &str); 6] = [
     (Exit::No, "The answer is no, or a task failed, or work remains."),
     (
         Exit::Person,
-        "A person is needed: a conflict was escalated, or a landing would touch a checkout in use.",
+        "A person is needed: a task has a conflict, or your changes in a checkout are in the way of a landing.",
     ),
     (Exit::Locked, "Another run holds the lock."),
     (Exit::Fatal, "git or the machine failed."),

@@ -39,7 +39,7 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     }
     lines.extend(some("failed", &account.failed, failed_words));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
-    lines.extend(some("remains", &remaining, |failed| remaining_words(failed, &account.branch)));
+    lines.extend(some("kept", &remaining, |failed| remaining_words(failed, &account.branch)));
     lines.extend(some("unlanded", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
@@ -137,7 +137,7 @@ fn failed_words(failed: &FailedTask) -> String {
 
 fn remaining_words(FailedTask { task, drop, .. }: &FailedTask, branch: &str) -> String {
     let command = drop.as_deref().unwrap_or_default();
-    format!("{task}'s rejected work is still on {branch}: '{command}' removes it")
+    format!("the changes of {task} are still on {branch}; to remove them: {command}")
 }
 
 fn unlanded_words(unlanded: &UnlandedTask) -> String {

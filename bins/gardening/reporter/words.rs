@@ -44,9 +44,8 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
-        EventKind::Note { words, .. }
-        | EventKind::ForeignCommits { words, .. }
-        | EventKind::RefMoved { words } => Some(plain_text(words)),
+        EventKind::Note { words, .. } => Some(plain_text(&with_task(event.task.as_ref(), words))),
+        EventKind::ForeignCommits { words, .. } | EventKind::RefMoved { words } => Some(plain_text(words)),
         EventKind::Conflict { paths, target, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
             Some(format!(
@@ -85,6 +84,16 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         | EventKind::TaskEnded { .. }
         | EventKind::PushFailed { .. }
         | EventKind::Merged { resolved_by: None, .. } => None,
+    }
+}
+
+/// A remark about a step, which is indented, with the task that it is about.
+fn with_task(task: Option<&TaskId>, words: &str) -> String {
+    match (task, words.strip_prefix("  ")) {
+        (Some(task), Some(remark)) if !remark.starts_with(&format!("{task}: ")) => {
+            format!("  {task}: {remark}")
+        }
+        _ => words.to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Deletes what is no longer needed, without losing work.
 //!
 //! `survey` collects facts with few git commands; [`judge_all`] decides, as a pure function; `apply` does exactly that,
-//! and checks each fact again at the moment of deletion. Work that is nowhere else is saved under
+//! and checks each fact again at the moment of deletion. Work that exists nowhere else is saved under
 //! `refs/arborist/saved/` first.
 
 mod apply;

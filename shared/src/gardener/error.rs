@@ -64,7 +64,7 @@ pub enum GardenerError {
     NoPlace,
     #[error("there are uncommitted changes: {0}")]
     Dirty(String),
-    #[error("these files cannot be removed from the tree, because they have uncommitted changes: {0}")]
+    #[error("these files cannot be removed, because they have uncommitted changes: {0}")]
     Overlap(String),
     #[error("the changes of {0} cannot be removed: later commits have changed the same lines: {1}")]
     Contested(TaskId, String),
@@ -104,9 +104,9 @@ pub enum GardenerError {
     BegunApart { task: TaskId, branch: BranchName, command: String },
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
     NotLanded { task: TaskId, branch: BranchName },
-    #[error("a landing on '{0}' is parked, and its checkout does not have it")]
+    #[error("a landing on '{0}' is parked: the checkout of '{0}' has to be updated first")]
     Parked(BranchName),
-    #[error("{} of '{path}' {} done in this history, by the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in this branch", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -250,7 +250,7 @@ impl Explain for GardenerError {
             Self::BegunApart { command, .. } => format!("to continue it there, run: {command}"),
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
             Self::Merged { path, .. } => format!(
-                "to continue without them, tick their boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
+                "to leave out what is done, tick the boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked(branch) => format!(
                 "to update the checkout, run: git merge --ff-only --no-overwrite-ignore {}\nor, if you have committed meanwhile: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",

@@ -195,12 +195,23 @@ pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize)
     let mut known: Vec<&str> =
         index.keys().map(TaskId::as_str).take(if told < WORTH_IT { 5000 } else { 0 }).collect();
     known.sort_unstable();
-    match nearest(id, known) {
+    // `T009` is not a misspelt `T001`, but `T1` may be one.
+    let is_other_number = |known: &str| letters(known) == letters(id) && number(known) != number(id);
+    match nearest(id, known.into_iter().filter(|known| !is_other_number(known))) {
         Some(meant) => {
             format!("did you mean '{meant}'? Otherwise add the task '{id}', or remove the dependency")
         }
         None => format!("add the task '{id}', or remove the dependency"),
     }
+}
+
+fn letters(id: &str) -> String {
+    id.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().to_lowercase()
+}
+
+fn number(id: &str) -> String {
+    let digits: String = id.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_start_matches('0').to_owned()
 }
 
 fn adopt_children(drafts: &mut [DraftNode], index: &HashMap<TaskId, usize>) {

@@ -1,7 +1,7 @@
-//! Plans: the tree of tasks, what waits for what, and the readers of the files that people keep them in.
+//! Plans: the tree of tasks, what waits for what, and the readers of plan files.
 //!
-//! A reader turns a file into drafts with exact positions; [`assemble`] checks them and makes the [`Plan`].
-//! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
+//! A reader turns a file into drafts with exact positions; [`assemble`] checks them and makes the [`Plan`]. Every
+//! mistake in a file is reported as a [`Problem`] with its place and a fix.
 
 mod assemble;
 mod edit;

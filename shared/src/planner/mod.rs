@@ -1,5 +1,5 @@
 //! Asks an agent for a plan of a specification. Its reply is data: one JSON object is extracted and read like any tree
-//! file. Problems are reported to the agent, a few times.
+//! file. Problems are reported to the agent, which may try again a few times.
 
 mod error;
 mod prompt;

@@ -1,6 +1,6 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
-use super::{Ticket, TicketOutcome, TicketState};
+use super::{ParkingObstacle, Ticket, TicketOutcome, TicketState};
 use crate::{git::MergeConflict, name::TaskId};
 
 /// The command that helps a task to land.
@@ -71,10 +71,7 @@ impl Ticket {
     pub fn reason(&self) -> Option<String> {
         match &self.standing {
             TicketState::Waiting => self.held.clone(),
-            TicketState::Parked { .. } => {
-                let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
-                Some(format!("changes in your checkout of {} are in the way{resolved}", self.into))
-            }
+            TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
             TicketState::Red { gate, log, with, .. } if with.is_empty() => {
                 Some(format!("the gate '{gate}' was red, see {log}"))
@@ -85,6 +82,18 @@ impl Ticket {
             }
             TicketState::Withheld { why } => Some(why.clone()),
             TicketState::Lost | TicketState::Reverted(_) => self.trouble(),
+        }
+    }
+}
+
+impl Ticket {
+    /// Why its landing is parked.
+    #[must_use]
+    pub fn reason_parked(&self, obstacle: Option<&ParkingObstacle>) -> String {
+        let resolved = self.resolution().map(|by| format!("; {by}")).unwrap_or_default();
+        match obstacle {
+            Some(obstacle) => format!("in your checkout of {}, {obstacle}{resolved}", self.into),
+            None => format!("in your checkout of {}, changed files are in the way{resolved}", self.into),
         }
     }
 }

@@ -44,7 +44,7 @@ pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
-pub use target::{Position, Target};
+pub use target::{ParkingObstacle, Position, Target};
 pub use ticket::{Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};

@@ -1,10 +1,10 @@
 //! The branch that tasks land on, and landings that are parked because its checkout has changes in the way.
 
-use std::path::Path;
+use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Parking, QueueError};
 use crate::{
-    git::{BranchUse, FastForward, Ref, RefMove, Repository},
+    git::{BranchUse, FastForward, OperationInProgress, Ref, RefMove, Repository, TreeChange},
     name::{BranchName, Oid},
 };
 
@@ -41,6 +41,32 @@ pub(super) enum MoveResult {
     Refused(Parking),
     /// It was not at the expected commit.
     Elsewhere,
+}
+
+/// What is in the way of a parked landing, in the checkout of its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParkingObstacle {
+    /// An operation that is not finished, such as a merge.
+    Operation(&'static str),
+    /// Files that differ from the branch, or are not tracked.
+    Files(Vec<String>),
+}
+
+impl fmt::Display for ParkingObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// How many files are named.
+        const MOST: usize = 3;
+        match self {
+            Self::Operation(what) => write!(f, "a {what} is not finished"),
+            Self::Files(files) => {
+                let named = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+                match files.len().saturating_sub(MOST) {
+                    0 => write!(f, "changed files are in the way ({named})"),
+                    more => write!(f, "changed files are in the way ({named} and {more} more)"),
+                }
+            }
+        }
+    }
 }
 
 /// How often a move is tried if the checkouts of the branch change meanwhile.
@@ -116,7 +142,10 @@ impl<'a> Target<'a> {
             match self.repository.fast_forward(&place, self.into, (from, to))? {
                 FastForward::Done => return Ok(MoveResult::Done),
                 _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
-                FastForward::Refused(why) => {
+                FastForward::Refused(said) => {
+                    // git's words name only one file, and in its own terms.
+                    let obstacle = Self::find_obstacle_at(&place, from, to).ok().flatten();
+                    let why = obstacle.map_or(said, |obstacle| obstacle.to_string());
                     return Ok(MoveResult::Refused(self.parking(&why, Some(&place))));
                 }
                 FastForward::Overtaken => {}
@@ -133,6 +162,35 @@ impl<'a> Target<'a> {
             Err(_) if self.require()?.branch != from => Ok(MoveResult::Elsewhere),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What keeps the target from moving to its parked landing now. `None` if nothing is parked, or nothing is found.
+    pub fn find_obstacle(&self) -> Result<Option<ParkingObstacle>, QueueError> {
+        let position = self.find()?.and_then(|position| Some((position.branch, position.parked?)));
+        let Some((from, to)) = position else { return Ok(None) };
+        match self.repository.usage(self.into, to)? {
+            BranchUse::CheckedOut(place) => Self::find_obstacle_at(&place, from, to),
+            _ => Ok(None),
+        }
+    }
+
+    /// What keeps a checkout from moving from one commit to another.
+    fn find_obstacle_at(place: &Path, from: Oid, to: Oid) -> Result<Option<ParkingObstacle>, QueueError> {
+        let checkout = Repository::open_at(place)?;
+        if let Some(operation) = OperationInProgress::find_operation(&checkout.git_dir) {
+            return Ok(Some(ParkingObstacle::Operation(operation.what)));
+        }
+        let uncommitted: HashSet<Vec<u8>> =
+            checkout.changed_paths()?.into_iter().map(|changed| changed.path).collect();
+        let is_file = |path: &[u8]| place.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+        // git does not list ignored files, nor the files in an untracked folder.
+        let is_in_the_way = |change: &TreeChange| {
+            uncommitted.contains(&change.path) || (change.before.is_none() && is_file(&change.path))
+        };
+        let changes = checkout.changes(checkout.tree_of(from)?, checkout.tree_of(to)?)?;
+        let files: Vec<String> =
+            changes.iter().filter(|change| is_in_the_way(change)).map(TreeChange::shown).collect();
+        Ok((!files.is_empty()).then_some(ParkingObstacle::Files(files)))
     }
 
     /// Describes why a landing is parked. Git's own hints are removed; our command replaces them.

@@ -76,7 +76,7 @@ impl OpenRun {
         }
         let known = KnownRed::of(&observed);
         let rule = match known.count() {
-            0 => "it counts no tests, so its exit code decides",
+            0 => "its output names no tests, so its exit code decides",
             _ => "only newly red tests count",
         };
         listener

@@ -6,11 +6,14 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::Lanes,
+    gardener::{Lanes, Selection, wanted},
+    git::Worktree,
     history::Run,
     message::{counted, visible},
+    name::Oid,
     pipeline::Budgets,
-    plan::{Unread, Why},
+    plan::{Task, Unread, Why},
+    progress::{Boxes, Progress},
     worktree::Pool,
 };
 
@@ -48,6 +51,51 @@ impl OpenRun {
         if !words.is_empty() {
             listener.hint(CLEAN_UP);
         }
+    }
+
+    /// Warns about work in worktrees of tasks that are about to be done in the checkout: the run does not use it.
+    pub(super) fn tell_of_unused_worktrees(
+        &self,
+        planned: &Planned,
+        selection: &Selection,
+        listener: &mut dyn RunListener,
+    ) -> Result<(), Failure> {
+        let is_there = |found: &Worktree| found.branch.is_some() && found.path.is_dir();
+        let worktrees: Vec<Worktree> =
+            self.repository.list_worktrees()?.into_iter().filter(is_there).collect();
+        let worktree_of = |task: &Task| {
+            let branch = self.branch.task_branch(&task.id);
+            worktrees.iter().find(|found| found.branch.as_ref() == Some(&branch))
+        };
+        let wanted = wanted(&planned.plan, selection);
+        let tasks: Vec<_> = wanted.iter().filter_map(|task| Some((&task.id, worktree_of(task)?))).collect();
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let run = self.scan_to_show()?;
+        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        for (task, worktree) in tasks.into_iter().filter(|(task, _)| progress.is_left(task)) {
+            if self.has_own_work(worktree)? {
+                let path = visible(&worktree.path.display().to_string());
+                listener.warn(&format!(
+                    "work on {task} in '{path}' is not used: this run does {task} in your checkout"
+                ));
+                listener.hint(&format!(
+                    "to land that work instead, stop, commit it and run: git arborist merge --force {task}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a worktree has uncommitted files, or commits that the run does not have.
+    fn has_own_work(&self, worktree: &Worktree) -> Result<bool, Failure> {
+        let is_ahead = |head: Oid| self.repository.is_ancestor(head, self.head).map(|has| !has);
+        if worktree.head.map(is_ahead).transpose()?.unwrap_or(false) {
+            return Ok(true);
+        }
+        let view = self.repository.linked(worktree);
+        Ok(view.map(|view| view.changed_paths()).transpose()?.is_some_and(|paths| !paths.is_empty()))
     }
 
     /// Warns about runners that should be given tools but do not support them.

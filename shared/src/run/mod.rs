@@ -1,7 +1,7 @@
 //! A whole run, from the request on the command line to its summary: everything before the first agent starts and after
 //! the last one ends. The [`gardener`](crate::gardener) does what is between.
 //!
-//! The phases, in order. Each may refuse. Nothing is changed before the lock is taken; if the process is killed in a
+//! The phases, in order. Each can stop the run with an error. Nothing is changed before the lock is taken; if the process is killed in a
 //! later phase, the same command continues where it ended.
 //!
 //! | phase | what it does | where |

@@ -375,10 +375,13 @@ impl OpenRun {
     }
 
     /// Reads the state as other commands show it: without work on task branches that no record mentions. A run that
-    /// starts sets such branches aside itself.
+    /// starts sets such branches aside itself. In a new run, no task has been started.
     pub fn scan_to_show(&self) -> Result<Run, Failure> {
         let mut run = self.scan()?;
         forget_unrecorded(&self.repository, &mut run)?;
+        if self.request.new_run {
+            run.tasks.clear();
+        }
         Ok(run)
     }
 

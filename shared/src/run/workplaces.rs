@@ -180,7 +180,14 @@ impl OpenRun {
             listener.warn(&format!("worktree.max is {max}: at most {max} of {jobs} jobs run at once"));
         }
         self.check_parked(lanes, listener)?;
-        if !is_clean {
+        let operation = OperationInProgress::find_operation(&self.repository.git_dir);
+        if let Some(OperationInProgress { what, .. }) = operation {
+            listener.warn(&format!(
+                "a {what} in this checkout is not finished: until then, finished tasks cannot land on '{}'",
+                self.branch
+            ));
+            listener.hint("finish or cancel it, as 'git status' says");
+        } else if !is_clean {
             listener.warn("uncommitted changes stay in your checkout, and the tasks do not see them");
         }
         Ok(())

@@ -5,8 +5,8 @@
 //! a rename, so that other hard links to the old one keep their content.
 //!
 //! The folders themselves may be reached through links (a linked home, `/tmp` on some systems): git resolves its
-//! directories when a repository is opened, and [`resolved`] does the same for folders that the user names. Later links
-//! in a path are not the user's.
+//! directories when a repository is opened, and [`resolved`] does the same for folders that the user names. Links
+//! further down in a path may have been planted by an agent.
 //!
 //! Missing parent folders are created, but never a git directory: if that was removed, we must not bring it back as an
 //! empty one.

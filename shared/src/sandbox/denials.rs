@@ -28,7 +28,8 @@ pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Opti
     let advice = match allowable.and_then(|path| path.parent()) {
         Some(folder) => format!("to allow them, add \"{}\" to sandbox.write", folder.display()),
         None if denied.is_empty() => return None,
-        None => "git directories are read-only, because arborist itself commits".to_owned(),
+        None => "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
+            .to_owned(),
     };
     Some(format!("the sandbox allows no changes to {}; {advice}", paths.join(", ")))
 }

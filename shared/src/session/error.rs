@@ -87,8 +87,8 @@ impl Explain for SessionError {
             Self::Git(error) => error.hint(),
             Self::Record(error) => error.hint(),
             Self::Unknown(_) => Some("see all sessions with: git arborist session list".into()),
-            Self::Ambiguous { .. } => Some("give more of its id".into()),
-            Self::NoTurn { turns: 0, .. } => Some("it has no turns".into()),
+            Self::Ambiguous { .. } => Some("give more characters of its id".into()),
+            Self::NoTurn { turns: 0, .. } => Some("the session has no turns yet".into()),
             Self::NoTurn { session, turns, .. } => {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }

@@ -428,7 +428,7 @@ fn refuse_false_bare(config: &Config) -> Result<(), SettingsError> {
 fn place_of(origin: &str) -> String {
     match origin.split_once(':') {
         Some(("file", path)) => path.to_owned(),
-        Some(("command line", _)) => "the command line".into(),
+        Some(("command line", _)) => "git -c".into(),
         _ => origin.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Verifies that the finished tasks in a range of commits went through their steps.
 //!
-//! Only commits are believed. Records in refs are compared with them. A check whose records are missing is reported as
+//! Only commits are trusted. Records in refs are compared with them. A check whose records are missing is reported as
 //! not checked, never as passed.
 
 mod gates;

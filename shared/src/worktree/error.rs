@@ -43,7 +43,7 @@ pub enum WorktreeError {
     Absent(String),
     #[error("there is no branch '{0}'")]
     NoBranch(BranchName),
-    #[error("'{0}' has no lane")]
+    #[error("'{0}' has no lane: only worktrees that a run has made are lanes")]
     NoLane(String),
     #[error("the worktree of '{0}' was removed: there is no '{path}'", path = .1.display())]
     Missing(String, PathBuf),
@@ -109,10 +109,10 @@ impl Explain for WorktreeError {
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
             Self::Occupied(_) => "move it away, or choose another folder with worktree.base".into(),
             Self::Limit { .. } => {
-                "see what can go with: git arborist cleanup --dry-run\nor allow more as worktree.max".into()
+                "see what can go with: git arborist cleanup --dry-run\nor raise worktree.max".into()
             }
             Self::Space { .. } => {
-                "free some with: git arborist cleanup --reclaim\nor ask for less as worktree.min-free".into()
+                "free some with: git arborist cleanup --reclaim\nor lower worktree.min-free".into()
             }
             Self::Nested { .. } => "choose another folder with worktree.base".into(),
             Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),

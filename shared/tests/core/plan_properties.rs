@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn ids_are_only_inserted(text in markdown()) {
-        let Ok(edits) = plan_ids("tasks.md", text.as_bytes()) else { return Ok(()) };
+        let Ok(edits) = plan_ids(&[("tasks.md", text.as_bytes())]) else { return Ok(()) };
         let changed = apply_edits(text.as_bytes(), &edits);
         let added: usize = edits.iter().map(|edit| edit.put.len()).sum();
         prop_assert_eq!(changed.len(), text.len() + added);

@@ -4,6 +4,7 @@
 use super::{
     Offset,
     head::{Checkbox, TaskLine},
+    ids,
     naming::virtual_id,
     outline::Builder,
     prose::{ProseTask, tick_at},
@@ -224,6 +225,11 @@ impl<'a> Builder<'_, 'a> {
     fn plain_box(&mut self, at: usize, (mark, rest): (&'a str, &'a str), column: usize) {
         let line = self.lines[at];
         let head = TaskLine::plain(rest);
+        if let Some(id) = ids::lower_case(&head.title) {
+            let what = format!("'{id}' is not read as an id: ids begin with a capital 'T'");
+            let fix = format!("write '{}', or run: git arborist plan --assign-ids", id.to_ascii_uppercase());
+            self.warn(line.offset_of(rest.trim_start()), what, &fix);
+        }
         let Some(id) = self.virtual_names.name(&virtual_id(&head.title)) else { return self.prose(at) };
         let mut entry = TaskEntry::new(Form::Plain, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);

@@ -31,6 +31,14 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
     whole_word(text, at)
 }
 
+/// An id such as `t001`, with a small letter by mistake. `t3` is more likely the name of something else.
+pub(super) fn lower_case(text: &str) -> Option<&str> {
+    const FEWEST_DIGITS: usize = 2;
+    let len = 1 + digits_at(text.as_bytes(), 1);
+    let is_id = text.starts_with('t') && len > FEWEST_DIGITS;
+    is_id.then(|| whole_word(text, len)).flatten()
+}
+
 /// Whether one capital letter stands at a position, and no word goes on behind it.
 fn is_last_letter(bytes: &[u8], at: usize) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -194,6 +202,21 @@ mod tests {
             ("T", None),
         ] {
             assert_eq!(lettered(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_with_a_small_letter_are_told_from_other_names() {
+        for (text, wanted) in [
+            ("t010 lower", Some("t010")),
+            ("t01: lower", Some("t01")),
+            ("t3.micro", None),
+            ("t100x", None),
+            ("T010", None),
+            ("test", None),
+            ("t", None),
+        ] {
+            assert_eq!(lower_case(text), wanted, "{text}");
         }
     }
 

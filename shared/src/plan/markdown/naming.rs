@@ -170,36 +170,82 @@ fn is_point(behind: &str) -> bool {
     behind.starts_with(['.', ')', '、'])
 }
 
-/// The insertions that give an id to every task that has a box and no id. Steps of tasks and check lists stay as they are.
-pub fn plan_ids(label: &str, bytes: &[u8]) -> Result<Vec<Edit>, PlanError> {
-    let file = SpecFile::new(label, bytes)?;
-    let (lines, _) = lines::scan(file.text, file.content_start());
-    let mut outline = outline::outline(&file, &lines);
-    let standing = settle::settle(&file, &mut outline);
-    let tasks = outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some());
-    let tasks: Vec<_> = tasks.map(|(entry, _)| entry).collect();
-    let without = tasks.iter().filter(|entry| entry.form == Form::Plain);
-    let boxes = without.map(|entry| &lines[entry.lines.start]);
-    let (mut number, width) = last_number(tasks.iter().map(|entry| &entry.id));
+/// A file of a plan whose boxes get ids.
+struct IdPage<'a> {
+    file: &'a SpecFile<'a>,
+    lines: Vec<PlanLine<'a>>,
+    /// The ids that its tasks have.
+    ids: Vec<TaskId>,
+    /// The lines of its tasks that have a box and no id.
+    boxes: Vec<usize>,
+}
+
+/// The changes that give an id to every task that has a box and no id, in files that are one plan. Steps of tasks and
+/// check lists stay as they are. An id that the plan already names, for example in a dependency, means another task.
+pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
+    let files = documents.iter().map(|(label, bytes)| SpecFile::new(label, bytes));
+    let files: Vec<SpecFile<'_>> = files.collect::<Result<_, _>>()?;
+    let pages: Vec<IdPage<'_>> = files.iter().map(id_page).collect();
+    let ids = || pages.iter().flat_map(|page| &page.ids);
+    let (mut number, width) = last_number(ids());
+    let named: HashSet<u64> = files.iter().flat_map(|file| named_numbers(file.text)).collect();
+    let mut used: HashSet<String> = ids().map(TaskId::folded).collect();
     let mut edits = Vec::new();
-    for line in boxes {
-        number += 1;
-        edits.extend(edit(&file, line, &format!("T{number:0width$}")));
+    for page in &pages {
+        for line in page.boxes.iter().map(|at| &page.lines[*at]) {
+            let Some((_, rest)) = checkbox(line.content()) else { continue };
+            if let Some(id) = ids::lower_case(rest.trim_start()).filter(|id| used.insert((*id).to_owned())) {
+                edits.extend(edit(page.file, (line, rest), (&id.to_ascii_uppercase(), 1), "T"));
+                continue;
+            }
+            number += 1;
+            while named.contains(&number) {
+                number += 1;
+            }
+            let id = format!("T{number:0width$}");
+            let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };
+            edits.extend(edit(page.file, (line, rest), (&id, 0), &put));
+        }
     }
     Ok(edits)
 }
 
-fn edit(file: &SpecFile<'_>, line: &PlanLine<'_>, id: &str) -> Option<Edit> {
-    let (_, rest) = checkbox(line.content())?;
+fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
+    let (lines, _) = lines::scan(file.text, file.content_start());
+    let mut outline = outline::outline(file, &lines);
+    let standing = settle::settle(file, &mut outline);
+    let tasks =
+        || outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some()).map(|(entry, _)| entry);
+    let ids = tasks().map(|entry| entry.id.clone()).collect();
+    let boxes = tasks().filter(|entry| entry.form == Form::Plain).map(|entry| entry.lines.start).collect();
+    IdPage { file, lines, ids, boxes }
+}
+
+/// The change of `cut` bytes at the start of what is behind a box.
+fn edit(
+    file: &SpecFile<'_>,
+    (line, rest): (&PlanLine<'_>, &str),
+    (id, cut): (&str, usize),
+    put: &str,
+) -> Option<Edit> {
     let at = line.offset_of(rest.trim_start());
-    let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };
     Some(Edit {
         task: id.parse().ok()?,
         file: file.label.to_owned(),
         line: file.line_of(at),
         at,
-        cut: 0,
-        put,
+        cut,
+        put: put.to_owned(),
+    })
+}
+
+/// The numbers of all words such as `T012` or `t012a` in a text.
+fn named_numbers(text: &str) -> impl Iterator<Item = u64> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter_map(|word| {
+        let digits = word.strip_prefix(['T', 't'])?;
+        let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+        digits[..len].parse().ok()
     })
 }
 

@@ -288,13 +288,13 @@ fn several_files_make_one_plan() {
 fn boxes_without_ids_get_the_next_free_ones() {
     let text =
         "## Phase 1: a\n- [ ] T007 a\n- [ ] b\n  - [ ] a step\n- [x]   c\r\n## Checklist\n- [ ] all good\n";
-    let edits = plan_ids("tasks.md", text.as_bytes()).unwrap();
+    let edits = plan_ids(&[("tasks.md", text.as_bytes())]).unwrap();
     let changed = String::from_utf8(apply_edits(text.as_bytes(), &edits)).unwrap();
     assert_eq!(
         changed,
         "## Phase 1: a\n- [ ] T007 a\n- [ ] T008 b\n  - [ ] a step\n- [x]   T009 c\r\n## Checklist\n- [ ] all good\n"
     );
-    let bare = plan_ids("tasks.md", b"- [ ] a\n- [ ] b\n").unwrap();
+    let bare = plan_ids(&[("tasks.md", b"- [ ] a\n- [ ] b\n")]).unwrap();
     assert_eq!(shown(bare.iter().map(|edit| &edit.task)), "T001 T002");
 }
 

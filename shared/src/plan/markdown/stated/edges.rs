@@ -188,6 +188,7 @@ impl Reader<'_, '_, '_> {
             Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
             _ => self.nodes(&claim.on, subject, claim.force),
         };
+        self.warn_of_self(claim, &who, &on);
         if who.len() * on.len() > MOST_PAIRS || is_of_itself(claim, &who, &on) {
             return;
         }
@@ -211,6 +212,18 @@ impl Reader<'_, '_, '_> {
                 self.edge((who, *on), at, weight, scope);
             }
         }
+    }
+
+    /// "T008 ... (depends on T008)" has no effect, and is probably a wrong number.
+    fn warn_of_self(&mut self, claim: &OrderClaim<'_>, who: &NamedNodes, on: &NamedNodes) {
+        let [(who, _)] = who[..] else { return };
+        let is_it = |(name, at): &&PlacedName<'_>| matches!(name, Name::Task(_)) && on.contains(&(who, *at));
+        let Some((_, at)) = claim.on.iter().find(is_it).filter(|_| claim.force != Force::Loose) else {
+            return;
+        };
+        let what = format!("'{}' depends on itself", self.found.drafts[who].task.id);
+        let fix = "remove this dependency, or name another task";
+        self.found.warnings.push(self.page.file.1.problem(*at, what, fix));
     }
 
     /// "T038-T045 (ML service) depend on T011": a range that is all of a phase speaks of the phase.
