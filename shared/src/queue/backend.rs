@@ -84,6 +84,8 @@ pub enum Published {
     Parked(Parking),
     /// Another process has moved the target.
     Moved,
+    /// A branch of another repository cannot be moved, for this reason. Nothing has landed.
+    Refused(String),
 }
 
 /// A landing that waits for a person.

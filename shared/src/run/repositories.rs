@@ -1,14 +1,17 @@
 //! The other repositories of a run: fetches them, and creates the session's branch and worktree in each.
 
+use std::sync::Arc;
+
 use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
     failure::Failure,
-    gardener::{GardenerError, recover, start},
+    gardener::{GardenerError, Lanes, OtherLanes, recover, start},
     git::{Config, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
+    queue::finish_landings,
     record::{RunRecorder, Unfinished, settle},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::Settings,
@@ -158,9 +161,13 @@ impl OpenRun {
         let place = session_worktree.repository;
         self.config_guard.add_place(section.name.as_str(), &place);
         remember_plan_repository(&place, &self.repository)?;
+        // What a crash has left of a landing.
+        place.undo_updates(&branch)?;
+        finish_landings(&self.repository, &self.branch, (&section.name, &place, &branch))?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
-            finish_turn_elsewhere(&self.repository, session, (section.name.as_str(), &place, &branch))?;
+            let there = (section.name.as_str(), &place, &branch);
+            finish_turn_elsewhere(&self.repository, session, there, None)?;
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;
@@ -183,7 +190,21 @@ impl OpenRun {
         // Before the first agent, so that files left by earlier tasks are recognised by later ones' tests.
         let ignored = IgnoredFiles::default();
         ignored.begin(&place, tip.tree, &self.options.log_dir)?;
-        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock })
+        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock: Arc::new(lock) })
+    }
+
+    /// Lanes in the other repositories, if tasks work in lanes.
+    pub(super) fn other_lanes(
+        &self,
+        lanes: Option<&Lanes<'_>>,
+        other_repos: &[OtherRepo],
+    ) -> Result<Vec<OtherLanes>, Failure> {
+        let Some(lanes) = lanes else { return Ok(Vec::new()) };
+        // The worktree settings apply to the plan's repository only.
+        let mut options = WorktreeOptions::new(&Settings::default(), &self.cancel);
+        options.want_lanes(Lanes::wanted(lanes.jobs));
+        let open = |session: &OtherRepo| OtherLanes::new(session, options.clone());
+        Ok(other_repos.iter().map(open).collect::<Result<_, _>>()?)
     }
 
     /// The session that this one replays.

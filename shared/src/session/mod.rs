@@ -45,7 +45,7 @@ pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use start::{Driver, Fork, RepositoryStart, SessionStart};
 pub use state::SessionState;
-pub use trail::{Trail, turn_of};
+pub use trail::{Trail, TrailStep, turn_of};
 pub use transcript::{Speaker, Transcript, Utterance};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, sign_by_agent, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
