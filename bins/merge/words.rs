@@ -144,6 +144,7 @@ pub(super) fn summary(report: &QueueReport) -> String {
         "red",
         "red-before",
         "broken",
+        "blocked",
         "conflict",
         "escalated",
         "withdrawn",

@@ -10,7 +10,7 @@ use arborist_core::{
     message::Status,
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
-    session::{RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, turn_of},
+    session::{RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, Turn, turn_of},
     settings::Settings,
     workspace::{RepoSection, Workspace},
     worktree::{Pool, WorktreeOptions},
@@ -44,8 +44,8 @@ struct Known {
     landed: HashSet<(RepoName, Oid)>,
     /// What has landed there up to now.
     landings: HashSet<(RepoName, Oid)>,
-    /// The task of the turn.
-    node: Option<TaskId>,
+    /// The turn; `None` at the start of the session.
+    turn: Option<Turn>,
 }
 
 type Key = (TaskId, Status, Option<Attempt>);
@@ -107,12 +107,13 @@ pub(super) fn seen_at(
         };
         let base = bases.iter().find(|start| start.name == section.name.as_str()).map(|start| start.base);
         let line = Trail::scan_line(&repository, &branch, (base, tip))?;
+        let on_line: HashSet<Oid> = line.iter().map(|step| step.commit).collect();
         let point = match stood_at(&section.name, line, turn, &known) {
             Some(stood) => {
-                let trail = Trail::scan(&repository, &branch, (base, tip))?;
-                let lane = trail.events.iter().rev().find(|event| was_in_lane(event, turn, &known));
-                let (session, lane) = (&newest.record.session, lane.map(|event| event.commit));
-                Some(join(&repository, (stood, lane), (turn, session))?)
+                let mut trail = Trail::scan(&repository, &branch, (base, tip))?;
+                trail.events.retain(|event| !on_line.contains(&event.commit));
+                let lane = find_lane_commit((&section.name, &repository), &trail, turn, &known)?;
+                Some(join(&repository, (stood, lane), (turn, &newest.record.session))?)
             }
             None => None,
         };
@@ -165,14 +166,14 @@ fn known_at(
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
-    let node = match turn {
+    let turn = match turn {
         0 => None,
-        _ => opened.session_reader().turn(newest, turn)?.record.turn().map(|turn| turn.node.clone()),
+        _ => opened.session_reader().turn(newest, turn)?.record.turn().cloned(),
     };
     let now = RunScope { branch: newest.record.context.branch.clone(), tip: Some(newest.record.context.tip) };
     let landings = landings_of(&Run::scan(&opened.repository, now, CommitSource::Fresh)?, |_| true);
     let landed = landings_of(&run, |event| before.contains(&event.commit));
-    let mut known = Known { current: HashSet::new(), all: HashSet::new(), landed, landings, node };
+    let mut known = Known { current: HashSet::new(), all: HashSet::new(), landed, landings, turn };
     for task in &run.tasks {
         let events: Vec<&Event> = task.events.iter().filter(|event| before.contains(&event.commit)).collect();
         let from = events.iter().rposition(|event| brings_back(event)).unwrap_or(0);
@@ -206,9 +207,25 @@ fn was_there(event: &Event, turn: u32, known: &Known) -> bool {
     }
 }
 
-/// Whether a commit is one that the task of the turn had made by then.
-fn was_in_lane(event: &Event, turn: u32, known: &Known) -> bool {
-    event.task().is_some() && event.task() == known.node.as_ref() && was_there(event, turn, known)
+/// The last commit that the task of the turn had made by then in its lane there. `trail` has what is on no first-parent
+/// line. The record of the turn names its commit; others with the same status may have been made when it was repeated.
+fn find_lane_commit(
+    (name, repository): (&RepoName, &Repository),
+    trail: &Trail,
+    turn: u32,
+    known: &Known,
+) -> Result<Option<Oid>, Failure> {
+    let Some(record) = &known.turn else { return Ok(None) };
+    let named = record.others.iter().find(|other| other.repository == name.as_str());
+    let named = named.map(|other| other.commit);
+    let is_its = |event: &&Event| event.task() == Some(&record.node) && was_there(event, turn, known);
+    for event in trail.events.iter().rev().filter(is_its) {
+        match named {
+            Some(named) if !repository.is_ancestor(named, event.commit)? => {}
+            _ => return Ok(Some(event.commit)),
+        }
+    }
+    Ok(None)
 }
 
 /// The last commit of a session's branch that existed right after a turn: the one before the first that did not. If an

@@ -72,6 +72,10 @@ fn several_at_once_work_in_one_other_repository_each_in_its_own_worktree_and_bra
     assert_eq!(workspace.git_in(&place, ["status", "--porcelain"]).answer(), "");
     workspace.arborist(["state", "--exit-code"]).succeeds();
     workspace.arborist_in(&workspace.clone_of("backend"), ["worktree", "list"]).succeeds();
+    let tip = || workspace.git_in(&place, ["rev-parse", "HEAD"]).answer();
+    let before = tip();
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(tip(), before, "a run with nothing to do writes nothing there");
 }
 
 #[test]

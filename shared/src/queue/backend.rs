@@ -55,6 +55,8 @@ pub enum Merged {
     NoChange,
     /// It conflicts.
     Conflict(Vec<MergeConflict>),
+    /// It cannot land in another repository, for this reason.
+    Refused(String),
 }
 
 /// Whether a remembered result of a gate may be used.

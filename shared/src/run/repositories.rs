@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
     failure::Failure,
     gardener::{GardenerError, Lanes, OtherLanes, recover, start},
-    git::{Config, RefMove, Repository},
+    git::{Config, RawCommit, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
@@ -21,6 +21,9 @@ use crate::{
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
+
+/// How many commits of others on top of a session's branch are looked through.
+const MAX_ON_TOP: usize = 100;
 
 /// Another repository of the workspace, cloned or fetched.
 pub(super) struct FetchedRepo {
@@ -239,9 +242,18 @@ impl OpenRun {
     }
 }
 
-/// Whether a session's branch has commits of the session. Reads only the tip: a shallow history may lack the start.
+/// Whether a session's branch has commits of the session. Looks at the tip, and at the tasks that landed below it or the
+/// commits that others have put on top. The start itself may be far away, and a shallow history may lack it.
 fn is_begun(place: &Repository, branch: &BranchName, head: Oid) -> Result<bool, Failure> {
-    let commits = place.load_commits(&[head])?;
-    let event = commits.first().and_then(Event::of);
-    Ok(event.is_some_and(|event| event.branch() == branch))
+    let is_of_session = |commit: &RawCommit| Event::of(commit).is_some_and(|event| event.branch() == branch);
+    let line = ["--first-parent".into(), format!("-n{MAX_ON_TOP}"), head.to_string()];
+    for commit in place.stream_commits(&line)? {
+        let commit = place.exact(commit?)?;
+        let others: Vec<Oid> = commit.parents().skip(1).collect();
+        let here = place.find_commits(&others)?.into_iter().flatten().collect::<Vec<Oid>>();
+        if is_of_session(&commit) || place.load_commits(&here)?.iter().any(is_of_session) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -239,6 +239,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
                 Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
+                Merged::Refused(why) => self.block(ticket, why)?,
             }
         }
         Ok(stack)

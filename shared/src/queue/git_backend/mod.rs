@@ -27,6 +27,7 @@ use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
 use other_landings::OtherLanding;
+use other_repos::words_of_absent;
 use recover::{KnownRun, Seen};
 
 use super::{
@@ -173,6 +174,9 @@ impl QueueBackend for GitQueue<'_> {
             Merge::Clean(tree) => tree,
             Merge::Conflicted(_, conflicts) => return Ok(Merged::Conflict(conflicts)),
         };
+        if let Some(repo) = self.find_absent(&ticket.task) {
+            return Ok(Merged::Refused(words_of_absent(&repo)));
+        }
         let landings = match self.merge_elsewhere(onto, ticket)? {
             Ok(landings) => landings,
             Err(conflicts) => return Ok(Merged::Conflict(conflicts)),

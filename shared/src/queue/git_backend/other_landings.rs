@@ -7,11 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    GitQueue,
-    other_repos::{OtherTarget, words_of_absent},
-    recover::landing_of,
-};
+use super::{GitQueue, other_repos::OtherTarget, recover::landing_of};
 use crate::{
     git::{Merge, MergeConflict, Repository},
     history::{CommitSource, Event, Run, RunScope},
@@ -196,10 +192,8 @@ impl GitQueue<'_> {
             self.options.others_of(&ticket.task).into_iter().map(|section| section.name.clone()).collect();
         let mut tips = BTreeMap::new();
         for name in names {
-            let Some(target) = self.find_target(&name) else {
-                let standing = TicketState::Withheld { why: words_of_absent(&name) };
-                return Ok(Ticket { standing, ..ticket });
-            };
+            // Without the repository, it is refused when it is merged.
+            let Some(target) = self.find_target(&name) else { return Ok(ticket) };
             let branch = target.branch.task_branch(&ticket.task);
             match (target.find_tip(&branch)?, ticket.elsewhere.get(&name)) {
                 (Some(tip), _) => drop(tips.insert(name, tip)),

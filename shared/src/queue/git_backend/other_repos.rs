@@ -4,7 +4,7 @@
 use super::{GitQueue, gating::GateRecord};
 use crate::{
     git::Repository,
-    name::{BranchName, Oid, RepoName},
+    name::{BranchName, Oid, RepoName, TaskId},
     queue::{Failing, Gate, QueueError},
     settings::Settings,
     workspace::RepoSection,
@@ -72,6 +72,13 @@ impl GitQueue<'_> {
         let repository = self.other_repos.get(repo)?.clone();
         let (branch, head) = section.find_session_branch(&repository, session).ok()??;
         Some(OtherTarget { name: repo.clone(), repository, branch, head })
+    }
+
+    /// A repository in which a task works and the session has no branch here.
+    pub(super) fn find_absent(&mut self, task: &TaskId) -> Option<RepoName> {
+        let others = self.options.others_of(task).into_iter().map(|section| section.name.clone());
+        let others: Vec<RepoName> = others.collect();
+        others.into_iter().find(|repo| self.find_target(repo).is_none())
     }
 
     /// Runs a gate there.
