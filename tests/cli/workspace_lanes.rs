@@ -283,3 +283,53 @@ fn branches_of_tasks_there_are_deleted_after_landing_if_the_user_wants_that() {
         assert_eq!([branch_of(&workspace, repo, "T001"), branch_of(&workspace, repo, "T002")], ["", ""]);
     }
 }
+
+#[test]
+fn a_task_whose_branch_there_is_gone_does_not_land_without_it() {
+    let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n";
+    let workspace = TestWorkspace::of(&["backend"], plan);
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let (backend, branch) = (workspace.clone_of("backend"), branch_of(&workspace, "backend", "T001"));
+    let tip = workspace.git_in(&backend, ["rev-parse", &branch]).answer();
+    workspace.git_in(&backend, ["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
+    let scope = workspace.session_branch("repo");
+    workspace.arborist(["merge", "run", "--scope", &scope]).exits(1).out("1 waiting (T001)");
+    workspace.arborist(["merge", "status", "T001", "--scope", &scope]).succeeds().out("in backend is gone");
+    assert!(!has_landed(&workspace, "T001"));
+    workspace.git_in(&backend, ["branch", &branch, &tip]).succeeds();
+    workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().out("1 landed (T001)");
+    assert!(names(&workspace, "backend").contains("T001.txt"));
+}
+
+#[test]
+fn a_turn_of_a_lane_is_gone_back_to_in_every_repository() {
+    let workspace = TestWorkspace::of_turns();
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let id = workspace.session_branch("backend").rsplit_once('/').unwrap().1.to_owned();
+    let before = names(&workspace, "backend");
+    let turn = workspace.turn(&id, "Write there")["number"].to_string();
+    workspace.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    let (backend, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
+    let reset = ["log", "--format=%H", "--grep=@reset)", "-1", &branch];
+    let reset = workspace.git_in(&backend, reset).answer();
+    let then = workspace.git_in(&backend, ["ls-tree", "-r", "--name-only", &reset]).answer();
+    assert_eq!(then, "there.txt", "what was there right after the turn");
+    assert_eq!(names(&workspace, "backend"), before, "and it comes to the same end");
+    workspace.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn without_lanes_a_reviewer_is_told_of_the_files_of_a_failed_task_there() {
+    let workspace = TestWorkspace::of(&["backend"], TWO);
+    workspace.agent(
+        &WORKER.replace("echo APPROVED", "echo \"$prompt\" > \"$ROOT/review-$ARBORIST_TASK\"; echo APPROVED"),
+    );
+    let test = "test -e T002.txt";
+    let run = ["gardener", "--max-retries", "1", "--keep-going", "--test-command", test];
+    workspace.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    workspace.arborist(run).exits(1).out("1 completed (T002)");
+    let review = read(&workspace, "review-T002");
+    assert!(review.contains("backend:T001.txt"), "{review}");
+}

@@ -11,6 +11,7 @@ use crate::{
     name::{BranchName, Oid, RepoName, TaskId},
     pipeline::PipelineError,
     process::LockError,
+    session::SessionError,
     worktree::WorktreeError,
 };
 
@@ -26,6 +27,8 @@ pub enum QueueError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("{}", source.sentence(&format!("another process is already landing on '{into}'")))]
     Locked { into: BranchName, source: LockError },
     #[error("the merge queue of '{}' is already held by {}", .0.into, .0.holder)]
@@ -77,6 +80,7 @@ impl Explain for QueueError {
             Self::History(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
+            Self::Session(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. }
             | Self::Claimed(_)
             | Self::Changing(_)
@@ -103,6 +107,7 @@ impl Explain for QueueError {
             Self::History(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
+            Self::Session(error) => return error.hint(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it to end, or stop it");
             }

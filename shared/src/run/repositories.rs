@@ -57,7 +57,10 @@ impl OpenRun {
             };
             let wanted = match (&run.start, is_here) {
                 (None, _) => FetchScope::Branch,
-                (Some(_), true) => FetchScope::Also(vec![format!("{}*", branch.to_ref())]),
+                (Some(_), true) => FetchScope::Also(vec![
+                    format!("{}*", branch.to_ref()),
+                    format!("{}*", branch.task_refs()),
+                ]),
                 (Some(_), false) => FetchScope::Everything,
             };
             requests.push(RepoRequest { section, here, wanted });

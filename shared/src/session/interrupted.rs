@@ -72,16 +72,29 @@ pub fn finish_turn_elsewhere(
     (name, place, branch): (&str, &Repository, &BranchName),
     task: Option<&TaskId>,
 ) -> Result<Option<Oid>, SessionError> {
+    let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
+    match find_turn_elsewhere(records, session, name, task)? {
+        Some((turn, commit)) => move_branch(place, (branch, mark), commit, (session, &turn)),
+        None => Ok(None),
+    }
+}
+
+/// The newest recorded turn that changed something in another repository, of one task if it is named, and its commit
+/// there.
+pub fn find_turn_elsewhere(
+    records: &Repository,
+    session: &SessionId,
+    name: &str,
+    task: Option<&TaskId>,
+) -> Result<Option<(Turn, Oid)>, SessionError> {
     let session_reader = SessionReader::new(records);
     let Some(newest) = session_reader.newest(session)? else { return Ok(None) };
     for stored in session_reader.walk(&newest)?.take(RECORDS_READ) {
         let stored = stored?;
         let is_its = |turn: &&Turn| task.is_none_or(|task| turn.node == *task);
         let Some(turn) = stored.record.turn().filter(is_its) else { continue };
-        let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
-        let mut others = turn.others.iter();
-        if let Some(other) = others.find(|other| other.repository == name) {
-            return move_branch(place, (branch, mark), other.commit, (session, turn));
+        if let Some(other) = turn.others.iter().find(|other| other.repository == name) {
+            return Ok(Some((turn.clone(), other.commit)));
         }
     }
     Ok(None)

@@ -33,7 +33,7 @@ mod writer;
 
 pub use asked::{Asked, OF_RUNNER};
 pub use error::SessionError;
-pub use interrupted::{finish_turn_elsewhere, finish_turns, recover_from_crash};
+pub use interrupted::{find_turn_elsewhere, finish_turn_elsewhere, finish_turns, recover_from_crash};
 pub use lost::find_lost_tasks;
 pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdict};
 pub use ownership::{owned_by, owned_elsewhere};

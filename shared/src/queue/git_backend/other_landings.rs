@@ -14,6 +14,7 @@ use crate::{
     message::OtherLandings,
     name::{BranchName, Oid, RepoName, TaskId},
     queue::{QueueError, Store, Target, Ticket, TicketState, target::MoveResult},
+    session::find_turn_elsewhere,
 };
 
 /// How often a move is tried if the branch is moved meanwhile.
@@ -46,6 +47,12 @@ impl OtherTarget {
             Some(known) => Ok(known),
             None => Ok(self.repository.find_branch(branch)?),
         }
+    }
+
+    /// Whether the branch has a commit, which may not be here at all.
+    fn has_landed(&self, commit: Oid) -> Result<bool, QueueError> {
+        let is_here = self.repository.find_commits(&[commit])?.first() == Some(&Some(commit));
+        Ok(is_here && self.repository.is_ancestor(commit, self.head)?)
     }
 
     /// Writes the commit that joins `onto` with the work of a task.
@@ -195,13 +202,19 @@ impl GitQueue<'_> {
             // Without the repository, it is refused when it is merged.
             let Some(target) = self.find_target(&name) else { return Ok(ticket) };
             let branch = target.branch.task_branch(&ticket.task);
-            match (target.find_tip(&branch)?, ticket.elsewhere.get(&name)) {
-                (Some(tip), _) => drop(tips.insert(name, tip)),
-                (None, Some(known)) if !target.repository.is_ancestor(*known, target.head)? => {
-                    let why = format!("its branch '{branch}' in {name} is gone; it was at {known}");
-                    return Ok(Ticket { standing: TicketState::Withheld { why }, ..ticket });
-                }
-                (None, _) => {}
+            if let Some(tip) = target.find_tip(&branch)? {
+                tips.insert(name, tip);
+                continue;
+            }
+            let known = match ticket.elsewhere.get(&name) {
+                Some(known) => Some(*known),
+                None => self.find_recorded(&name, &ticket.task)?,
+            };
+            if let Some(known) = known
+                && !target.has_landed(known)?
+            {
+                let why = format!("its branch '{branch}' in {name} is gone; it was at {known}");
+                return Ok(Ticket { standing: TicketState::Withheld { why }, ..ticket });
             }
         }
         let is_new = ticket.elsewhere.is_empty();
@@ -209,12 +222,19 @@ impl GitQueue<'_> {
             return Ok(ticket);
         }
         let ticket = Ticket { elsewhere: tips, ..ticket };
-        // Somebody has worked on it since it was tried: it is tried again.
+        // A person has worked on it since it was tried: it is tried again.
         let is_tried = matches!(ticket.standing, TicketState::Conflict { .. } | TicketState::Red { .. });
         if is_new || !is_tried {
             return Ok(ticket);
         }
         Ok(Ticket { standing: TicketState::Waiting, held: None, tries: Vec::new(), ..ticket })
+    }
+
+    /// The last commit of a task in another repository, according to the session's records.
+    fn find_recorded(&self, name: &RepoName, task: &TaskId) -> Result<Option<Oid>, QueueError> {
+        let Some(session) = &self.options.worktrees.session else { return Ok(None) };
+        let found = find_turn_elsewhere(self.repository, session, name.as_str(), Some(task))?;
+        Ok(found.map(|(_, commit)| commit))
     }
 
     /// Where a person can resolve the conflict of a task, if it is in another repository.
