@@ -149,7 +149,7 @@ pub struct RunDocument {
 pub struct OutcomeDocument {
     /// The task.
     pub task: String,
-    /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `withdrawn`, `red`, `red-before`, `broken`, `lost`, `reverted` or `waiting`.
+    /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `withdrawn`, `red`, `red-before`, `broken`, `blocked`, `lost`, `reverted` or `waiting`.
     pub outcome: String,
     /// Its merge commit, or the commit that a gate was red on.
     pub commit: Option<String>,

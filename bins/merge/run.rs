@@ -392,6 +392,7 @@ fn exit_of(report: &QueueReport) -> Exit {
             outcome,
             Became::Conflict { escalated: true, .. }
                 | Became::Parked { .. }
+                | Became::Blocked { .. }
                 | Became::Broken { .. }
                 | Became::RedBefore { .. }
                 | Became::Lost

@@ -23,6 +23,7 @@ pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
         TicketOutcome::Red { .. } => "red",
         TicketOutcome::RedBefore { .. } => "red-before",
         TicketOutcome::Broken { .. } => "broken",
+        TicketOutcome::Blocked { .. } => "blocked",
         TicketOutcome::Lost => "lost",
         TicketOutcome::Reverted(_) => "reverted",
         TicketOutcome::Waiting { .. } => "waiting",
@@ -82,6 +83,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Broken { failing } => {
             format!("{task} is waiting: the gate '{}' is broken: {}", failing.gate.name, failing.why)
         }
+        TicketOutcome::Blocked { why } => format!("{task} is waiting: {why}"),
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
         TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
@@ -142,6 +144,7 @@ pub(super) fn summary(report: &QueueReport) -> String {
         "red",
         "red-before",
         "broken",
+        "blocked",
         "conflict",
         "escalated",
         "withdrawn",

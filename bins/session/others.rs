@@ -10,7 +10,7 @@ use arborist_core::{
     message::Status,
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
-    session::{RepositoryStart, SessionStart, StoredRecord, Trail, turn_of},
+    session::{RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, Turn, turn_of},
     settings::Settings,
     workspace::{RepoSection, Workspace},
     worktree::{Pool, WorktreeOptions},
@@ -20,6 +20,7 @@ use super::{
     open::OpenSessions,
     restore::{Past, bring_back, put_back},
     show::start_in,
+    then::merge_at,
 };
 
 /// Another repository, and the position of the session's branch there.
@@ -39,6 +40,12 @@ struct Known {
     current: HashSet<Key>,
     /// All of it.
     all: HashSet<Key>,
+    /// What had landed in other repositories.
+    landed: HashSet<(RepoName, Oid)>,
+    /// What has landed there up to now.
+    landings: HashSet<(RepoName, Oid)>,
+    /// The turn; `None` at the start of the session.
+    turn: Option<Turn>,
 }
 
 type Key = (TaskId, Status, Option<Attempt>);
@@ -86,7 +93,7 @@ pub(super) fn seen_at(
         return Ok((others, missing));
     }
     let (session, pipeline) = (&newest.record.session, PipelineName::new(&newest.record.context.pipeline));
-    let known = known_at(opened, newest, point)?;
+    let known = known_at(opened, newest, (turn, point))?;
     let first = opened.session_reader().start_of(newest)?;
     let bases = &start_in(&first)?.repositories;
     for section in workspace.sections.iter().filter(|section| !section.is_main) {
@@ -99,8 +106,17 @@ pub(super) fn seen_at(
             continue;
         };
         let base = bases.iter().find(|start| start.name == section.name.as_str()).map(|start| start.base);
-        let trail = Trail::scan(&repository, &branch, (base, tip))?;
-        let point = stood_at(&trail, turn, &known);
+        let line = Trail::scan_line(&repository, &branch, (base, tip))?;
+        let on_line: HashSet<Oid> = line.iter().map(|step| step.commit).collect();
+        let point = match stood_at(&section.name, line, turn, &known) {
+            Some(stood) => {
+                let mut trail = Trail::scan(&repository, &branch, (base, tip))?;
+                trail.events.retain(|event| !on_line.contains(&event.commit));
+                let lane = find_lane_commit((&section.name, &repository), &trail, turn, &known)?;
+                Some(join(&repository, (stood, lane), (turn, &newest.record.session))?)
+            }
+            None => None,
+        };
         others.extend(point.map(|point| Other { section: section.clone(), repository, branch, point }));
     }
     Ok((others, missing))
@@ -141,12 +157,23 @@ fn not_here(name: &RepoName) -> Failure {
     Failure::new(Exit::Person, words).hint("clone it first: git arborist workspace sync")
 }
 
-fn known_at(opened: &OpenSessions, newest: &StoredRecord, point: Oid) -> Result<Known, Failure> {
+fn known_at(
+    opened: &OpenSessions,
+    newest: &StoredRecord,
+    (turn, point): (u32, Oid),
+) -> Result<Known, Failure> {
     let base = opened.session_reader().start_of(newest)?.record.context.head;
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(point) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
-    let mut known = Known { current: HashSet::new(), all: HashSet::new() };
+    let turn = match turn {
+        0 => None,
+        _ => opened.session_reader().turn(newest, turn)?.record.turn().cloned(),
+    };
+    let now = RunScope { branch: newest.record.context.branch.clone(), tip: Some(newest.record.context.tip) };
+    let landings = landings_of(&Run::scan(&opened.repository, now, CommitSource::Fresh)?, |_| true);
+    let landed = landings_of(&run, |event| before.contains(&event.commit));
+    let mut known = Known { current: HashSet::new(), all: HashSet::new(), landed, landings, turn };
     for task in &run.tasks {
         let events: Vec<&Event> = task.events.iter().filter(|event| before.contains(&event.commit)).collect();
         let from = events.iter().rposition(|event| brings_back(event)).unwrap_or(0);
@@ -156,29 +183,87 @@ fn known_at(opened: &OpenSessions, newest: &StoredRecord, point: Oid) -> Result<
     Ok(known)
 }
 
+/// What the landings of a run brought to other repositories.
+fn landings_of(run: &Run, is_wanted: impl Fn(&Event) -> bool) -> HashSet<(RepoName, Oid)> {
+    let merges = run.tasks.iter().flat_map(|task| &task.events);
+    let merges = merges.filter(|event| event.status() == Status::Merge && is_wanted(event));
+    merges.flat_map(|event| event.trailers.landed_in().0).collect()
+}
+
 fn key_of(event: &Event) -> Option<Key> {
     Some((event.task()?.clone(), event.status(), event.attempt()))
+}
+
+fn is_in(keys: &HashSet<Key>, event: &Event) -> bool {
+    key_of(event).is_some_and(|key| keys.contains(&key))
+}
+
+fn was_there(event: &Event, turn: u32, known: &Known) -> bool {
+    match event.status() {
+        Status::RunStart => true,
+        Status::Turn => turn_of(event).is_some_and(|number| number <= turn),
+        Status::Reset => false,
+        _ => is_in(&known.current, event),
+    }
+}
+
+/// The last commit that the task of the turn had made by then in its lane there. `trail` has what is on no first-parent
+/// line. The record of the turn names its commit; others with the same status may have been made when it was repeated.
+fn find_lane_commit(
+    (name, repository): (&RepoName, &Repository),
+    trail: &Trail,
+    turn: u32,
+    known: &Known,
+) -> Result<Option<Oid>, Failure> {
+    let Some(record) = &known.turn else { return Ok(None) };
+    let named = record.others.iter().find(|other| other.repository == name.as_str());
+    let named = named.map(|other| other.commit);
+    let is_its = |event: &&Event| event.task() == Some(&record.node) && was_there(event, turn, known);
+    for event in trail.events.iter().rev().filter(is_its) {
+        match named {
+            Some(named) if !repository.is_ancestor(named, event.commit)? => {}
+            _ => return Ok(Some(event.commit)),
+        }
+    }
+    Ok(None)
 }
 
 /// The last commit of a session's branch that existed right after a turn: the one before the first that did not. If an
 /// earlier turn had been restored by then, everything before that existed, whatever has been repeated since. `None` if
 /// the session had not started there.
-fn stood_at(trail: &Trail, turn: u32, known: &Known) -> Option<Oid> {
-    let is_in = |keys: &HashSet<Key>, event: &Event| key_of(event).is_some_and(|key| keys.contains(&key));
-    let was_brought_back = |event: &Event| {
-        let told = || last_turn(event).map_or_else(|| is_in(&known.all, event), |last| last < turn);
-        brings_back(event) && told()
+fn stood_at(name: &RepoName, line: Vec<TrailStep>, turn: u32, known: &Known) -> Option<Oid> {
+    let is_landing = |commit: Oid| known.landings.contains(&(name.clone(), commit));
+    let steps: Vec<TrailStep> =
+        line.into_iter().filter(|step| step.event.is_some() || is_landing(step.commit)).collect();
+    let was_brought_back = |step: &TrailStep| {
+        let told =
+            |event: &Event| last_turn(event).map_or_else(|| is_in(&known.all, event), |last| last < turn);
+        step.event.as_ref().is_some_and(|event| brings_back(event) && told(event))
     };
-    let was_there = |event: &&Event| match event.status() {
-        Status::RunStart => true,
-        Status::Turn => turn_of(event).is_some_and(|number| number <= turn),
-        Status::Reset => false,
-        _ => is_in(&known.current, event),
+    let is_there = |step: &&TrailStep| match &step.event {
+        Some(event) => was_there(event, turn, known),
+        None => known.landed.contains(&(name.clone(), step.commit)),
     };
-    let from = trail.events.iter().rposition(was_brought_back).map_or(0, |at| at + 1);
-    let later = trail.events[from..].iter().take_while(was_there).count();
+    let from = steps.iter().rposition(was_brought_back).map_or(0, |at| at + 1);
+    let later = steps[from..].iter().take_while(is_there).count();
     let last = (from + later).checked_sub(1)?;
-    Some(trail.events[last].commit)
+    Some(steps[last].commit)
+}
+
+/// A commit that has what had landed there by then, and the work of the turn's task.
+fn join(
+    repository: &Repository,
+    (stood, lane): (Oid, Option<Oid>),
+    (turn, session): (u32, &SessionId),
+) -> Result<Oid, Failure> {
+    let Some(lane) = lane else { return Ok(stood) };
+    if repository.is_ancestor(lane, stood)? {
+        return Ok(stood);
+    }
+    if repository.is_ancestor(stood, lane)? {
+        return Ok(lane);
+    }
+    merge_at(repository, (stood, lane), (turn, session))
 }
 
 impl Other {

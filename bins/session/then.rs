@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Merge,
+    git::{Merge, Repository},
     history::{CommitSource, Event, Run, RunScope, TaskState},
     message::{PlanRef, Status},
-    name::{Oid, TaskId},
+    name::{Oid, SessionId, TaskId},
     record::{RunRecorder, TaskEvent},
     session::{SessionPoint, StoredRecord},
 };
@@ -66,25 +66,31 @@ impl Moment {
         if repository.is_ancestor(tip, head)? {
             return Ok(Self { commit: head, point });
         }
-        let session = &newest.record.session;
-        let tree = match repository.merge(tip, head)? {
-            Merge::Clean(tree) => tree,
-            Merge::Conflicted(_, conflicts) => {
-                let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone());
-                let paths = paths.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-                let words = format!(
-                    "turn {turn} of session '{session}' conflicts with the tasks that had landed by then, in {paths}"
-                );
-                return Err(Failure::new(Exit::Person, words)
-                    .hint(format!("see another turn to go back to: git arborist session turns {session}")));
-            }
-        };
-        let message =
-            format!("Merge turn {turn} of session {session} with the tasks that had landed by then\n");
-        let commit =
-            repository.write_commit_with_parents(tree, &[tip, head], &message, repository.signing()?)?;
+        let commit = merge_at(repository, (tip, head), (turn, &newest.record.session))?;
         Ok(Self { commit, point })
     }
+}
+
+/// Joins the work of a turn's task with what had landed by then.
+pub(super) fn merge_at(
+    repository: &Repository,
+    (tip, head): (Oid, Oid),
+    (turn, session): (u32, &SessionId),
+) -> Result<Oid, Failure> {
+    let tree = match repository.merge(tip, head)? {
+        Merge::Clean(tree) => tree,
+        Merge::Conflicted(_, conflicts) => {
+            let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone());
+            let paths = paths.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+            let words = format!(
+                "turn {turn} of session '{session}' conflicts with the tasks that had landed by then, in {paths}"
+            );
+            return Err(Failure::new(Exit::Person, words)
+                .hint(format!("see another turn to go back to: git arborist session turns {session}")));
+        }
+    };
+    let message = format!("Merge turn {turn} of session {session} with the tasks that had landed by then\n");
+    Ok(repository.write_commit_with_parents(tree, &[tip, head], &message, repository.signing()?)?)
 }
 
 /// The plan that the session had frozen by then, if its run had started.

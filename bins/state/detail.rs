@@ -66,6 +66,8 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
     if let Some(history) = standing.history {
         facts.extend(history_facts(view, history));
     }
+    let branches = view.branches.iter().map(|(repo, branch)| ("branch", format!("{branch} in {repo}")));
+    facts.extend(branches);
     facts.extend(view.log.clone().map(|log| ("agent log", plain_text(&log))));
     facts
 }

@@ -1,5 +1,6 @@
 //! `git arborist state`: shows the state of every task of a run, derived from its commits.
 
+mod branches;
 mod detail;
 pub mod document;
 mod remark;
@@ -18,7 +19,7 @@ use arborist_core::{
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
     message::{Step, nearest},
-    name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
+    name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     progress::{NodeProgress, Progress, RunTotals},
     queue::{Store, Ticket},
@@ -140,6 +141,8 @@ pub(crate) struct StateView<'a> {
     continuation: Continuation<'a>,
     /// The checkout that keeps the logs of runs, if one task is shown.
     home: Option<PathBuf>,
+    /// The branches of the selected task in other repositories, if its work has not landed there.
+    branches: Vec<(RepoName, BranchName)>,
     /// The log of the last implement step of the selected task.
     log: Option<String>,
     options: StateOptions,
@@ -212,6 +215,10 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
     };
+    let branches = match (kind, options.tasks.as_slice()) {
+        (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
+        _ => Vec::new(),
+    };
     let tickets = match progress.counted().any(NodeProgress::is_apart) {
         true => Store::new(&repository).load(Some(&run.scope.branch))?,
         false => Vec::new(),
@@ -232,6 +239,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         tickets,
         continuation: Continuation::of(&repository, run),
         home,
+        branches,
         log,
         options,
     };

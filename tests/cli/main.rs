@@ -188,6 +188,7 @@ mod workspace_back;
 mod workspace_consent;
 mod workspace_gates;
 mod workspace_guard;
+mod workspace_lanes;
 mod workspace_lifecycle;
 mod workspace_offline;
 mod workspace_push;

@@ -54,7 +54,7 @@ fn status(round: &Round) -> Result<(), String> {
     let expected = "MM both.txt\n M edited.txt\nM  staged.txt\n?? notes.txt";
     let found = round.repo.git(["status", "--porcelain"]).answer();
     require(found == expected, || format!("git status says\n{found}"))?;
-    if round.mode == Mode::TwoRepositories {
+    if round.mode.has_backend() {
         let found = round.repo.git_in(&round.repository("backend"), ["status", "--porcelain"]).answer();
         require(found == " M kept.txt", || format!("in the other repository, git status says\n{found}"))?;
     }
@@ -86,7 +86,8 @@ fn tasks(round: &Round) -> Result<(), String> {
         require(count("complete") == 1, || {
             format!("'{task}' is complete {} times:\n{log}", count("complete"))
         })?;
-        let landings = usize::from(round.mode == Mode::Lanes);
+        let has_lanes = matches!(round.mode, Mode::Lanes | Mode::LanesInTwoRepositories);
+        let landings = usize::from(has_lanes);
         require(count("merge") == landings, || {
             format!("'{task}' has landed {} times:\n{log}", count("merge"))
         })?;

@@ -20,9 +20,11 @@ pub(crate) enum Mode {
     Lanes,
     SessionBranch,
     TwoRepositories,
+    LanesInTwoRepositories,
 }
 
-pub(crate) const MODES: [Mode; 4] = [Mode::InPlace, Mode::Lanes, Mode::SessionBranch, Mode::TwoRepositories];
+pub(crate) const MODES: [Mode; 5] =
+    [Mode::InPlace, Mode::Lanes, Mode::SessionBranch, Mode::TwoRepositories, Mode::LanesInTwoRepositories];
 
 impl Mode {
     pub(crate) const fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Mode {
             Self::Lanes => "lanes",
             Self::SessionBranch => "session-branch",
             Self::TwoRepositories => "two-repositories",
+            Self::LanesInTwoRepositories => "lanes-in-two-repositories",
         }
     }
 
@@ -40,6 +43,7 @@ impl Mode {
             Self::Lanes => &["--jobs", "2", "--allow-dirty"],
             Self::SessionBranch => &["--session-branch"],
             Self::TwoRepositories => &[],
+            Self::LanesInTwoRepositories => &["--jobs", "2"],
         }
     }
 
@@ -48,6 +52,9 @@ impl Mode {
             Self::TwoRepositories => {
                 "- [ ] T001 [repo:backend] one\n- [ ] T002 two\n- [ ] T003 [repo:backend] three\n"
             }
+            Self::LanesInTwoRepositories => {
+                "- [ ] T001 [P] [repo:backend] one\n- [ ] T002 [P] two\n- [ ] T003 [P] [repo:backend] three\n"
+            }
             Self::Lanes => "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n",
             _ => "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n",
         }
@@ -55,7 +62,11 @@ impl Mode {
 
     /// The repository that a task writes in.
     pub(crate) fn repository_of(self, task: &str) -> &'static str {
-        if self == Self::TwoRepositories && task != "T002" { "backend" } else { "repo" }
+        if self.has_backend() && task != "T002" { "backend" } else { "repo" }
+    }
+
+    pub(crate) fn has_backend(self) -> bool {
+        matches!(self, Self::TwoRepositories | Self::LanesInTwoRepositories)
     }
 }
 
@@ -116,7 +127,7 @@ impl Round {
              [runners.judge]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo APPROVED\"]\n"
         );
         fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
-        if mode == Mode::TwoRepositories {
+        if mode.has_backend() {
             add_backend(&repo);
         }
         Self { mode, repo, kills: 0, whole: None, starts: Cell::new(0), random }

@@ -66,7 +66,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         EventKind::BranchCreated { repo, branch, base } => {
             Some(format!("'{branch}' starts at {} in '{repo}'", base.short()))
         }
-        EventKind::WorktreeCreated { repo: Some(_), path, branch, .. } => {
+        EventKind::WorktreeCreated { repo: Some(_), path, branch, .. } if event.task.is_none() => {
             Some(format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy())))
         }
         EventKind::Pushed { repo, remote, refs } => {
@@ -77,7 +77,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         EventKind::Said { .. }
         | EventKind::TurnEnded
         | EventKind::Checkpoint { .. }
-        | EventKind::WorktreeCreated { repo: None, .. }
+        | EventKind::WorktreeCreated { .. }
         | EventKind::RunBegins(_)
         | EventKind::RunEnds
         | EventKind::RunEnded { .. }

@@ -166,7 +166,7 @@ pub enum EventKind {
     },
     /// A task got a worktree, or a session got one in a repository.
     WorktreeCreated {
-        /// The repository of the session's worktree; null for that of a task.
+        /// The repository; null for a task's worktree in the repository with the plan.
         #[schemars(with = "Option<String>")]
         repo: Option<RepoName>,
         /// Its top.

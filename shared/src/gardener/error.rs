@@ -12,6 +12,7 @@ use crate::{
     process::LockError,
     queue::{QueueError, bring_back},
     record::RecordError,
+    session::SessionError,
     settings::SettingsError,
     worktree::WorktreeError,
 };
@@ -48,6 +49,8 @@ pub enum GardenerError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("{}", source.sentence(&format!("another run of '{branch}' is active")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
@@ -152,6 +155,7 @@ impl Explain for GardenerError {
             Self::Agent(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Queue(error) => error.exit(),
+            Self::Session(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. }
             | Self::Detached
@@ -197,6 +201,7 @@ impl Explain for GardenerError {
             Self::Agent(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
+            Self::Session(error) => return error.hint(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it to end, or stop it");
             }

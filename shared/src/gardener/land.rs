@@ -9,6 +9,7 @@ use crate::{
         Gardener, GardenerError, WorkerPlace,
         course::{RunProgress, Stop},
         lanes::LaneStart,
+        other_lanes::OtherLanes,
         outcome::{explain, foreign_event, translate},
         worker::{Tools, WorkerReport},
     },
@@ -125,6 +126,9 @@ impl<'a> Gardener<'a> {
         let is_complete = |history: &TaskHistory| history.state.state == State::Complete;
         let has_landed = |history: &TaskHistory| history.is_landed && is_complete(history);
         lanes.pool.free(|task| self.run.find(task).is_some_and(has_landed))?;
+        for other in self.tools.other_lanes.iter() {
+            other.free(|task| self.run.find(task).is_some_and(has_landed))?;
+        }
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
@@ -183,7 +187,8 @@ impl<'a> Gardener<'a> {
                 finished.is_queued = true;
                 tickets.push(self.ticket(finished, &[]));
                 // A task that may be done again must not be checked out: otherwise its branch could not be deleted.
-                released.extend(finished.site.take_if(|_| redoes).and_then(|site| site.lease));
+                let site = finished.site.take_if(|_| redoes);
+                released.extend(site.into_iter().flat_map(WorkerPlace::into_leases));
             }
         }
         course.is_drained = true;
@@ -255,11 +260,7 @@ impl<'a> Gardener<'a> {
                     .iter()
                     .filter_map(Event::of)
                     .for_each(|event| self.run.grow(event, EventPosition::Run));
-                return match (finished.site.and_then(|site| site.lease), self.tools.lanes) {
-                    (Some(lease), _) => self.recycle(lease, ticket.source, commit),
-                    (None, Some(lanes)) => Ok(lanes.pool.free(|task| *task == ticket.task)?),
-                    (None, None) => Ok(()),
-                };
+                return self.free_lanes(finished.site, ticket, commit);
             }
             TicketOutcome::Waiting { reason } => {
                 course.finished[at].why = Some(reason);
@@ -284,6 +285,28 @@ impl<'a> Gardener<'a> {
 }
 
 impl Gardener<'_> {
+    /// Frees the lanes of a task that has landed.
+    fn free_lanes(
+        &self,
+        site: Option<WorkerPlace>,
+        ticket: &Ticket,
+        commit: Oid,
+    ) -> Result<(), GardenerError> {
+        let Some(lanes) = self.tools.lanes else { return Ok(()) };
+        let Some(WorkerPlace { lease: Some(lease), other_leases, .. }) = site else {
+            let is_it = |task: &TaskId| *task == ticket.task;
+            self.tools.other_lanes.iter().try_for_each(|other| other.free(is_it))?;
+            return Ok(lanes.pool.free(is_it)?);
+        };
+        for lease in other_leases {
+            let is_its = |other: &&OtherLanes| other.has(&lease);
+            if let Some(other) = self.tools.other_lanes.iter().find(is_its) {
+                other.recycle(lease, lanes.queue.afterwards)?;
+            }
+        }
+        self.recycle(lease, ticket.source, commit)
+    }
+
     /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
     /// and its commits are proved to be in the target.
     fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
@@ -345,9 +368,8 @@ impl<'a> Gardener<'a> {
             Store::new(self.repository).add(vec![ticket])?;
             let finished = &mut course.finished[at];
             finished.is_queued = true;
-            if let Some(lease) = finished.site.take().and_then(|site| site.lease) {
-                lease.recycle()?;
-            }
+            let leases = finished.site.take().into_iter().flat_map(WorkerPlace::into_leases);
+            leases.into_iter().try_for_each(Lease::recycle)?;
         }
         Ok(())
     }

@@ -67,21 +67,25 @@ pub(super) struct LaneStart {
 }
 
 impl Lanes<'_> {
-    /// Takes a lane for a task. If the task's branch is stale, it is saved and the task starts again.
-    pub(super) fn take(&self, task: &TaskId, start: &LaneStart) -> Result<WorkerPlace, GardenerError> {
+    /// Takes a lane for a task. If the task's branch is stale, it is saved and the task starts over. Also returns whether
+    /// the task begins without any earlier work.
+    pub(super) fn take(
+        &self,
+        task: &TaskId,
+        start: &LaneStart,
+    ) -> Result<(WorkerPlace, bool), GardenerError> {
         let lease = self.pool.lease(task, start.base)?;
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
-        let mut head = tip_of(&lease)?;
-        if lease.begun == LeaseStart::Adopted {
-            settle_lane(&lease.repository, head)?;
-        }
-        if self.queue.distrusted.has(task) || is_stale(&lease, head, start)? {
-            save_and_reset(&lease, head, start.base)?;
-            head = start.base;
+        let (tip, is_reset) = begin_lane(&lease, start, self.queue.distrusted.has(task))?;
+        if is_reset {
             self.queue.distrusted.take(task);
         }
-        let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
-        Ok(WorkerPlace { repository: lease.repository.clone(), tip, orphan_lock, lease: Some(lease) })
+        let has_no_commits = tip.head == start.base;
+        let starts_over = is_reset
+            || (has_no_commits && Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty());
+        let (repository, other_leases) = (lease.repository.clone(), Vec::new());
+        let site = WorkerPlace { repository, tip, orphan_lock, lease: Some(lease), other_leases };
+        Ok((site, starts_over))
     }
 
     /// Whether there may be an unfinished attempt at this task. Also true if asked again: then the attempt may be our
@@ -147,8 +151,28 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// Prepares a lane that was taken for a task. If its branch does not follow from what the run knows, or the task starts
+/// over, the branch is saved and reset. Returns the tip, and whether that was done.
+pub(super) fn begin_lane(
+    lease: &Lease,
+    start: &LaneStart,
+    starts_over: bool,
+) -> Result<(Tip, bool), GardenerError> {
+    let head = tip_of(lease)?;
+    if lease.begun == LeaseStart::Adopted {
+        settle_lane(&lease.repository, head)?;
+    }
+    let is_reset = (starts_over && head != start.base) || is_stale(lease, head, start)?;
+    if is_reset {
+        save_and_reset(lease, head, start.base)?;
+    }
+    let head = if is_reset { start.base } else { head };
+    Ok((Tip::new(&lease.repository, lease.branch.clone(), head)?, is_reset))
+}
+
 fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {
-    lease.repository.head.commit.ok_or_else(|| GardenerError::Unborn(lease.branch.clone()))
+    let unborn = || GardenerError::Unborn(lease.branch.clone());
+    lease.repository.find_branch(&lease.branch)?.ok_or_else(unborn)
 }
 
 /// Whether a task branch does not follow from what the run knows about the task: it is from an earlier run, or from
@@ -203,6 +227,8 @@ pub struct WorkerPlace {
     pub orphan_lock: OrphanLock,
     /// The lease of a lane; `None` for the user's checkout.
     pub lease: Option<Lease>,
+    /// The leases of the lanes that the task has in other repositories.
+    pub other_leases: Vec<Lease>,
 }
 
 impl WorkerPlace {
@@ -210,6 +236,11 @@ impl WorkerPlace {
     #[must_use]
     pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {
         RunRecorder::at(&self.repository, identity.clone(), self.tip.clone())
+    }
+
+    /// Gives the leases of all of its lanes back.
+    pub(super) fn into_leases(self) -> impl Iterator<Item = Lease> {
+        self.lease.into_iter().chain(self.other_leases)
     }
 
     /// If the lane's directory is gone, that is the cause of every error there.

@@ -2,13 +2,16 @@
 //! fail because of them, so the tests run before that task starts. Its reviewers are told which files come from a task
 //! that was rejected.
 
-use super::{Baseline, BaselineGuard, Gardener, GardenerError, Probe, Remains, has_passed, worker::Tools};
+use super::{
+    Baseline, BaselineGuard, Gardener, GardenerError, Probe, Remains, has_passed,
+    worker::{Tools, works_in},
+};
 use crate::{
     event::EventKind,
     git::TreeChange,
-    history::{State, TaskHistory},
+    history::{CommitSource, Run, RunScope, State, TaskHistory},
     name::TaskId,
-    pipeline::{KnownRed, RejectedWork, TaskContext},
+    pipeline::{KnownRed, OtherRepo, RejectedWork, TaskContext},
     plan::Task,
     record::RunRecorder,
 };
@@ -39,13 +42,26 @@ impl Gardener<'_> {
     /// The work of other tasks that have failed, as far as it is in the checkout.
     pub(super) fn find_rejected(&self, task: &Task) -> Result<Vec<RejectedWork>, GardenerError> {
         let Some(checkout) = &self.checkout else { return Ok(Vec::new()) };
-        let mut rejected = Vec::new();
         let has_failed =
             |history: &&TaskHistory| history.id != task.id && history.state.state == State::Failed;
-        for TaskHistory { id, .. } in self.run.tasks.iter().filter(has_failed) {
+        let failed: Vec<&TaskId> =
+            self.run.tasks.iter().filter(has_failed).map(|history| &history.id).collect();
+        let mut rejected = Vec::new();
+        for id in &failed {
             let remains = Remains::find(&checkout.repository, &self.run, id, checkout.tip.head)?;
             let paths: Vec<String> = remains.changes.iter().map(TreeChange::shown).collect();
-            rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: id.clone(), paths }));
+            rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: (*id).clone(), paths }));
+        }
+        let is_there = |other: &&OtherRepo| works_in(task, &other.name) && !failed.is_empty();
+        for other in self.other_repos.iter().filter(is_there) {
+            let scope = RunScope { branch: other.identity.run.clone(), tip: Some(other.tip.head) };
+            let run = Run::scan(&other.repository, scope, CommitSource::Fresh)?;
+            for id in &failed {
+                let remains = Remains::find(&other.repository, &run, id, other.tip.head)?;
+                let shown = |change: &TreeChange| format!("{}:{}", other.name, change.shown());
+                let paths: Vec<String> = remains.changes.iter().map(shown).collect();
+                rejected.extend((!paths.is_empty()).then(|| RejectedWork { task: (*id).clone(), paths }));
+            }
         }
         Ok(rejected)
     }

@@ -9,6 +9,7 @@ mod land;
 mod lanes;
 mod leftovers;
 mod lost;
+mod other_lanes;
 mod outcome;
 mod phase;
 mod places;
@@ -22,6 +23,7 @@ pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refus
 pub use error::{GardenerError, continue_apart};
 pub use land::Unlanded;
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
+pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch};
@@ -254,11 +256,12 @@ impl<'a> Gardener<'a> {
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = course.summary.parked.is_some();
         let others = || self.tools.sections.iter().filter(|section| !section.is_main);
-        // In another repository the session has one branch for all tasks, so only one task at a time works or tests
-        // there.
-        let is_away = |name: &RepoName| running.iter().any(|task| self.tools.needs(task, name));
+        // Without lanes, only one at a time works or tests in the session's worktree of another repository.
+        let needs_checkout =
+            |task: &Task, name: &RepoName| self.tools.needs(task, name) && !self.tools.has_lanes(task);
+        let is_away = |name: &RepoName| running.iter().any(|task| needs_checkout(task, name));
         let has_places = |task: &&Task| {
-            others().all(|section| !self.tools.needs(task, &section.name) || !is_away(&section.name))
+            others().all(|section| !needs_checkout(task, &section.name) || !is_away(&section.name))
         };
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(has_places).collect();
         phase::find_due(plan, &progress)
@@ -282,7 +285,8 @@ impl<'a> Gardener<'a> {
             Some(_) => JobPlace::Lane(self.lane_start(task)?),
             None => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let is_needed = |other_repo: &mut OtherRepo| self.tools.needs(task, &other_repo.name);
+        let has_lanes = self.tools.has_lanes(task);
+        let is_needed = |other_repo: &mut OtherRepo| !has_lanes && self.tools.needs(task, &other_repo.name);
         let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
         for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
             other_repo.find_base(&task.id)?;

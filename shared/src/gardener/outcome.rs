@@ -36,6 +36,7 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
         }
         TicketOutcome::NotChosen => ("others were chosen".into(), false),
         TicketOutcome::NoChange => ("it changes nothing".into(), false),
+        TicketOutcome::Blocked { why } => (why.clone(), true),
         TicketOutcome::Lost => ("its branch is gone".into(), true),
         TicketOutcome::Reverted(reverted) => (reverted.words(), true),
         TicketOutcome::Waiting { reason } => (reason.clone(), false),

@@ -1,7 +1,7 @@
 //! A worker thread: works on one task in its own place, and reports.
 
 use std::{
-    sync::{Arc, mpsc::SyncSender},
+    sync::{Arc, PoisonError, mpsc::SyncSender},
     thread,
     time::Duration,
 };
@@ -15,6 +15,7 @@ use crate::{
     gardener::{
         land::Landed,
         lanes::LaneStart,
+        other_lanes::OtherLanes,
         phase,
         recover::{TaskFacts, record_unfinished},
     },
@@ -54,27 +55,32 @@ pub struct Tools<'a> {
     pub sections: &'a [RepoSection],
     /// Lanes for several tasks at once; `None` if tasks work in the user's checkout.
     pub lanes: Option<&'a Lanes<'a>>,
+    /// Their lanes in the other repositories.
+    pub other_lanes: Arc<Vec<OtherLanes>>,
 }
 
 impl<'a> Tools<'a> {
-    /// Takes a lane for a task, and reports it.
-    fn take_lane(
+    /// Takes a lane for a task in each repository that it needs, and reports it.
+    fn take_lanes(
         &self,
-        task: &TaskId,
+        task: &Task,
         start: &LaneStart,
         reports: &SyncSender<WorkerReport>,
-    ) -> Result<WorkerPlace, GardenerError> {
-        let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, start)?;
+    ) -> Result<(WorkerPlace, Vec<OtherRepo>), GardenerError> {
+        let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
+        let task_id = &task.id;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
             let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task, placed)));
+            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, placed)));
         }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
             let words = note.to_string();
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task, EventKind::note(words))));
+            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, EventKind::note(words))));
         }
-        Ok(site)
+        let (other_repos, other_leases) = self.take_other_lanes(task, starts_over, reports)?;
+        site.other_leases = other_leases;
+        Ok((site, other_repos))
     }
 
     fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
@@ -167,6 +173,9 @@ impl<'a> Tools<'a> {
             let roots: Vec<ToolRoot<'_>> =
                 named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             context.tools = self.toolbox.server(&roots, &context.environment);
+        }
+        if self.has_lanes(task) {
+            context.checkpoints.follow_checkouts(other_repos.iter().map(OtherRepo::for_session));
         }
         (context.other_repos, context.test_only_repos) = (other_repos, test_only_repos);
     }
@@ -261,7 +270,10 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
     });
     let site = match place {
         JobPlace::Checkout(site) => Ok(*site),
-        JobPlace::Lane(start) => tools.take_lane(&task.id, &start, reports),
+        JobPlace::Lane(start) => tools.take_lanes(task, &start, reports).map(|(site, places)| {
+            other_repos.extend(places);
+            site
+        }),
         JobPlace::Scratch(commit) => {
             let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
             let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
@@ -277,6 +289,9 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
         }
         Err(error) => (None, Err(error)),
     };
+    if tools.has_lanes(task) {
+        other_repos.clear();
+    }
     let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
         task: task.id.clone(),
         site,
@@ -293,7 +308,7 @@ fn work_at(
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
 ) -> (WorkerPlace, Result<TaskEnd, GardenerError>) {
-    let WorkerPlace { repository, tip, orphan_lock, lease } = site;
+    let WorkerPlace { repository, tip, orphan_lock, lease, other_leases } = site;
     let (signs, received) = Signals::new();
     let on_event = reports.clone();
     let (tip, orphan_lock, result) = thread::scope(|scope| {
@@ -324,7 +339,7 @@ fn work_at(
         other_repos.append(&mut context.test_only_repos);
         (recorder.tip().clone(), context.into_orphan_lock(), result)
     });
-    (WorkerPlace { repository, tip, orphan_lock, lease }, result)
+    (WorkerPlace { repository, tip, orphan_lock, lease, other_leases }, result)
 }
 
 /// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
@@ -337,6 +352,11 @@ fn test_in_scratch(
     reports: &SyncSender<WorkerReport>,
 ) -> Result<TaskEnd, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
+    // The session's worktrees in other repositories must not move while they are tested in.
+    let _checkouts = lanes.queue.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+    for used in other_repos.iter_mut() {
+        tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
+    }
     let scratch = lanes.pool.scratch("phase", commit)?;
     lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
     let (place, orphan_lock, _lock) = scratch.into_parts();

@@ -75,6 +75,28 @@ impl Repository {
             .and_then(|found| self.linked(found)))
     }
 
+    /// Why a branch and its checkout cannot be fast-forwarded; `None` if they can. Nothing is changed.
+    pub fn find_obstacle(
+        &self,
+        branch: &BranchName,
+        (from, to): (Oid, Oid),
+    ) -> Result<Option<String>, GitError> {
+        let place = match self.usage(branch, to)? {
+            BranchUse::Free => return Ok(None),
+            BranchUse::Busy(why) => return Ok(Some(why)),
+            BranchUse::CheckedOut(place) => place,
+        };
+        let Some(checkout_repository) = self.at_checkout(&place)? else {
+            return Ok(Some("its checkout has just changed".into()));
+        };
+        let checkout = Checkout { repository: self, checkout_repository, place: &place, branch };
+        checkout.prepare(from)?;
+        match checkout.find_obstacle(&self.added(from, to)?)? {
+            Some(why) => Ok(Some(why)),
+            None => checkout.try_read_tree(from, to),
+        }
+    }
+
     /// Fast-forwards the checkout of `branch` at `place` and the branch itself, unless that would overwrite something
     /// changed, staged, untracked or ignored there.
     pub fn fast_forward(
@@ -90,9 +112,7 @@ impl Repository {
         if !checkout.is_on_branch()? {
             return Ok(FastForward::Overtaken);
         }
-        self.undo_update(branch, place, from)?;
-        // git overwrites files of the user that the index calls unchanged, so the index has to be verified first.
-        checkout.checkout_repository.settle_index(HiddenMarks::Kept)?;
+        checkout.prepare(from)?;
         if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
             return Ok(FastForward::Refused(why));
         }
@@ -137,12 +157,33 @@ impl Checkout<'_> {
         self.checkout_repository.pin_changing(GitCommand::changing(name, self.place, &PINNED)).shielded()
     }
 
+    /// Undoes an interrupted update, and verifies the index: git overwrites files of the user that the index calls
+    /// unchanged.
+    fn prepare(&self, from: Oid) -> Result<(), GitError> {
+        self.repository.undo_update(self.branch, self.place, from)?;
+        self.checkout_repository.settle_index(HiddenMarks::Kept)
+    }
+
+    /// git refuses to update files that were only touched, until their stat data in the index is refreshed.
+    fn refresh(&self) -> Result<(), GitError> {
+        let refresh = self.change("update-index").args(["-q", "--refresh"]);
+        self.checkout_repository.write_index(|index| index.of(refresh).finish())?;
+        Ok(())
+    }
+
+    /// git's reason why it would not update index and files.
+    fn try_read_tree(&self, from: Oid, to: Oid) -> Result<Option<String>, GitError> {
+        self.refresh()?;
+        let command = self.git("read-tree").args(["-n", "-m", "-u", &from.to_string(), &to.to_string()]);
+        let ended = command.finish()?;
+        let said = without_prefix(&ended.complaint());
+        Ok((!ended.status.success()).then(|| said.lines().next().unwrap_or_default().to_owned()))
+    }
+
     /// Updates files, index and branch from one commit to another, or leaves them as they were.
     fn update(&self, from: Oid, to: Oid, note: &UpdateNote) -> Result<(FastForward, NoteState), GitError> {
         if self.read_tree(from, to)?.is_err() {
-            // git refuses to update files that were only touched, until their stat data in the index is refreshed.
-            let refresh = self.change("update-index").args(["-q", "--refresh"]);
-            self.checkout_repository.write_index(|index| index.of(refresh).finish())?;
+            self.refresh()?;
             if let Err(why) = self.read_tree(from, to)? {
                 return Ok((FastForward::Refused(why), self.undo(from, to)));
             }

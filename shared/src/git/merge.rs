@@ -8,7 +8,7 @@ use super::{
     command::{checked, without_prefix},
 };
 use crate::{
-    name::{ObjectKind, Oid},
+    name::{ObjectKind, Oid, RepoName},
     process::ProgramOutput,
 };
 
@@ -66,6 +66,13 @@ impl MergeConflict {
 }
 
 impl MergeConflict {
+    /// The same conflict, with paths that name the repository.
+    #[must_use]
+    pub fn in_repository(mut self, name: &RepoName) -> Self {
+        self.paths.iter_mut().for_each(|path| *path = format!("{name}:{path}"));
+        self
+    }
+
     /// Whether the file in the worktree of a merge cannot be the resolution unchanged. The result of a merge driver
     /// can, if a reviewer approves it.
     #[must_use]

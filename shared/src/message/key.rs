@@ -73,6 +73,8 @@ keys! {
     Source = "Source",
     /// The gates that a landing passed, or `none`.
     Gate = "Gate",
+    /// What landed with it in other repositories: `name@commit`, several joined by a comma.
+    LandedIn = "Landed-In",
     /// Who resolved the conflict of a landing: `person`, or `agent` and its name.
     ResolvedBy = "Resolved-By",
     /// Where the report of a completed task is.

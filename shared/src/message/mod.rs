@@ -32,5 +32,5 @@ pub use read::{MessageReading, read};
 pub use status::{Status, Step};
 pub use subject::{Subject, Wording};
 pub use trailers::Trailers;
-pub use value::PlanRef;
+pub use value::{OtherLandings, PlanRef};
 pub use write::Message;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Key, PlanRef};
+use super::{Key, OtherLandings, PlanRef};
 use crate::name::{Attempt, Oid, SessionId};
 
 /// Our trailers in order, each key at most once, each value legal. All values are stored in one text, because ten
@@ -74,6 +74,12 @@ impl Trailers {
     #[must_use]
     pub fn plan(&self) -> Option<PlanRef> {
         PlanRef::parse(self.get(Key::Plan)?)
+    }
+
+    /// What landed in other repositories.
+    #[must_use]
+    pub fn landed_in(&self) -> OtherLandings {
+        self.get(Key::LandedIn).and_then(OtherLandings::parse).unwrap_or_default()
     }
 
     /// The commit that was landed.

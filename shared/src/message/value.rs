@@ -1,11 +1,13 @@
 //! The legal values of trailers: a closed grammar for each key.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{Key, Step};
-use crate::name::{Oid, SessionId};
+use crate::name::{Oid, RepoName, SessionId};
 
 const LONGEST: usize = 1024;
+/// A name and a commit for each repository of a task.
+const LONGEST_LIST: usize = 16 * 1024;
 
 /// The plan that a run was frozen with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,29 @@ impl PlanRef {
 impl fmt::Display for PlanRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.path, self.blob)
+    }
+}
+
+/// What a landing brought to other repositories of the workspace: the commit that each of them has to contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtherLandings(pub BTreeMap<RepoName, Oid>);
+
+impl OtherLandings {
+    /// Parses `name@commit, name@commit`.
+    #[must_use]
+    pub fn parse(value: &str) -> Option<Self> {
+        let one = |landing: &str| {
+            let (name, commit) = landing.split_once('@')?;
+            Some((name.parse().ok()?, commit.parse().ok()?))
+        };
+        value.split(", ").map(one).collect::<Option<BTreeMap<RepoName, Oid>>>().map(Self)
+    }
+}
+
+impl fmt::Display for OtherLandings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(|(name, commit)| format!("{name}@{commit}")).collect();
+        f.write_str(&all.join(", "))
     }
 }
 
@@ -66,6 +91,9 @@ impl Key {
             Self::Report | Self::TestLog | Self::ReviewLog => {
                 (is_path(value), "a path relative to the top of the repository, with '/'")
             }
+            Self::LandedIn => {
+                (OtherLandings::parse(value).is_some(), "name@commit-id, several joined by a comma")
+            }
             Self::ResolvedBy => (
                 value == "person" || value.strip_prefix("agent ").is_some_and(is_line),
                 "person, or agent and its name",
@@ -74,7 +102,8 @@ impl Key {
                 (is_line(value), "one line of printable text")
             }
         };
-        if legal && value.len() <= LONGEST { Ok(()) } else { Err(expected) }
+        let longest = if self == Self::LandedIn { LONGEST_LIST } else { LONGEST };
+        if legal && value.len() <= longest { Ok(()) } else { Err(expected) }
     }
 }
 
@@ -122,7 +151,8 @@ mod tests {
     fn legal_values_are_taken_and_all_others_refused() {
         let oid = "0123456789012345678901234567890123456789";
         let plan = format!("a b/t@sks.md@{oid}");
-        let table: [(Key, &[&str], &[&str]); 12] = [
+        let landed = format!("api@{oid}, web@{oid}");
+        let table: [(Key, &[&str], &[&str]); 13] = [
             (Key::Step, &["implement", "run-start"], &["Implement", "done", ""]),
             (Key::Result, &["pass", "fail"], &["passed", "PASS", "pass ", ""]),
             (Key::Review, &["approved"], &["pass", "APPROVED"]),
@@ -134,6 +164,7 @@ mod tests {
             (Key::TestType, &["unit", "unit,e2e"], &["smoke", "unit,"]),
             (Key::Report, &["spec/reports/T1.json"], &["/etc/passwd", "a/../b", "a//b", "a\\b", ""]),
             (Key::Gate, &["none", "test, lint"], &["", " x", "a\tb"]),
+            (Key::LandedIn, &[&landed], &["", "api", "api@HEAD", &format!("{landed}, ")]),
             (Key::ResolvedBy, &["person", "agent claude"], &["", "agent", "agent ", "claude"]),
         ];
         for (key, legal, illegal) in table {

@@ -55,6 +55,8 @@ pub enum Merged {
     NoChange,
     /// It conflicts.
     Conflict(Vec<MergeConflict>),
+    /// It cannot land in another repository, for this reason.
+    Refused(String),
 }
 
 /// Whether a remembered result of a gate may be used.
@@ -84,6 +86,8 @@ pub enum Published {
     Parked(Parking),
     /// Another process has moved the target.
     Moved,
+    /// A branch of another repository cannot be moved, for this reason. Nothing has landed.
+    Refused(String),
 }
 
 /// A landing that waits for a person.

@@ -1,14 +1,17 @@
 //! Errors of the queue.
 
+use std::path::PathBuf;
+
 use super::QueueClaim;
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
     history::HistoryError,
     message::Fault,
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, RepoName, TaskId},
     pipeline::PipelineError,
     process::LockError,
+    session::SessionError,
     worktree::WorktreeError,
 };
 
@@ -24,6 +27,8 @@ pub enum QueueError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("{}", source.sentence(&format!("another process is already landing on '{into}'")))]
     Locked { into: BranchName, source: LockError },
     #[error("the merge queue of '{}' is already held by {}", .0.into, .0.holder)]
@@ -50,6 +55,18 @@ pub enum QueueError {
     NoConflict { task: TaskId, standing: &'static str },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
+    #[error("the session has no branch in the repository '{0}' here")]
+    NoOther(RepoName),
+    #[error("{} landed, but '{branch}' in '{repo}' could not be moved to it: {why}", commit.short())]
+    Unfinished { repo: RepoName, branch: BranchName, commit: Oid, why: String },
+    #[error("the conflict of '{task}' is in the repository '{repo}'")]
+    ConflictElsewhere {
+        task: TaskId,
+        repo: RepoName,
+        branch: BranchName,
+        session: BranchName,
+        place: Option<PathBuf>,
+    },
     #[error("another process has changed the queue entry of '{task}' meanwhile")]
     Changed { task: TaskId },
     #[error("could not write '{path}': {source}")]
@@ -63,12 +80,18 @@ impl Explain for QueueError {
             Self::History(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
+            Self::Session(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. }
             | Self::Claimed(_)
             | Self::Changing(_)
             | Self::Overtaken(_) => Exit::Locked,
             Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
-            Self::Unproved { .. } | Self::Rewound { .. } | Self::Forged { .. } => Exit::Person,
+            Self::Unproved { .. }
+            | Self::Rewound { .. }
+            | Self::Forged { .. }
+            | Self::NoOther(_)
+            | Self::Unfinished { .. }
+            | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
             | Self::NoTarget(_)
             | Self::Unreadable { .. }
@@ -84,6 +107,7 @@ impl Explain for QueueError {
             Self::History(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
+            Self::Session(error) => return error.hint(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it to end, or stop it");
             }
@@ -103,6 +127,18 @@ impl Explain for QueueError {
             }
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
+            Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
+            Self::Unfinished { .. } => {
+                "remove what is in the way there, then run the same command again: it finishes the landing"
+                    .into()
+            }
+            Self::ConflictElsewhere { branch, session, place, .. } => {
+                let merge = match place {
+                    Some(place) => format!("git -C '{}' merge {session}", place.display()),
+                    None => format!("check out '{branch}' there, and run: git merge {session}"),
+                };
+                format!("{merge}\nthen land it with: git arborist merge run")
+            }
             Self::Unsound { .. } | Self::File { .. } | Self::Resolver(_) => return None,
         })
     }

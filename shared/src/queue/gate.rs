@@ -31,24 +31,9 @@ pub struct Gate {
     /// Tests that are known to fail.
     #[serde(skip)]
     pub known_red: KnownRed,
-    /// The repository in which it runs, at the head of the session's branch; `None` for the plan's.
+    /// The repository in which it runs; `None` for the plan's. In another one it tests what is to land there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
-    /// The commit that it tests there.
-    #[serde(skip)]
-    pub point: GatePoint,
-}
-
-/// The commit that a gate tests in another repository.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum GatePoint {
-    /// The head of the session's branch.
-    #[default]
-    Head,
-    /// The same, for a task that started at this commit. What failed there had failed before.
-    HeadSince(Oid),
-    /// This commit.
-    At(Oid),
 }
 
 impl Gate {
@@ -68,7 +53,6 @@ impl Gate {
             is_test: false,
             known_red: KnownRed::default(),
             repo: None,
-            point: GatePoint::Head,
         }
     }
 
@@ -85,17 +69,7 @@ impl Gate {
         Self { is_test: true, timeout, ..Self::new("test", command, origin) }
     }
 
-    /// The same gate for the state before the task, of the target or of another repository.
-    #[must_use]
-    pub fn earlier(&self) -> Self {
-        let point = match self.point {
-            GatePoint::HeadSince(commit) => GatePoint::At(commit),
-            point => point,
-        };
-        Self { point, ..self.clone() }
-    }
-
-    /// Whether both are the same command in the same repository, whatever commit they test.
+    /// Whether both are the same command in the same repository.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let asked = |gate: &Self| (gate.name.clone(), gate.command.clone(), gate.repo.clone(), gate.own);

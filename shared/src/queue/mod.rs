@@ -35,7 +35,9 @@ pub use error::QueueError;
 pub use foreign::{ForeignCommits, list_foreign};
 pub use gate::{Failing, Gate, GateVerdict};
 pub use gate_results::{StoredGateResult, load_gate_results};
-pub use git_backend::{Afterwards, GateResults, GitQueue, Handover, OtherFiles, Resolutions, opened_for};
+pub use git_backend::{
+    Afterwards, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
+};
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
 pub use order::{QueueOrder, arrange};
 pub use paid::Paid;
@@ -195,8 +197,11 @@ impl<'a> Queue<'a> {
         let view = git_queue.view()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
-        if !matches!(ticket.standing, TicketState::Conflict { .. }) {
+        let TicketState::Conflict { onto, .. } = ticket.standing else {
             return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
+        };
+        if let Some(target) = git_queue.find_conflict_elsewhere(&ticket, onto)? {
+            return Err(git_queue.conflict_elsewhere(task, &target)?);
         }
         git_queue.hand_over(&ticket, other_files)
     }
@@ -227,6 +232,7 @@ impl<'a> Queue<'a> {
             trees: HashMap::new(),
             stacked: HashMap::new(),
             results: HashMap::new(),
+            landings: HashMap::new(),
             other_repos: HashMap::new(),
             seen: None,
             run: None,

@@ -160,6 +160,8 @@ pub struct QueueOptions {
     pub sections: Vec<RepoSection>,
     /// The repositories of each task that works in another one than the plan's. Gates run there too.
     pub task_repos: HashMap<TaskId, Vec<RepoName>>,
+    /// Held while something tests in the session's worktrees of other repositories, or updates them.
+    pub other_checkouts: Mutex<()>,
     /// The directory of task reports, from the top of the repository.
     pub report_dir: String,
     /// Patterns of ignored files that stay in a gate's worktree for the next gate.
@@ -225,6 +227,7 @@ impl QueueOptions {
             usual_test: usual_test(settings),
             sections: Vec::new(),
             task_repos: HashMap::new(),
+            other_checkouts: Mutex::new(()),
             report_dir: settings.text("report-dir").unwrap_or("spec/reports").to_owned(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees,

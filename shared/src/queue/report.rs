@@ -50,6 +50,11 @@ pub enum TicketOutcome {
         /// The reason.
         failing: Failing,
     },
+    /// It cannot land in another repository, so it lands in none.
+    Blocked {
+        /// The reason.
+        why: String,
+    },
     /// Its branch is gone. The ticket says where its commits are.
     Lost,
     /// It was merged by hand, and its changes were taken back.

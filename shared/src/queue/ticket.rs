@@ -1,12 +1,14 @@
 //! A ticket: the request to land one task's branch, with the history of its tries.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Paid;
 use crate::{
     git::MergeConflict,
     history::{RevertedMerge, Run, State},
-    name::{BranchName, Oid, SessionId, TaskId},
+    name::{BranchName, Oid, RepoName, SessionId, TaskId},
 };
 
 /// An entry of the queue. It is serialised into git as it is.
@@ -22,6 +24,9 @@ pub struct Ticket {
     pub into: BranchName,
     /// The commit that lands.
     pub source: Oid,
+    /// The tips of the task's branches in other repositories, which land with it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub elsewhere: BTreeMap<RepoName, Oid>,
     /// The run's session.
     pub session: Option<SessionId>,
     /// How urgent it is.
@@ -70,6 +75,7 @@ impl Ticket {
             into: scope.clone(),
             scope,
             source,
+            elsewhere: BTreeMap::new(),
             session: None,
             priority: Priority::USUAL,
             added: now,

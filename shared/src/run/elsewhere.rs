@@ -104,13 +104,19 @@ impl OpenRun {
         Err(Failure::new(Exit::Person, words).hint("start another: --new-run"))
     }
 
-    /// Fast-forwards the session's branch in another repository to its remote.
+    /// Fast-forwards the session's branch in another repository, and those of its tasks, to their remote.
     pub(super) fn catch_up(
         &self,
         section: &RepoSection,
         (repository, branch): (&Repository, &BranchName),
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
+        for name in self.workspace.adopt_below(repository, section, &branch.task_refs())? {
+            let (task, name) = (name.trim_start_matches("refs/heads/"), &section.name);
+            listener.warn(&format!(
+                "updated '{task}' in '{name}' from its remote; its commits were not made or reviewed here"
+            ));
+        }
         let there = self.workspace.find_seen(repository, section, &branch.to_ref())?;
         let (Some(here), Some(there)) = (repository.find_branch(branch)?, there) else {
             return Ok(());

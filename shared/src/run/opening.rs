@@ -280,7 +280,8 @@ impl OpenRun {
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
         monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
         monitor.push_with(self.pusher(identity.session.clone())?);
-        let tools = self.tools(identity, checkpoints, recalled, lanes)?;
+        let mut tools = self.tools(identity, checkpoints, recalled, lanes)?;
+        tools.other_lanes = Arc::new(self.other_lanes(lanes, &other_repos)?);
         if lanes.is_some() {
             self.record_start(session_writer, &tools.checkpoints, monitor);
         }
@@ -295,6 +296,7 @@ impl OpenRun {
                 tip,
                 orphan_lock,
                 lease: None,
+                other_leases: Vec::new(),
             }),
             other_repos,
             red_before,
@@ -360,6 +362,7 @@ impl OpenRun {
             clean: self.clean_pool()?,
             sections: &self.workspace.sections,
             lanes,
+            other_lanes: Arc::default(),
         })
     }
 }

@@ -1,14 +1,17 @@
 //! The other repositories of a run: fetches them, and creates the session's branch and worktree in each.
 
+use std::sync::Arc;
+
 use super::{OpenRun, Planned, RunListener, opening::pre_commit};
 use crate::{
     failure::Failure,
-    gardener::{GardenerError, recover, start},
-    git::{Config, RefMove, Repository},
+    gardener::{GardenerError, Lanes, OtherLanes, recover, start},
+    git::{Config, RawCommit, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, WorkBase},
     name::{BranchName, Oid, SessionId},
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
+    queue::finish_landings,
     record::{RunRecorder, Unfinished, settle},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::Settings,
@@ -18,6 +21,9 @@ use crate::{
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
+
+/// How many commits of others on top of a session's branch are looked through.
+const MAX_ON_TOP: usize = 100;
 
 /// Another repository of the workspace, cloned or fetched.
 pub(super) struct FetchedRepo {
@@ -51,7 +57,10 @@ impl OpenRun {
             };
             let wanted = match (&run.start, is_here) {
                 (None, _) => FetchScope::Branch,
-                (Some(_), true) => FetchScope::Also(vec![format!("{}*", branch.to_ref())]),
+                (Some(_), true) => FetchScope::Also(vec![
+                    format!("{}*", branch.to_ref()),
+                    format!("{}*", branch.task_refs()),
+                ]),
                 (Some(_), false) => FetchScope::Everything,
             };
             requests.push(RepoRequest { section, here, wanted });
@@ -158,9 +167,13 @@ impl OpenRun {
         let place = session_worktree.repository;
         self.config_guard.add_place(section.name.as_str(), &place);
         remember_plan_repository(&place, &self.repository)?;
+        // What a crash has left of a landing.
+        place.undo_updates(&branch)?;
+        finish_landings(&self.repository, &self.branch, (&section.name, &place, &branch))?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
-            finish_turn_elsewhere(&self.repository, session, (section.name.as_str(), &place, &branch))?;
+            let there = (section.name.as_str(), &place, &branch);
+            finish_turn_elsewhere(&self.repository, session, there, None)?;
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;
@@ -183,7 +196,21 @@ impl OpenRun {
         // Before the first agent, so that files left by earlier tasks are recognised by later ones' tests.
         let ignored = IgnoredFiles::default();
         ignored.begin(&place, tip.tree, &self.options.log_dir)?;
-        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock })
+        Ok(OtherRepo { name, repository: place, identity, tip, hook, ignored, base, lock: Arc::new(lock) })
+    }
+
+    /// Lanes in the other repositories, if tasks work in lanes.
+    pub(super) fn other_lanes(
+        &self,
+        lanes: Option<&Lanes<'_>>,
+        other_repos: &[OtherRepo],
+    ) -> Result<Vec<OtherLanes>, Failure> {
+        let Some(lanes) = lanes else { return Ok(Vec::new()) };
+        // The worktree settings apply to the plan's repository only.
+        let mut options = WorktreeOptions::new(&Settings::default(), &self.cancel);
+        options.want_lanes(Lanes::wanted(lanes.jobs));
+        let open = |session: &OtherRepo| OtherLanes::new(session, options.clone());
+        Ok(other_repos.iter().map(open).collect::<Result<_, _>>()?)
     }
 
     /// The session that this one replays.
@@ -218,9 +245,18 @@ impl OpenRun {
     }
 }
 
-/// Whether a session's branch has commits of the session. Reads only the tip: a shallow history may lack the start.
+/// Whether a session's branch has commits of the session. Looks at the tip, and at the tasks that landed below it or the
+/// commits that others have put on top. The start itself may be far away, and a shallow history may lack it.
 fn is_begun(place: &Repository, branch: &BranchName, head: Oid) -> Result<bool, Failure> {
-    let commits = place.load_commits(&[head])?;
-    let event = commits.first().and_then(Event::of);
-    Ok(event.is_some_and(|event| event.branch() == branch))
+    let is_of_session = |commit: &RawCommit| Event::of(commit).is_some_and(|event| event.branch() == branch);
+    let line = ["--first-parent".into(), format!("-n{MAX_ON_TOP}"), head.to_string()];
+    for commit in place.stream_commits(&line)? {
+        let commit = place.exact(commit?)?;
+        let others: Vec<Oid> = commit.parents().skip(1).collect();
+        let here = place.find_commits(&others)?.into_iter().flatten().collect::<Vec<Oid>>();
+        if is_of_session(&commit) || place.load_commits(&here)?.iter().any(is_of_session) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -9,13 +9,13 @@ use super::{SessionError, SessionReader, StoredRecord, Turn, reader::message_of,
 use crate::{
     git::{RefMove, Repository},
     message::{Key, Status},
-    name::{BranchName, Oid, SessionId},
+    name::{BranchName, Oid, SessionId, TaskId},
     record::staging_mark,
 };
 
-/// How many records are searched, newest first, for the last turn in another repository. Only one task at a time works
-/// there, so records after its last turn belong to tasks that work elsewhere.
-const RECORDS_READ: usize = 200;
+/// How many records are searched, newest first, for the last turn in another repository. Records after it belong to other
+/// tasks, which work elsewhere or at the same time.
+const RECORDS_READ: usize = 1000;
 
 /// Moves the branch of a turn to its commit if only the record was written. The caller must hold the lock of the run
 /// `branch`, and read the position of the branch only afterwards. Returns the commits that branches were moved to.
@@ -64,21 +64,37 @@ fn finish(
     move_branch(repository, (&branch, mark), commit, (&record.session, turn))
 }
 
-/// The same in another repository of the workspace, in which `session` has `branch`. The session's records are in
-/// `records`.
+/// The same in another repository of the workspace, in which `session` has `branch`, or one of its tasks has it in its
+/// lane. The session's records are in `records`.
 pub fn finish_turn_elsewhere(
     records: &Repository,
     session: &SessionId,
     (name, place, branch): (&str, &Repository, &BranchName),
+    task: Option<&TaskId>,
 ) -> Result<Option<Oid>, SessionError> {
+    let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
+    match find_turn_elsewhere(records, session, name, task)? {
+        Some((turn, commit)) => move_branch(place, (branch, mark), commit, (session, &turn)),
+        None => Ok(None),
+    }
+}
+
+/// The newest recorded turn that changed something in another repository, of one task if it is named, and its commit
+/// there.
+pub fn find_turn_elsewhere(
+    records: &Repository,
+    session: &SessionId,
+    name: &str,
+    task: Option<&TaskId>,
+) -> Result<Option<(Turn, Oid)>, SessionError> {
     let session_reader = SessionReader::new(records);
     let Some(newest) = session_reader.newest(session)? else { return Ok(None) };
     for stored in session_reader.walk(&newest)?.take(RECORDS_READ) {
         let stored = stored?;
-        let Some(turn) = stored.record.turn() else { continue };
-        let mut others = turn.others.iter();
-        if let Some(other) = others.find(|other| other.repository == name) {
-            return move_branch(place, (branch, Mark::Wanted), other.commit, (session, turn));
+        let is_its = |turn: &&Turn| task.is_none_or(|task| turn.node == *task);
+        let Some(turn) = stored.record.turn().filter(is_its) else { continue };
+        if let Some(other) = turn.others.iter().find(|other| other.repository == name) {
+            return Ok(Some((turn.clone(), other.commit)));
         }
     }
     Ok(None)

@@ -33,7 +33,7 @@ mod writer;
 
 pub use asked::{Asked, OF_RUNNER};
 pub use error::SessionError;
-pub use interrupted::{finish_turn_elsewhere, finish_turns, recover_from_crash};
+pub use interrupted::{find_turn_elsewhere, finish_turn_elsewhere, finish_turns, recover_from_crash};
 pub use lost::find_lost_tasks;
 pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdict};
 pub use ownership::{owned_by, owned_elsewhere};
@@ -45,7 +45,7 @@ pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use start::{Driver, Fork, RepositoryStart, SessionStart};
 pub use state::SessionState;
-pub use trail::{Trail, turn_of};
+pub use trail::{Trail, TrailStep, turn_of};
 pub use transcript::{Speaker, Transcript, Utterance};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, sign_by_agent, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};

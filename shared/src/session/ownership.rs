@@ -23,8 +23,8 @@ pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
     }
 }
 
-/// The refs of a session in another repository of its workspace. It has no task branches and no records there, but refs
-/// under such names would be pushed with the branch, so they are owned too.
+/// The refs of a session in another repository of its workspace. It has no records there, but refs under such names would
+/// be pushed with the branch, so they are owned too. So is the branch itself: only landings and the run move it.
 #[must_use]
 pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
     let mut owned = owned_by(branch, Some(session));

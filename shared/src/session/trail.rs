@@ -9,15 +9,24 @@ use crate::{
     name::{BranchName, Oid, TaskId},
 };
 
-/// The commits of a session on its branch in another repository, oldest first.
+/// The commits of a session in another repository, on its branch and on the branches of its tasks, oldest first.
 #[derive(Debug)]
 pub struct Trail {
     /// Their events.
     pub events: Vec<Event>,
 }
 
+/// A commit on the first-parent line of a session's branch in another repository.
+#[derive(Debug)]
+pub struct TrailStep {
+    /// The commit.
+    pub commit: Oid,
+    /// Its event; `None` if it is a landing of a task, or a commit of others.
+    pub event: Option<Event>,
+}
+
 impl Trail {
-    /// Reads the session's branch; `None` if it does not exist.
+    /// Reads the session's commits; `None` if its branch does not exist.
     pub fn find(repository: &Repository, start: &RepositoryStart) -> Result<Option<Self>, SessionError> {
         match repository.find_branch(&start.branch)? {
             Some(tip) => Self::scan(repository, &start.branch, (Some(start.base), tip)).map(Some),
@@ -25,22 +34,28 @@ impl Trail {
         }
     }
 
-    /// Reads a branch up to a tip, from a base if that is in the repository.
+    /// Reads a branch up to a tip, from a base if that is in the repository, and the branches of its tasks. Commits of one
+    /// task that were made in a lane follow each other, whatever was made at the same time.
     pub fn scan(
         repository: &Repository,
         branch: &BranchName,
         (base, tip): (Option<Oid>, Oid),
     ) -> Result<Self, SessionError> {
-        let is_here =
-            |base: &Oid| repository.find_commits(&[*base]).is_ok_and(|found| found == [Some(*base)]);
-        let mut revisions = vec!["--first-parent".into(), "--reverse".into(), tip.to_string()];
-        revisions.extend(base.filter(is_here).map(|base| format!("^{base}")));
-        let mut events = Vec::new();
-        for commit in repository.stream_commits(&revisions)? {
-            let commit = repository.exact(commit?)?;
-            events.extend(Event::of(&commit).filter(|event| event.branch() == branch));
-        }
-        Ok(Self { events })
+        let lanes = repository.list_refs(&[&branch.task_refs()])?;
+        let tips = std::iter::once(tip).chain(lanes.into_iter().map(|lane| lane.target));
+        let mut revisions = vec!["--topo-order".into(), "--reverse".into()];
+        revisions.extend(tips.map(|tip| tip.to_string()));
+        let steps = read(repository, branch, (base, revisions))?;
+        Ok(Self { events: steps.into_iter().filter_map(|step| step.event).collect() })
+    }
+
+    /// Reads only the first-parent line of a branch, oldest first: what was committed on it and what landed on it.
+    pub fn scan_line(
+        repository: &Repository,
+        branch: &BranchName,
+        (base, tip): (Option<Oid>, Oid),
+    ) -> Result<Vec<TrailStep>, SessionError> {
+        read(repository, branch, (base, vec!["--first-parent".into(), "--reverse".into(), tip.to_string()]))
     }
 
     /// The commit of a turn.
@@ -56,6 +71,22 @@ impl Trail {
         let row = self.events[..=end].iter().rev().take_while(|event| event.task() == Some(task));
         row.last().map(|event| event.commit)
     }
+}
+
+fn read(
+    repository: &Repository,
+    branch: &BranchName,
+    (base, mut revisions): (Option<Oid>, Vec<String>),
+) -> Result<Vec<TrailStep>, SessionError> {
+    let is_here = |base: &Oid| repository.find_commits(&[*base]).is_ok_and(|found| found == [Some(*base)]);
+    revisions.extend(base.filter(is_here).map(|base| format!("^{base}")));
+    let mut steps = Vec::new();
+    for commit in repository.stream_commits(&revisions)? {
+        let commit = repository.exact(commit?)?;
+        let event = Event::of(&commit).filter(|event| event.branch() == branch);
+        steps.push(TrailStep { commit: commit.id, event });
+    }
+    Ok(steps)
 }
 
 /// The number of the turn that a commit belongs to.

@@ -296,6 +296,16 @@ impl Workspace {
         repository: &Repository,
         section: &RepoSection,
     ) -> Result<Vec<String>, WorkspaceError> {
+        self.adopt_below(repository, section, "refs/")
+    }
+
+    /// The same for refs whose names begin with `prefix`.
+    pub fn adopt_below(
+        &self,
+        repository: &Repository,
+        section: &RepoSection,
+        prefix: &str,
+    ) -> Result<Vec<String>, WorkspaceError> {
         let mut taken = Vec::new();
         let known =
             repository.list_refs(&["refs/heads", "refs/arborist/sessions", "refs/arborist/transcripts"])?;
@@ -310,7 +320,8 @@ impl Workspace {
             let is_ours = there.name.starts_with("refs/arborist/")
                 || there.name.starts_with(&format!("refs/heads/{}", section.prefix))
                 || there.name.starts_with("refs/heads/arborist/task/");
-            if !is_ours || Some(&there.name) == base.as_ref() {
+            let is_wanted = is_ours && there.name.starts_with(prefix);
+            if !is_wanted || Some(&there.name) == base.as_ref() {
                 continue;
             }
             let old = known.iter().find(|found| found.name == there.name).map(|found| found.target);

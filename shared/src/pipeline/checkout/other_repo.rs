@@ -1,7 +1,10 @@
-//! Other repositories that a task works in. Work there is committed there, on the session's branch, with the same
-//! messages and turn numbers. Only the repository with the plan decides about the state of the task.
+//! Other repositories that a task works in. Work there is committed there, on the session's branch or in a lane, with
+//! the same messages and turn numbers. Only the repository with the plan decides about the state of the task.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     event::EventKind,
@@ -27,7 +30,7 @@ use crate::{
     session::OtherCommit,
 };
 
-/// A checkout of another repository, on the session's branch there.
+/// A checkout of another repository: on the session's branch there, or a lane of one task.
 #[derive(Debug)]
 pub struct OtherRepo {
     /// The configured name of the repository.
@@ -36,7 +39,7 @@ pub struct OtherRepo {
     pub repository: Repository,
     /// The run that commits are made for.
     pub identity: RunIdentity,
-    /// The tip of the session's branch.
+    /// The branch that is checked out there, and its commit.
     pub tip: Tip,
     /// Whether the user's pre-commit hook there must accept the work.
     pub hook: PreCommit,
@@ -45,7 +48,7 @@ pub struct OtherRepo {
     /// The state that the task's work there is compared with.
     pub base: WorkBase,
     /// Tells other runs of that repository that this run works there.
-    pub lock: FileLock,
+    pub lock: Arc<FileLock>,
 }
 
 /// Another repository during an attempt.
@@ -70,7 +73,7 @@ impl OtherRepo {
 
     /// Finds the state that the task's work there is compared with, which may be far back in history.
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
-        let scope = RunScope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
+        let scope = RunScope { branch: self.identity.run.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, CommitSource::Fresh)?;
         let found = run.find_base(&self.repository, task, self.tip.head)?;
         self.base = found.unwrap_or_else(|| WorkBase::fresh(self.tip.head, self.tip.tree));
@@ -88,7 +91,7 @@ impl OtherRepo {
         RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone())
     }
 
-    /// Makes the checkout equal to the session's branch, and returns a message about what was not. Only the run works
+    /// Makes the checkout equal to its branch, and returns a message about what was not. Only the run works
     /// there, so anything else was left by tests, or by a child of a task that does not work in this repository. It is
     /// saved.
     fn tidy(&self, task: &TaskId, attempt: Attempt) -> Result<Option<String>, GitError> {

@@ -41,7 +41,7 @@ pub struct SessionRepo {
     pub name: String,
     /// The repository.
     pub repository: Repository,
-    /// The session's branch there.
+    /// The session's branch there, or that of a task in its lane.
     pub branch: BranchName,
 }
 
@@ -80,6 +80,16 @@ impl<'a> CheckpointWriter<'a> {
     pub fn beside(self, others: Vec<SessionRepo>) -> Self {
         let seen = heads_of(&others);
         Self { others, seen, ..self }
+    }
+
+    /// Replaces repositories by the lanes that a task has there, so that its checkpoints name its own commits.
+    pub fn follow_checkouts(&mut self, checkouts: impl Iterator<Item = SessionRepo>) {
+        for checkout in checkouts {
+            if let Some(known) = self.others.iter_mut().find(|known| known.name == checkout.name) {
+                *known = checkout;
+            }
+        }
+        self.seen = heads_of(&self.others);
     }
 
     /// Sets the tree at which work begins.

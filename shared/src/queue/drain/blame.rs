@@ -97,7 +97,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.ask(base, &[failing.gate.earlier()], Asking::Once)?;
+        let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
@@ -105,7 +105,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// culprit.
     pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         match self.batch.base {
-            Some(base) if !failing.gate.own => self.backend.is_known_red(base, &failing.gate.earlier()),
+            Some(base) if !failing.gate.own => self.backend.is_known_red(base, &failing.gate),
             _ => Ok(false),
         }
     }
@@ -160,10 +160,14 @@ impl<G: QueueBackend> Drain<'_, G> {
         if self.backend.is_cancelled() {
             return Ok(());
         }
-        if self.publish(base, &[step])? == Published::Moved {
-            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
+        match self.publish(base, &[step])? {
+            Published::Moved => {
+                self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
+                Ok(())
+            }
+            Published::Refused(why) => self.block(ticket, why),
+            Published::Landed | Published::Parked(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.

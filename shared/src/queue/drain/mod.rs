@@ -164,7 +164,12 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     Published::Moved => {}
-                    _ => return Ok(()),
+                    Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
+                        return self.refuse(tickets, &why);
+                    }
+                    Published::Refused(_) if stack.len() > 1 => return self.settle_halves(stack),
+                    Published::Refused(why) => return self.block(&stack[0].ticket, why),
+                    Published::Landed | Published::Parked(_) => return Ok(()),
                 },
                 GateVerdict::Red(failing) if self.is_held_by(&failing)? => {
                     self.is_over = true;
@@ -179,18 +184,27 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
-                GateVerdict::Red(_) => {
-                    let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
-                    let (first, second) = tickets.split_at(tickets.len() / 2);
-                    self.settle_part(first, Part::Half)?;
-                    return self.settle_part(second, Part::Half);
-                }
+                GateVerdict::Red(_) => return self.settle_halves(stack),
                 GateVerdict::Broken(failing) => return self.stop_broken(&stack, &failing),
             }
         }
         for ticket in tickets {
             self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target keeps moving".into() });
         }
+        Ok(())
+    }
+
+    fn settle_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
+        let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
+        let (first, second) = tickets.split_at(tickets.len() / 2);
+        self.settle_part(first, Part::Half)?;
+        self.settle_part(second, Part::Half)
+    }
+
+    /// Sets a ticket aside that cannot land in another repository.
+    pub(super) fn block(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+        self.hold(ticket, why.clone())?;
+        self.set_aside(ticket, TicketOutcome::Blocked { why });
         Ok(())
     }
 
@@ -225,6 +239,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
                 Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
+                Merged::Refused(why) => self.block(ticket, why)?,
             }
         }
         Ok(stack)
@@ -282,7 +297,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
         let published = self.backend.publish(base, stack)?;
-        if published == Published::Moved {
+        if matches!(published, Published::Moved | Published::Refused(_)) {
             return Ok(published);
         }
         self.seen = stack.last().map(|step| step.commit);

@@ -84,7 +84,7 @@ impl GitQueue<'_> {
         let mut runs = 0;
         for gate in gates {
             let gate_place = match &gate.repo {
-                Some(repo) => match self.find_gate_place(gate)? {
+                Some(repo) => match self.find_gate_place(gate, commit)? {
                     Some(gate_place) => Some(gate_place),
                     None => return Ok((GateVerdict::Broken(absent(gate, repo, commit)), runs)),
                 },
@@ -119,7 +119,7 @@ impl GitQueue<'_> {
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
     pub(super) fn is_known_to_fail(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        let tree = match (&gate.repo, self.find_gate_place(gate)?) {
+        let tree = match (&gate.repo, self.find_gate_place(gate, commit)?) {
             (None, _) => self.tree_of(commit)?,
             (Some(_), Some(gate_place)) => gate_place.tree,
             (Some(_), None) => return Ok(false),

@@ -1,8 +1,13 @@
 //! Lands: writes merge commits, moves the target, and verifies the result.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::PoisonError};
 
-use super::{Afterwards, GitQueue, parked, recover::landed_in};
+use super::{
+    Afterwards, GitQueue,
+    other_landings::{OtherLanding, OtherMoves},
+    parked,
+    recover::landed_in,
+};
 use crate::{
     git::{RefMove, note_landing},
     message::{Body, Key, Message, Status, Subject, Wording},
@@ -20,21 +25,27 @@ impl GitQueue<'_> {
     pub(super) fn write_merge(
         &mut self,
         (onto, tree): (Oid, Oid),
-        ticket: &Ticket,
+        (ticket, landings): (&Ticket, Vec<OtherLanding>),
         gates: &[Gate],
         red: &[Gate],
     ) -> Result<LandingStep, QueueError> {
         let gates: Vec<Gate> =
             gates.iter().filter(|gate| !red.iter().any(|red| red.is_same(gate))).cloned().collect();
-        let message = self.message(ticket, &gates, red)?;
+        let message = self.message((ticket, &landings), &gates, red)?;
         let parents = [onto, ticket.source];
         let commit = self.repository.write_commit_with_parents(tree, &parents, &message, self.signing)?;
         self.trees.insert(commit, tree);
         self.stacked.insert(commit, (onto, ticket.task.clone()));
+        self.landings.insert(commit, landings);
         Ok(LandingStep { ticket: ticket.clone(), commit, gates })
     }
 
-    fn message(&self, ticket: &Ticket, gates: &[Gate], red: &[Gate]) -> Result<String, QueueError> {
+    fn message(
+        &self,
+        (ticket, landings): (&Ticket, &[OtherLanding]),
+        gates: &[Gate],
+        red: &[Gate],
+    ) -> Result<String, QueueError> {
         let status = Status::Merge;
         let wording = Wording { name: &ticket.name, attempt: Attempt(0), max: 0 };
         let subject = Subject {
@@ -58,6 +69,9 @@ impl GitQueue<'_> {
         let mut trailers = spent.unwrap_or_default();
         let _ = trailers.set(Key::Source, ticket.source.to_string());
         let _ = trailers.set(Key::Gate, gate);
+        if let Some(landed) = Self::landed_in(landings) {
+            let _ = trailers.set(Key::LandedIn, landed.to_string());
+        }
         if let Some(by) = ticket.resolver() {
             let _ = trailers.set(Key::ResolvedBy, by.trailer());
         }
@@ -71,12 +85,18 @@ impl GitQueue<'_> {
 
     /// The gates for a change from one commit to another. If a task works in several repositories, gates run in each
     /// that it has changed, and its tests where it is tested.
-    pub(super) fn gates_for(&mut self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
+    pub(super) fn gates_for(
+        &mut self,
+        ticket: &Ticket,
+        (from, to): (Oid, Oid),
+        landings: &[OtherLanding],
+    ) -> Result<Vec<Gate>, QueueError> {
         let (options, task) = (self.options, &ticket.task);
         let others = options.others_of(task);
         let mut gates = Vec::new();
         for section in &others {
-            gates.extend(self.gates_in_other_repo(section, task)?);
+            let landed = Self::landed_in(landings).and_then(|landed| landed.0.get(&section.name).copied());
+            gates.extend(self.gates_in_other_repo(section, from, landed)?);
         }
         // The task's report lands here even if all of its work is in other repositories. It triggers no gate.
         let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
@@ -94,9 +114,8 @@ impl GitQueue<'_> {
         let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
         gates.extend(of_phases.map(|gate| options.placed(gate, None)));
         let tests = options.tests_of(task);
-        // In another repository the branch already has the task's work, so its head cannot tell what failed before. And
-        // a resolution has not been reviewed, so a failure of the target does not excuse it.
-        let is_own = |gate: &Gate| gate.own || gate.repo.is_some() || ticket.resolved.is_some();
+        // A resolution has not been reviewed, so a failure of the target does not excuse it.
+        let is_own = |gate: &Gate| gate.own || ticket.resolved.is_some();
         let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
         let known_red = if tests.is_empty() { KnownRed::default() } else { self.known_red(ticket, from)? };
         let known = |gate: &Gate| if gate.repo.is_none() { known_red.clone() } else { KnownRed::default() };
@@ -130,10 +149,19 @@ impl GitQueue<'_> {
         if position.tip() != base {
             return Ok(Published::Moved);
         }
+        let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
+        // No test may run in the session's worktrees of other repositories while these are updated.
+        let _checkouts = self.options.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let moves = match self.plan_moves(&merges)? {
+            OtherMoves::Ready(moves) => moves,
+            OtherMoves::Overtaken => return Ok(Published::Moved),
+            OtherMoves::Refused(why) => return Ok(Published::Refused(why)),
+        };
         match self.target().advance(position.branch, last.commit)? {
             MoveResult::Elsewhere => Ok(Published::Moved),
             MoveResult::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
+                self.land_elsewhere(&moves)?;
                 parked::note(last.commit);
                 for step in steps {
                     note_landing(step.commit);
@@ -143,6 +171,7 @@ impl GitQueue<'_> {
                 Ok(Published::Parked(parking))
             }
             MoveResult::Done => {
+                self.land_elsewhere(&moves)?;
                 let position = self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();

@@ -5,6 +5,7 @@ mod gating;
 mod handover;
 mod known_red;
 mod land;
+mod other_landings;
 mod other_repos;
 mod parked;
 mod recover;
@@ -18,13 +19,15 @@ mod withdraw;
 pub(super) use gating::GATES;
 pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};
+pub use other_landings::finish_landings;
 pub(super) use parked::is_known as is_known_parking;
 pub use resolutions::Resolutions;
 
 use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
-use other_repos::GateRepo;
+use other_landings::OtherLanding;
+use other_repos::words_of_absent;
 use recover::{KnownRun, Seen};
 
 use super::{
@@ -65,8 +68,10 @@ pub struct GitQueue<'a> {
     pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
     /// Results of gates in this drain, by tree and gate.
     pub(super) results: HashMap<(Oid, String), GateRecord>,
-    /// Other repositories that were read in this drain.
-    pub(super) other_repos: HashMap<RepoName, GateRepo>,
+    /// What merges of this drain bring to other repositories, until they have landed.
+    pub(super) landings: HashMap<Oid, Vec<OtherLanding>>,
+    /// Other repositories that were opened in this drain.
+    pub(super) other_repos: HashMap<RepoName, Repository>,
     /// The last view, as long as nothing has changed since.
     pub(super) seen: Option<Seen>,
     /// The run as last read.
@@ -169,11 +174,18 @@ impl QueueBackend for GitQueue<'_> {
             Merge::Clean(tree) => tree,
             Merge::Conflicted(_, conflicts) => return Ok(Merged::Conflict(conflicts)),
         };
-        if tree == self.tree_of(onto)? {
+        if let Some(repo) = self.find_absent(&ticket.task) {
+            return Ok(Merged::Refused(words_of_absent(&repo)));
+        }
+        let landings = match self.merge_elsewhere(onto, ticket)? {
+            Ok(landings) => landings,
+            Err(conflicts) => return Ok(Merged::Conflict(conflicts)),
+        };
+        if landings.is_empty() && tree == self.tree_of(onto)? {
             return Ok(Merged::NoChange);
         }
-        let gates = self.gates_for(ticket, onto, tree)?;
-        let step = self.write_merge((onto, tree), ticket, &gates, &[])?;
+        let gates = self.gates_for(ticket, (onto, tree), &landings)?;
+        let step = self.write_merge((onto, tree), (ticket, landings), &gates, &[])?;
         Ok(Merged::Clean(Box::new(step)))
     }
 
@@ -190,7 +202,8 @@ impl QueueBackend for GitQueue<'_> {
         );
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
-        self.write_merge((onto, tree), &step.ticket, &step.gates, red)
+        let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
+        self.write_merge((onto, tree), (&step.ticket, landings), &step.gates, red)
     }
 
     fn ask(

@@ -77,7 +77,8 @@ impl GitQueue<'_> {
             if let Some(why) = self.fault_of_parked_tree((before, commit), &ticket)? {
                 return Ok(Some(format!("'{}' needs a review: {why}", ticket.task)));
             }
-            for gate in self.gates_for(&ticket, before, commit)? {
+            // What it brings to other repositories has landed there already.
+            for gate in self.gates_for(&ticket, (before, commit), &[])? {
                 if !gates.contains(&gate) {
                     gates.push(gate);
                 }
@@ -142,6 +143,7 @@ impl GitQueue<'_> {
         let known = self.run_at(branch, (branches, &names))?;
         for ParkedLanding { ticket, .. } in &landings {
             let fresh = self.refreshed(ticket, &known)?;
+            let fresh = self.refreshed_elsewhere(fresh)?;
             let withheld = match &fresh.standing {
                 TicketState::Withheld { why } => Some(why.clone()),
                 _ => fresh.trouble(),

@@ -61,7 +61,11 @@ impl GitQueue<'_> {
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
         for ticket in tickets {
             view.is_gated |= !ticket.phases.is_empty();
-            match Self::landing_of(&known.run, &ticket) {
+            let landing = landing_of(&known.run, &ticket);
+            if let Some(commit) = landing {
+                self.finish_landing(commit)?;
+            }
+            match landing {
                 Some(commit) if self.is_parked(commit, &position)? => {
                     let parked = Ticket { standing: TicketState::Parked { commit }, ..ticket.clone() };
                     view.tickets.push(self.settle(&ticket, parked)?);
@@ -70,6 +74,10 @@ impl GitQueue<'_> {
                 None => {
                     let fresh = self.refreshed(&ticket, &known)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
+                    let fresh = match &fresh.standing {
+                        TicketState::Withheld { .. } => fresh,
+                        _ => self.refreshed_elsewhere(fresh)?,
+                    };
                     view.tickets.push(self.settle(&ticket, fresh)?);
                 }
             }
@@ -178,15 +186,6 @@ impl GitQueue<'_> {
         }
     }
 
-    /// The merge commit of a ticket on the target, if it has landed. A crash may have left the ticket open.
-    fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
-        let history = run.find(&ticket.task).filter(|history| history.is_landed)?;
-        let is_it = |event: &&Event| {
-            event.status() == Status::Merge && event.trailers.source() == Some(ticket.source)
-        };
-        history.events.iter().rev().find(is_it).map(|event| event.commit)
-    }
-
     /// The ticket with its current state: its branch may have grown, or its task may no longer be complete.
     pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
@@ -265,6 +264,14 @@ impl GitQueue<'_> {
         let tries: Vec<&LogEntry> = log.iter().filter(is_try).take(RECENT).collect();
         Ok((tries.len(), tries.iter().filter(|entry| entry.outcome == "red").count()))
     }
+}
+
+/// The merge commit of a ticket on the target, if it has landed. A crash may have left the ticket open.
+pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
+    let history = run.find(&ticket.task).filter(|history| history.is_landed)?;
+    let is_it =
+        |event: &&Event| event.status() == Status::Merge && event.trailers.source() == Some(ticket.source);
+    history.events.iter().rev().find(is_it).map(|event| event.commit)
 }
 
 /// The tasks that are complete on the target.

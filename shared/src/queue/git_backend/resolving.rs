@@ -53,6 +53,10 @@ impl GitQueue<'_> {
         if self.options.on_conflict == OnConflict::Reimplement {
             return self.withdraw(ticket);
         }
+        // Agents resolve conflicts in the plan's repository only.
+        if self.find_conflict_elsewhere(&ticket, onto)?.is_some() {
+            return Ok(Resolution::Left(Box::new(ticket)));
+        }
         let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
             return Ok(Resolution::Left(Box::new(ticket)));
         };
@@ -101,7 +105,10 @@ impl GitQueue<'_> {
             return Ok(ticket.clone());
         }
         let standing = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
-            Merge::Clean(_) => TicketState::Waiting,
+            Merge::Clean(_) => match self.merge_elsewhere(onto, ticket)? {
+                Ok(_) => TicketState::Waiting,
+                Err(conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
+            },
             Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
         };
         self.settle(ticket, Ticket { standing, ..ticket.clone() })

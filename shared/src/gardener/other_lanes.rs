@@ -1,0 +1,204 @@
+//! Lanes in the other repositories of a workspace. A task has its own worktree and branch there, as in the repository with
+//! the plan, so that tasks do not see each other's files. The queue lands its work there when it lands here.
+
+use std::sync::{Arc, mpsc::SyncSender};
+
+use super::{
+    GardenerError, Tools,
+    lanes::{LaneStart, begin_lane},
+    recover::{Recovered, TaskFacts, record_unfinished},
+    worker::WorkerReport,
+};
+use crate::{
+    event::{EventKind, RunEvent},
+    git::{RefMove, Repository},
+    history::{CommitSource, Run, RunScope, WorkBase},
+    name::{BranchName, Oid, RepoName, TaskId},
+    pipeline::{IgnoredFiles, OtherRepo, PreCommit},
+    plan::Task,
+    process::FileLock,
+    queue::Afterwards,
+    record::{RunIdentity, RunRecorder, Tip, Unfinished, settle_lane},
+    session::finish_turn_elsewhere,
+    worktree::{Lease, Pool, WorktreeError, WorktreeOptions},
+};
+
+/// The lanes of a run in another repository.
+#[derive(Debug)]
+pub struct OtherLanes {
+    pub(super) name: RepoName,
+    /// The repository, opened in the session's worktree.
+    repository: Repository,
+    identity: RunIdentity,
+    hook: PreCommit,
+    pool: Pool,
+    lock: Arc<FileLock>,
+}
+
+/// A lane that a task has in another repository.
+struct OtherLane {
+    place: OtherRepo,
+    lease: Lease,
+    /// Attempts that an earlier run left unfinished there, recorded now.
+    recovered: Vec<Recovered>,
+}
+
+impl OtherLanes {
+    /// Lanes beside the session's worktree in another repository.
+    pub fn new(session: &OtherRepo, options: WorktreeOptions) -> Result<Self, WorktreeError> {
+        let mut options = options;
+        options.session = Some(session.identity.session.clone());
+        options.repo = Some(session.name.clone());
+        Ok(Self {
+            name: session.name.clone(),
+            repository: session.repository.clone(),
+            identity: session.identity.clone(),
+            hook: session.hook,
+            pool: Pool::open(&session.repository, &session.identity.run, options)?,
+            lock: Arc::clone(&session.lock),
+        })
+    }
+
+    /// The session's branch there.
+    fn branch(&self) -> &BranchName {
+        &self.identity.run
+    }
+
+    /// The commit that this run gave the session's branch, whatever a child process has made of the ref since.
+    fn head(&self) -> Result<Oid, GardenerError> {
+        let head = match self.repository.find_owned_ref(&self.branch().to_ref()) {
+            Some(known) => known,
+            None => self.repository.find_branch(self.branch())?,
+        };
+        head.ok_or_else(|| GardenerError::Unborn(self.branch().clone()))
+    }
+
+    /// Tells the session's checkout there which commit landings have moved it to.
+    pub(super) fn refresh(&self, session: &mut OtherRepo) -> Result<(), GardenerError> {
+        let head = self.head()?;
+        if head != session.tip.head {
+            session.tip = Tip::new(&self.repository, self.branch().clone(), head)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the lanes of tasks that have landed.
+    pub(super) fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), GardenerError> {
+        Ok(self.pool.free(has_landed)?)
+    }
+
+    /// Whether a lease is one of these lanes.
+    pub(super) fn has(&self, lease: &Lease) -> bool {
+        lease.repository.common_dir == self.repository.common_dir
+    }
+
+    /// Frees the lane of a task that has landed, and deletes its branch if it is not to be kept.
+    pub(super) fn recycle(&self, lease: Lease, afterwards: Afterwards) -> Result<(), GardenerError> {
+        let branch = lease.branch.clone();
+        lease.recycle()?;
+        if let (Afterwards::Delete, Some(tip)) = (afterwards, self.repository.find_branch(&branch)?)
+            && self.repository.is_ancestor(tip, self.head()?)?
+        {
+            let name = branch.to_ref();
+            let moved = RefMove { name: &name, new: None, old: Some(tip) };
+            // If the branch has moved since, the compare-and-swap fails and the branch stays.
+            let _ = self.repository.move_refs(&[moved], "arborist: landed");
+        }
+        Ok(())
+    }
+
+    /// Takes a lane for a task. It begins at the session's newest commit there, or continues what earlier attempts left,
+    /// unless the task starts over.
+    fn take(&self, task: &Task, starts_over: bool, tools: &Tools<'_>) -> Result<OtherLane, GardenerError> {
+        let base = self.head()?;
+        let lease = self.pool.lease(&task.id, base)?;
+        let mut recovered = Vec::new();
+        if !Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty() {
+            recovered = self.record_left(&lease, task, tools)?;
+        }
+        let start = LaneStart { base, newest: None, session: self.identity.session.clone() };
+        let (tip, _) = begin_lane(&lease, &start, starts_over)?;
+        let ignored = IgnoredFiles::default();
+        ignored.begin(&lease.repository, tip.tree, &tools.context.options.log_dir)?;
+        let is_begun = tip.head != base;
+        let mut place = OtherRepo {
+            name: self.name.clone(),
+            repository: lease.repository.clone(),
+            identity: self.identity.clone(),
+            hook: self.hook,
+            ignored,
+            base: WorkBase::fresh(tip.head, tip.tree),
+            tip,
+            lock: Arc::clone(&self.lock),
+        };
+        if is_begun {
+            place.find_base(&task.id)?;
+        }
+        Ok(OtherLane { place, lease, recovered })
+    }
+
+    /// Records attempts that an earlier run left unfinished in the lane.
+    fn record_left(
+        &self,
+        lease: &Lease,
+        task: &Task,
+        tools: &Tools<'_>,
+    ) -> Result<Vec<Recovered>, GardenerError> {
+        let (place, branch) = (&lease.repository, &lease.branch);
+        let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
+        finish_turn_elsewhere(
+            lanes.repository,
+            &self.identity.session,
+            (self.name.as_str(), place, branch),
+            Some(&task.id),
+        )?;
+        let unborn = || GardenerError::Unborn(branch.clone());
+        let head = place.find_branch(branch)?.ok_or_else(unborn)?;
+        settle_lane(place, head)?;
+        let scope = RunScope { branch: self.branch().clone(), tip: Some(head) };
+        let run = Run::scan(place, scope, CommitSource::Fresh)?;
+        let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
+        let name = |_: &TaskId| Some(task.name.as_str());
+        let max = tools.context.options.max_retries;
+        let known = TaskFacts { events: &events, name: &name, max, why: None };
+        let tip = Tip::new(place, branch.clone(), head)?;
+        let mut recorder = RunRecorder::at(place, self.identity.clone(), tip);
+        record_unfinished(&mut recorder, &known)
+    }
+}
+
+impl Tools<'_> {
+    /// Whether a task has a lane in each of the repositories that it works in or is tested in.
+    pub(super) fn has_lanes(&self, task: &Task) -> bool {
+        self.lanes.is_some() && task.is_leaf()
+    }
+
+    /// The lanes of another repository.
+    pub(super) fn find_other_lanes(&self, name: &RepoName) -> Option<&OtherLanes> {
+        self.other_lanes.iter().find(|other| other.name == *name)
+    }
+
+    /// Takes a lane for a task in each of the other repositories that it needs, and reports it.
+    pub(super) fn take_other_lanes(
+        &self,
+        task: &Task,
+        starts_over: bool,
+        reports: &SyncSender<WorkerReport>,
+    ) -> Result<(Vec<OtherRepo>, Vec<Lease>), GardenerError> {
+        let (mut places, mut leases) = (Vec::new(), Vec::new());
+        for other in self.other_lanes.iter().filter(|other| self.needs(task, &other.name)) {
+            let OtherLane { place, lease, recovered } = other.take(task, starts_over, self)?;
+            let (path, branch) = (lease.path.clone(), lease.branch.clone());
+            let (repo, recycled) = (Some(place.name.clone()), !lease.is_new);
+            let mut told = vec![EventKind::WorktreeCreated { repo, path, branch, recycled }];
+            let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
+            told.extend(words.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note));
+            for kind in told {
+                let _ = reports.send(WorkerReport::News(RunEvent::of(&task.id, kind)));
+            }
+            places.push(place);
+            leases.push(lease);
+        }
+        Ok((places, leases))
+    }
+}
