@@ -113,7 +113,7 @@ pub use conflict_markers::Unmerged;
 pub use diff::Difference;
 pub use distance::Distance;
 pub use error::GitError;
-pub use exclude::is_own_exclude;
+pub use exclude::{escaped_pattern, is_own_exclude};
 pub use fast_forward::FastForward;
 pub use files::FileNames;
 pub use forged_steps::note_landing;

@@ -276,7 +276,7 @@ fn list_git_dirs(top: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a `.git` file names a folder below `git_dir`.
-fn leads_into(link: &Path, git_dir: &Path) -> bool {
+pub(super) fn leads_into(link: &Path, git_dir: &Path) -> bool {
     let folder = link.parent().unwrap_or(link);
     let target = safe_files::read(link).ok().and_then(|content| target_of(folder, &content));
     target.is_some_and(|target| target.starts_with(git_dir))
