@@ -118,7 +118,7 @@ pub use fast_forward::FastForward;
 pub use files::FileNames;
 pub use forged_steps::note_landing;
 pub use frozen_settings::{SettingsChange, remove_frozen_settings};
-pub use hooks::{DirPlace, HookRun, HooksDir};
+pub use hooks::{CHECKOUT_HOOKS, DirPlace, HookRun, HooksDir, husky_folder};
 pub use index_entries::HiddenMarks;
 pub use index_install::IndexFile;
 pub use interrupted_updates::take_saved_files;
