@@ -9,12 +9,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{
-    inner_repos::runs_nothing,
-    surface::{WatchMode, WatchedItem},
-};
+use super::surface::{WatchMode, WatchedItem};
 use crate::{
-    git::{copy_aside, is_own_exclude, move_aside},
+    git::{copy_aside, is_own_exclude, move_aside, runs_nothing},
     safe_files::{self, Enclosure, FileKind},
 };
 
