@@ -81,6 +81,7 @@ impl Pool {
         if self.copied.matches.is_empty() {
             return Ok(None);
         }
+        self.copied.record(lane.top());
         let mut found = self.copied.matches.clone();
         found.retain(|path| !is_beyond_link(&lane.dir, path));
         let (ignored, others) = lane.split_ignored(found)?;
