@@ -11,7 +11,7 @@ use super::{
     ToolServer, ToolsForm,
 };
 use crate::{
-    process::{find_program, is_executable},
+    process::{ProgramPlace, is_executable, locate_program},
     sandbox::{self, ProgramFolder},
 };
 
@@ -228,18 +228,25 @@ impl Runner {
         Some((name.to_owned(), server?.written(form)?))
     }
 
-    /// Finds the program, given the value of `PATH`.
+    /// Finds the program, given the value of `PATH`. A folder in which children can write is not searched.
     pub fn require_program(&self, path: &OsStr) -> Result<PathBuf, AgentError> {
         let program = self.program();
-        let found = if program.contains('/') {
-            Some(PathBuf::from(program)).filter(|file| is_executable(file))
+        let place = if program.contains('/') {
+            let file = Some(PathBuf::from(program)).filter(|file| is_executable(file));
+            file.map_or(ProgramPlace::Missing, ProgramPlace::Found)
         } else {
-            find_program(program, path)
+            locate_program(program, self.env.get("PATH").map_or(path, OsStr::new))
         };
-        found.ok_or_else(|| AgentError::NotInstalled {
-            program: program.to_owned(),
-            install: self.known.map(|preset| preset.install.to_owned()),
-        })
+        match place {
+            ProgramPlace::Found(file) => Ok(file),
+            ProgramPlace::InCheckout(file) => {
+                Err(AgentError::InCheckout { runner: self.name.clone(), program: program.to_owned(), file })
+            }
+            ProgramPlace::Missing => Err(AgentError::NotInstalled {
+                program: program.to_owned(),
+                install: self.known.map(|preset| preset.install.to_owned()),
+            }),
+        }
     }
 }
 

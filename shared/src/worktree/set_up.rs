@@ -47,7 +47,7 @@ impl Pool {
         lane: &Repository,
         environment: &[(String, String)],
     ) -> Result<(), WorktreeError> {
-        let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
+        let program = Program::located("sh").args(["-c", command]).dir(&lane.dir);
         let child =
             SandboxedChild { step: "setup", places: vec![lane.dir.clone()], ..SandboxedChild::default() };
         let confinement = self.options.sandbox.confine(&child);

@@ -269,7 +269,7 @@ fn prepare(
         RunnerKind::Shell => {
             let command = task.command.as_deref();
             let command = command.ok_or_else(|| PipelineError::NoCommand { task: task.id.to_string() })?;
-            built_in(Program::new("sh").args(["-c", command]), command, "")
+            built_in(Program::located("sh").args(["-c", command]), command, "")
         }
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt, prompt),
         RunnerKind::Program(runner) => {
