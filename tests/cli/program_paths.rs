@@ -1,4 +1,5 @@
-//! Where the programs of a run are taken from: not from folders on `PATH` that its agents can write.
+//! Where the programs of a run are taken from: not from folders on `PATH` that its agents can write, and not changed by what
+//! a task does to the settings of its reviewer.
 
 use std::{fs, path::PathBuf};
 
@@ -85,4 +86,39 @@ fn bwrap_closes_folders_of_the_path_in_the_checkout() {
     assert!(repo.path(".venv/new").exists() && repo.path("T001.txt").exists());
     assert!(!repo.path(".venv/bin/git").exists() && !repo.path("tools/git").exists());
     assert!(!repo.path(".venv/bin/test").exists());
+}
+
+#[test]
+fn a_task_does_not_change_the_settings_of_its_reviewer() {
+    for (program, path) in [
+        ("claude", ".claude/settings.json"),
+        ("claude", ".mcp.json"),
+        ("gemini", ".env"),
+        ("opencode", "opencode.json"),
+        ("codex", ".codex/config.toml"),
+        ("cursor-agent", ".cursor/mcp.json"),
+    ] {
+        for (allow, is_allowed) in [("", false), (" [allow:src]", false), (&format!(" [allow:{path}]"), true)]
+        {
+            let deed = format!("echo x > T001.txt; mkdir -p \"$(dirname {path})\"; echo '{{}}' > {path}");
+            let repo = TestRepo::planned("tasks.md", &format!("- [ ] T001 a{allow}\n"), &deed);
+            let reviewer = format!(
+                "#!/bin/sh\ncat > /dev/null\ntouch '{}'\necho APPROVED\n",
+                repo.root().join("asked").display()
+            );
+            repo.write_script(&format!("../programs/{program}"), &reviewer);
+            repo.git(["config", "arborist.runners.judge.command", program]).succeeds();
+            repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+            let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+            let run = arborist(&repo, &[repo.root().join("programs")], &args);
+            assert_eq!(run.code() == 0, is_allowed, "{path}{allow}: {}", run.report());
+            assert_eq!(repo.root().join("asked").exists(), is_allowed, "{path}{allow}");
+            let log = repo.git(["log", "--format=%B"]).answer();
+            assert_eq!(
+                log.contains(&format!("the change edits '{path}'")),
+                !is_allowed,
+                "{path}{allow}: {log}"
+            );
+        }
+    }
 }

@@ -106,6 +106,27 @@ impl Runner {
         self.templates().any(|template| template.words().any(|word| word == path))
     }
 
+    /// Whether its program reads this path of the repository as settings, which name commands, variables or the address of
+    /// the model. A wrapper that names the program counts as the program.
+    #[must_use]
+    pub fn reads_settings(&self, path: &str) -> bool {
+        let words = || self.templates().flat_map(Template::words);
+        let is_called = |preset: &&Preset| {
+            words().any(|word| Path::new(word).file_name() == Some(OsStr::new(preset.program())))
+        };
+        let is_setting = |name: &&str| match name.strip_suffix('/') {
+            Some(folder) => {
+                let first = path.split('/').next().unwrap_or_default();
+                first.eq_ignore_ascii_case(folder)
+            }
+            None => path.eq_ignore_ascii_case(name),
+        };
+        Preset::ALL
+            .iter()
+            .filter(is_called)
+            .any(|preset| preset.project_settings.iter().any(|name| is_setting(&name)))
+    }
+
     /// How to log in at the program's provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {
