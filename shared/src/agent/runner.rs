@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedPath, Template,
-    ToolServer, ToolsForm,
+    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedKind, ProtectedPath,
+    Template, ToolServer, ToolsForm, protected::programs_in,
 };
 use crate::{
     process::{ProgramPlace, is_executable, locate_program},
@@ -192,7 +192,26 @@ impl Runner {
             let paths = paths.filter(|path| path.is_absolute());
             paths.map(|path| ProtectedPath { path, kind: files.kind }).collect::<Vec<ProtectedPath>>()
         };
-        self.known.map_or(&[][..], |preset| preset.protected).iter().flat_map(of_group).collect()
+        let listed = self.known.map_or(&[][..], |preset| preset.protected).iter().flat_map(of_group);
+        let mut found: Vec<ProtectedPath> = listed.collect();
+        for state in self.state() {
+            let ProgramFolder::Folder(folder) = state else { continue };
+            for path in programs_in(&folder) {
+                if !found.iter().any(|known| path.starts_with(&known.path)) {
+                    found.push(ProtectedPath { path, kind: ProtectedKind::IfFound });
+                }
+            }
+        }
+        found
+    }
+
+    /// Folders of its program that stay as they are where the sandbox can close them. Claude writes a script there for each
+    /// session, and the user's own sessions run theirs before every command.
+    #[must_use]
+    pub fn closed(&self) -> Option<PathBuf> {
+        let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        self.known.filter(|preset| preset.name == "claude")?;
+        Some(sandbox::find_path("CLAUDE_CONFIG_DIR", ".claude", value)?.join("shell-snapshots"))
     }
 
     /// The variable with the program's home directory, if it reads its tools there, and its configured value.

@@ -284,5 +284,9 @@ fn prepare(
         }
     };
     call.program = call.program.env("ARBORIST_TASK", task.id.as_str());
+    if request.step == Step::Review {
+        // Claude would read notes that an agent of the same repository wrote.
+        call.program = call.program.env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
+    }
     Ok(call)
 }

@@ -39,7 +39,8 @@ impl StepRunner {
         let is_written_by_program =
             |kind| matches!(kind, ProtectedKind::ClaudeCommands | ProtectedKind::CodexSettings);
         let protected = protected.filter(|file| !is_written_by_program(file.kind));
-        let protected = protected.map(|file| file.path).collect();
+        let closed = self.program().and_then(Runner::closed);
+        let protected = protected.map(|file| file.path).chain(closed).collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = self.program().and_then(|runner| runner.require_program(&path).ok());
         let runner = Some(self.name.as_str());
